@@ -1,0 +1,11 @@
+//! swarm.
+pub mod cli;
+pub mod client;
+pub mod daemon;
+pub mod error;
+pub mod git;
+pub mod paths;
+pub mod protocol;
+pub mod settings;
+pub mod store;
+pub mod tmux;

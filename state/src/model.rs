@@ -1,0 +1,410 @@
+//! The nouns: types that can only hold valid values.
+//!
+//! Everything else in the workspace speaks in these. What is deliberately absent: anything that moves
+//! (that is [`crate::engine`]) and the disk layout (that is [`mod@crate::format`]).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::profiles::Profile;
+
+/// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
+///
+/// It becomes a tmux window, a git branch and a file name, so it is checked once, here, and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct WorkerName(String);
+
+/// Why a text is no [`WorkerName`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid worker name {0:?}: use 1 to 64 of A-Z a-z 0-9 _ -, not starting with -")]
+pub struct InvalidName(pub String);
+
+impl WorkerName {
+    /// The longest name, in characters (all of them ASCII).
+    pub const MAX_LEN: usize = 64;
+
+    /// Parses a name.
+    ///
+    /// # Errors
+    /// [`InvalidName`] when the text breaks the rule of the type.
+    pub fn new(text: &str) -> Result<Self, InvalidName> {
+        let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let ok =
+            (1..=Self::MAX_LEN).contains(&text.len()) && !text.starts_with('-') && text.chars().all(legal);
+        if ok { Ok(Self(text.to_owned())) } else { Err(InvalidName(text.to_owned())) }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for WorkerName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for WorkerName {
+    type Err = InvalidName;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        Self::new(text)
+    }
+}
+
+impl TryFrom<String> for WorkerName {
+    type Error = InvalidName;
+    fn try_from(text: String) -> Result<Self, InvalidName> {
+        Self::new(&text)
+    }
+}
+
+impl From<WorkerName> for String {
+    fn from(name: WorkerName) -> Self {
+        name.0
+    }
+}
+
+/// The number of one life of the agent process in a worker; the first is 1, 0 means "none yet".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Run(pub u64);
+
+impl Run {
+    /// The run after this one.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a run ended. The four ways are told apart for ever: "unknown" is never success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Exit {
+    /// The program returned this status.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+    /// Its pane vanished; what became of the program is not known.
+    Lost,
+    /// The pane was there but nobody could say how the program ended.
+    Unknown,
+}
+
+impl Exit {
+    /// True for exit status 0 and nothing else.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+
+    /// The status as a shell would give it (128 + signal), where one is known.
+    pub fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(signal) => Some(128 + signal),
+            Self::Lost | Self::Unknown => None,
+        }
+    }
+
+    /// The signal, where one ended the run.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            Self::Signal(signal) => Some(signal),
+            Self::Code(_) | Self::Lost | Self::Unknown => None,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "{code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+            Self::Lost => f.write_str("lost"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+/// Where a run's pane is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pane {
+    /// The run that lives in it.
+    pub run: Run,
+    /// tmux's pane id, `%7`.
+    pub id: String,
+    /// tmux's window id, `@3`.
+    pub window: String,
+    /// The process in the pane (swarm's wrapper, the parent of the agent).
+    pub pid: i32,
+    /// The pid of the tmux server that holds it, so that a new server is never taken for the old one.
+    pub server_pid: i32,
+}
+
+/// A git worktree that swarm made for a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// Its directory, absolute.
+    pub path: PathBuf,
+    /// The branch that is checked out there.
+    pub branch: String,
+    /// The repository it belongs to (its main working tree), absolute.
+    pub base_repo: PathBuf,
+}
+
+/// What the user asked for with `--worktree`, `--branch`, `--worktree-dir`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeSpec {
+    /// The branch; `swarm/NAME` when absent.
+    pub branch: Option<String>,
+    /// The directory of the worktree itself; `<repo>-worktrees/NAME` when absent.
+    pub dir: Option<PathBuf>,
+}
+
+/// How the prompt reaches the agent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptVia {
+    /// The profile decides.
+    #[default]
+    Auto,
+    /// On standard input, which is closed after it.
+    Stdin,
+    /// As an argument, after the profile's flag where it has one.
+    Arg,
+    /// Pasted into the agent's own input box once that is ready.
+    Paste,
+}
+
+impl PromptVia {
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Stdin => "stdin",
+            Self::Arg => "arg",
+            Self::Paste => "paste",
+        }
+    }
+}
+
+/// Where a prompt comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// There is none.
+    #[default]
+    None,
+    /// This text.
+    Text(String),
+    /// This file (absolute), read afresh for each run.
+    File(PathBuf),
+}
+
+/// Everything that was fixed when a worker was spawned.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSpec {
+    /// Its name.
+    pub name: WorkerName,
+    /// The agent's argv; never empty.
+    pub cmd: Vec<String>,
+    /// The directory it was spawned from, absolute. With a worktree, the agent runs in that instead.
+    pub cwd: PathBuf,
+    /// The agent's whole environment (stored 0600, never printed).
+    pub env: BTreeMap<String, String>,
+    /// The names of `env` that the user set on purpose (`--env`), in order.
+    pub env_names: Vec<String>,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// Wanted worktree.
+    pub worktree: Option<WorktreeSpec>,
+    /// What the agent is told.
+    pub prompt: Prompt,
+    /// How it is told, after the profile was asked: never `Auto`.
+    pub prompt_via: PromptVia,
+    /// What swarm knows of this agent, settings merged in.
+    pub profile: Profile,
+    /// Wait for a ready screen even when no prompt must be pasted.
+    pub ready_wait: bool,
+    /// Seconds until a screen that is not ready makes the worker `waiting`.
+    pub ready_timeout: u64,
+    /// The pattern (Python's `re` syntax) whose match in new output ends the worker.
+    pub done_pattern: Option<String>,
+    /// Keep everything the pane prints, raw.
+    pub record: bool,
+    /// The tmux socket, where the user named one: a path, or a `-L` name.
+    pub tmux_socket: Option<String>,
+    /// Present for a loop.
+    pub ralph: Option<LoopSpec>,
+}
+
+impl fmt::Debug for WorkerSpec {
+    /// Leaves the environment and the prompt's text out: they may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerSpec")
+            .field("name", &self.name)
+            .field("cmd", &self.cmd)
+            .field("cwd", &self.cwd)
+            .field("ralph", &self.ralph)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What makes a worker a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopSpec {
+    /// The prompt file, absolute.
+    pub prompt_file: PathBuf,
+    /// The most iterations; at least 1.
+    pub max_iterations: u32,
+    /// Seconds of an unchanged screen that end an iteration; at least 1.
+    pub inactivity_timeout: u64,
+}
+
+/// The one word for how a worker is, as `status` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Its pane is being made, or it is not ready yet.
+    Starting,
+    /// The agent is alive.
+    Running,
+    /// The agent is alive and waits for a person.
+    Waiting,
+    /// Between two iterations, after a failure.
+    BackingOff,
+    /// tmux does not answer; what became of the agent is not known yet.
+    Unreachable,
+    /// Ended as it was meant to, or was told to end; a paused loop with no agent is also `stopped`.
+    Stopped,
+    /// Ended badly.
+    Failed,
+    /// The tmux server (or the pane) went away under it.
+    Lost,
+}
+
+impl Status {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::BackingOff => "backing_off",
+            Self::Unreachable => "unreachable",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// True while swarm still looks after it (exit status 0 of `swarm status`).
+    pub fn is_live(self) -> bool {
+        match self {
+            Self::Starting | Self::Running | Self::Waiting | Self::BackingOff | Self::Unreachable => true,
+            Self::Stopped | Self::Failed | Self::Lost => false,
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The document's word for how a loop is, as `state.json` holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopStatus {
+    /// Going on (also while its worker is lost).
+    Running,
+    /// Will not start another iteration until it is resumed.
+    Paused,
+    /// Over: complete, out of iterations, or killed.
+    Stopped,
+    /// Over: gave up.
+    Failed,
+}
+
+impl LoopStatus {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl fmt::Display for LoopStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_checked_once_and_for_all() {
+        for good in ["a", "agent", "task-1", "A_b-9", &"n".repeat(64)] {
+            assert_eq!(WorkerName::new(good).map(String::from), Ok(good.to_owned()));
+        }
+        let long = "n".repeat(65);
+        for bad in ["", ".", "..", "-rf", "--all", "a/b", "../../x", "a b", "a\nb", "state.json", "é", &long]
+        {
+            assert!(WorkerName::new(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn only_zero_is_success() {
+        assert!(Exit::Code(0).is_success());
+        for exit in [Exit::Code(1), Exit::Signal(9), Exit::Lost, Exit::Unknown] {
+            assert!(!exit.is_success());
+        }
+        assert_eq!(Exit::Signal(9).code(), Some(137));
+        assert_eq!(Exit::Unknown.code(), None);
+    }
+
+    #[test]
+    fn debug_of_a_spec_holds_no_secret() {
+        let spec = WorkerSpec {
+            name: WorkerName::new("a").unwrap(),
+            cmd: vec!["x".into()],
+            cwd: "/".into(),
+            env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),
+            env_names: vec![],
+            tags: vec![],
+            worktree: None,
+            prompt: Prompt::Text("hush".into()),
+            prompt_via: PromptVia::Stdin,
+            profile: Profile::generic(),
+            ready_wait: false,
+            ready_timeout: 30,
+            done_pattern: None,
+            record: false,
+            tmux_socket: None,
+            ralph: None,
+        };
+        let text = format!("{spec:?}");
+        assert!(!text.contains("s3cr3t") && !text.contains("hush"), "{text}");
+    }
+}

@@ -1,0 +1,421 @@
+//! What happened, as a value, and the words for it.
+//!
+//! The engine emits an [`Entry`] for everything worth telling. The daemon sends it to those who listen
+//! (the wire form is this type's serde form and is append-only), writes [`Entry::log_line`] into
+//! `iterations.log`, and the following client prints [`Entry::follow_line`]. The sentences are the ralph
+//! document's; where it is silent they are ours.
+
+use serde::{Deserialize, Serialize};
+
+/// How an iteration ended, as the log and the follower word it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationExit {
+    /// The agent ended by itself.
+    Exit(crate::model::Exit),
+    /// swarm ended it: the screen did not change for too long.
+    Inactivity,
+    /// swarm ended it: the done pattern had matched and the agent's turn was over.
+    Done,
+    /// swarm ended it: it was killed.
+    Killed,
+    /// It never started.
+    SpawnFailed,
+}
+
+impl IterationExit {
+    /// One word without spaces, for `exit=…`.
+    pub fn word(self) -> String {
+        use crate::model::Exit;
+        match self {
+            Self::Exit(Exit::Code(code)) => code.to_string(),
+            Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
+            Self::Exit(Exit::Lost) => "lost".into(),
+            Self::Exit(Exit::Unknown) => "unknown".into(),
+            Self::Inactivity => "inactivity".into(),
+            Self::Done => "done".into(),
+            Self::Killed => "killed".into(),
+            Self::SpawnFailed => "spawn-failed".into(),
+        }
+    }
+}
+
+/// Who paused a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseBy {
+    /// A person, with `swarm ralph pause` or Ctrl-C at the follower.
+    User,
+    /// `swarm daemon stop` or a SIGTERM to the daemon.
+    Shutdown,
+}
+
+/// Why a worker has ended for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Every gate held.
+    Complete,
+    /// The iteration limit, with no gate but a done pattern.
+    MaxIterations,
+    /// Five failures in a row.
+    Failures(u32),
+    /// The prompt file is gone or cannot be read; the documented message.
+    Prompt(String),
+    /// Somebody killed it.
+    Killed,
+    /// A plain worker's command ended by itself.
+    Exited(crate::model::Exit),
+    /// A plain worker could not be started.
+    SpawnFailed(String),
+}
+
+impl StopReason {
+    /// True when a loop that ended so has done what was asked.
+    pub fn is_success(&self) -> bool {
+        match self {
+            Self::Complete | Self::MaxIterations => true,
+            Self::Exited(exit) => exit.is_success(),
+            Self::Failures(_) | Self::Prompt(_) | Self::Killed | Self::SpawnFailed(_) => false,
+        }
+    }
+
+    /// One word without spaces, for `reason=…` in the log and `reason` in state.json.
+    pub fn slug(&self) -> &'static str {
+        match self {
+            Self::Complete => "done_pattern",
+            Self::MaxIterations => "max_iterations",
+            Self::Failures(_) => "consecutive_failures",
+            Self::Prompt(_) => "prompt_file",
+            Self::Killed => "killed",
+            Self::Exited(_) => "exited",
+            Self::SpawnFailed(_) => "spawn_failed",
+        }
+    }
+
+    /// The phrase that `status` shows as the reason.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Complete => "done pattern matched".into(),
+            Self::MaxIterations => "max iterations".into(),
+            Self::Failures(n) => format!("{n} consecutive failures"),
+            Self::Prompt(message) | Self::SpawnFailed(message) => message.clone(),
+            Self::Killed => "killed".into(),
+            Self::Exited(exit) => match exit {
+                crate::model::Exit::Code(0) => "exited".into(),
+                crate::model::Exit::Code(code) => format!("exit status {code}"),
+                crate::model::Exit::Signal(signal) => format!("signal {signal}"),
+                crate::model::Exit::Lost => "its pane vanished".into(),
+                crate::model::Exit::Unknown => "exit status unknown".into(),
+            },
+        }
+    }
+}
+
+/// Something that happened to a worker. Seconds are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Entry {
+    /// A run's pane is up.
+    Started {
+        /// The run.
+        run: u64,
+    },
+    /// The agent's input box is there.
+    Ready {
+        /// The run.
+        run: u64,
+    },
+    /// The prompt was delivered and taken.
+    PromptSent {
+        /// The run.
+        run: u64,
+    },
+    /// The prompt could not be delivered; the agent is left alone.
+    PromptFailed {
+        /// The run.
+        run: u64,
+        /// What went wrong.
+        message: String,
+    },
+    /// The agent waits for a person.
+    Waiting {
+        /// The run.
+        run: u64,
+        /// What it waits for.
+        reason: String,
+    },
+    /// A loop's next iteration is about to start.
+    IterationStarted {
+        /// Its number.
+        iteration: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// An iteration ended and is no failure.
+    IterationEnded {
+        /// Its number.
+        iteration: u32,
+        /// How.
+        exit: IterationExit,
+        /// How long it took.
+        seconds: u64,
+    },
+    /// An iteration failed.
+    IterationFailed {
+        /// Its number.
+        iteration: u32,
+        /// How.
+        exit: IterationExit,
+        /// How long it took.
+        seconds: u64,
+        /// How many failed in a row, this one counted.
+        attempt: u32,
+        /// How many in a row end the loop.
+        limit: u32,
+        /// Seconds until the next try; absent when there is none.
+        backoff: Option<u64>,
+        /// What could not be done, when the agent never started.
+        message: Option<String>,
+    },
+    /// The screen did not change for the time-out, and the agent is being ended.
+    Inactivity {
+        /// The iteration.
+        iteration: u32,
+        /// The time-out, seconds.
+        timeout: u64,
+        /// Whether another iteration may follow.
+        restarting: bool,
+    },
+    /// The screen did not change, but the agent's processes are computing: it gets more time.
+    InactivityExtended {
+        /// The iteration.
+        iteration: u32,
+        /// The time-out, seconds.
+        timeout: u64,
+    },
+    /// The done pattern matched in new output.
+    DonePatternMatched {
+        /// The iteration (0 for a plain worker).
+        iteration: u32,
+    },
+    /// A loop is over and did what was asked.
+    LoopComplete {
+        /// Iterations used.
+        iterations: u32,
+        /// Why it ended.
+        reason: StopReason,
+    },
+    /// A loop is over and did not.
+    LoopFailed {
+        /// Iterations used.
+        iterations: u32,
+        /// Why it ended.
+        reason: StopReason,
+    },
+    /// A loop was paused.
+    Paused {
+        /// By whom.
+        by: PauseBy,
+    },
+    /// A loop goes on.
+    Resumed,
+    /// A plain worker's command ended.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
+    /// The tmux server went away under the worker.
+    Lost {
+        /// What is known.
+        reason: String,
+    },
+    /// Something a person should know; the worker goes on.
+    Warning {
+        /// What.
+        message: String,
+    },
+}
+
+/// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
+pub fn duration(seconds: u64, gap: &str) -> String {
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (h, m) {
+        (0, 0) => format!("{s}s"),
+        (0, _) => format!("{m}m{gap}{s}s"),
+        _ => format!("{h}h{gap}{m}m{gap}{s}s"),
+    }
+}
+
+impl Entry {
+    /// The line that the follower prints, without its line end; `None` when it prints nothing.
+    pub fn follow_line(&self, name: &str) -> Option<String> {
+        let text = match self {
+            Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
+            Self::IterationEnded { iteration, exit, seconds } => {
+                format!(
+                    "iteration {iteration} completed (exit: {}, duration: {})",
+                    exit.word(),
+                    duration(*seconds, " ")
+                )
+            }
+            Self::IterationFailed { iteration, exit, attempt, limit, backoff, message, .. } => {
+                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+                let next = backoff
+                    .map(|s| format!(", retrying in {} (attempt {attempt}/{limit})", duration(s, " ")))
+                    .unwrap_or_default();
+                format!("iteration {iteration} failed (exit: {}){why}{next}", exit.word())
+            }
+            Self::Inactivity { timeout, restarting, .. } => {
+                format!("inactivity timeout ({timeout}s){}", if *restarting { ", restarting" } else { "" })
+            }
+            Self::InactivityExtended { timeout, .. } => {
+                format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
+            }
+            Self::DonePatternMatched { .. } => "done pattern matched, stopping loop".to_owned(),
+            Self::LoopComplete { iterations, .. } => format!("loop complete after {}", count(*iterations)),
+            Self::LoopFailed { reason, iterations } => match reason {
+                StopReason::Failures(n) => format!("{n} consecutive failures, stopping loop"),
+                StopReason::Killed => format!("killed after {}", count(*iterations)),
+                StopReason::Complete
+                | StopReason::MaxIterations
+                | StopReason::Prompt(_)
+                | StopReason::Exited(_)
+                | StopReason::SpawnFailed(_) => {
+                    format!("loop failed after {}: {}", count(*iterations), reason.word())
+                }
+            },
+            Self::Paused { by: PauseBy::User } => "paused".to_owned(),
+            Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
+            Self::Resumed => "resumed".to_owned(),
+            Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
+            Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
+            Self::Lost { reason } => format!("lost: {reason}"),
+            Self::Warning { message } => format!("warning: {message}"),
+            Self::Started { .. } | Self::Ready { .. } | Self::PromptSent { .. } | Self::Stopped { .. } => {
+                return None;
+            }
+        };
+        Some(format!("[ralph] {name}: {text}"))
+    }
+
+    /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
+    pub fn log_lines(&self) -> Vec<String> {
+        match self {
+            Self::IterationStarted { iteration, max } => vec![format!("[START] iteration {iteration}/{max}")],
+            Self::IterationEnded { iteration, exit, seconds } => vec![end_line(*iteration, *exit, *seconds)],
+            Self::IterationFailed { iteration, exit, seconds, attempt, limit, backoff, .. } => {
+                let wait = backoff.map(|s| format!(" backoff={}", duration(s, ""))).unwrap_or_default();
+                let word = exit.word();
+                vec![
+                    end_line(*iteration, *exit, *seconds),
+                    format!("[FAIL] iteration {iteration} exit={word} attempt={attempt}/{limit}{wait}"),
+                ]
+            }
+            Self::Inactivity { iteration, timeout, .. } => {
+                vec![format!("[TIMEOUT] iteration {iteration} inactivity={timeout}s")]
+            }
+            Self::InactivityExtended { iteration, timeout } => {
+                vec![format!("[EXTEND] iteration {iteration} inactivity={timeout}s reason=computing")]
+            }
+            Self::LoopComplete { iterations, reason } => {
+                vec![format!("[DONE] loop complete after {} reason={}", count(*iterations), reason.slug())]
+            }
+            Self::LoopFailed { iterations, reason } => {
+                let head =
+                    if *reason == StopReason::Killed { "[DONE] loop killed" } else { "[FAIL] loop failed" };
+                vec![format!("{head} after {} reason={}", count(*iterations), reason.slug())]
+            }
+            Self::Paused { by: PauseBy::User } => vec!["[PAUSE]".into()],
+            Self::Paused { by: PauseBy::Shutdown } => vec!["[PAUSE] reason=shutdown".into()],
+            Self::Resumed => vec!["[RESUME]".into()],
+            Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
+            Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
+            Self::Lost { reason } => vec![format!("[LOST] {reason}")],
+            Self::Warning { message } => vec![format!("[WARN] {message}")],
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::PromptSent { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::Stopped { .. } => vec![],
+        }
+    }
+}
+
+fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
+    format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
+}
+
+/// "N iterations", also for one: the document's sentence is matched by scripts.
+fn count(iterations: u32) -> String {
+    format!("{iterations} iterations")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Exit;
+
+    fn check(entry: &Entry, follow: &str, log: &[&str]) {
+        assert_eq!(entry.follow_line("agent").unwrap_or_default(), follow);
+        assert_eq!(entry.log_lines(), log);
+    }
+
+    #[test]
+    fn the_documents_sentences() {
+        check(
+            &Entry::IterationStarted { iteration: 5, max: 100 },
+            "[ralph] agent: starting iteration 5/100",
+            &["[START] iteration 5/100"],
+        );
+        check(
+            &Entry::IterationEnded { iteration: 5, exit: IterationExit::Exit(Exit::Code(0)), seconds: 222 },
+            "[ralph] agent: iteration 5 completed (exit: 0, duration: 3m 42s)",
+            &["[END] iteration 5 exit=0 duration=3m42s"],
+        );
+        check(
+            &Entry::IterationFailed {
+                iteration: 5,
+                exit: IterationExit::Exit(Exit::Code(1)),
+                seconds: 1,
+                attempt: 3,
+                limit: 5,
+                backoff: Some(4),
+                message: None,
+            },
+            "[ralph] agent: iteration 5 failed (exit: 1), retrying in 4s (attempt 3/5)",
+            &["[END] iteration 5 exit=1 duration=1s", "[FAIL] iteration 5 exit=1 attempt=3/5 backoff=4s"],
+        );
+        check(
+            &Entry::Inactivity { iteration: 6, timeout: 60, restarting: true },
+            "[ralph] agent: inactivity timeout (60s), restarting",
+            &["[TIMEOUT] iteration 6 inactivity=60s"],
+        );
+        check(
+            &Entry::DonePatternMatched { iteration: 2 },
+            "[ralph] agent: done pattern matched, stopping loop",
+            &[],
+        );
+        check(
+            &Entry::LoopComplete { iterations: 47, reason: StopReason::Complete },
+            "[ralph] agent: loop complete after 47 iterations",
+            &["[DONE] loop complete after 47 iterations reason=done_pattern"],
+        );
+        check(
+            &Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) },
+            "[ralph] agent: 5 consecutive failures, stopping loop",
+            &["[FAIL] loop failed after 5 iterations reason=consecutive_failures"],
+        );
+        check(&Entry::Paused { by: PauseBy::User }, "[ralph] agent: paused", &["[PAUSE]"]);
+        check(&Entry::Resumed, "[ralph] agent: resumed", &["[RESUME]"]);
+    }
+
+    #[test]
+    fn durations_are_whole_seconds() {
+        assert_eq!(duration(0, " "), "0s");
+        assert_eq!(duration(42, " "), "42s");
+        assert_eq!(duration(222, " "), "3m 42s");
+        assert_eq!(duration(222, ""), "3m42s");
+        assert_eq!(duration(3822, " "), "1h 3m 42s");
+    }
+}
