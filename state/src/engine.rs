@@ -308,6 +308,13 @@ impl Worker {
         Self { ralph: Some(ralph), ..Self::plain(policy) }
     }
 
+    /// The same worker, taken for lost: what became of it is not ours to know.
+    #[must_use]
+    pub fn lost(mut self) -> Self {
+        self.phase = Phase::Lost;
+        self
+    }
+
     /// Its phase.
     pub fn phase(&self) -> &Phase {
         &self.phase
