@@ -70,9 +70,9 @@ fn object(bytes: &[u8], what: &str) -> Result<(Map<String, Value>, u32), FormatE
 fn take<T: DeserializeOwned>(map: &mut Map<String, Value>, key: &str) -> Result<Option<T>, FormatError> {
     match map.remove(key) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value)
-            .map(Some)
-            .map_err(|e| FormatError::Broken(format!("`{key}`: {e}"))),
+        Some(value) => {
+            serde_json::from_value(value).map(Some).map_err(|e| FormatError::Broken(format!("`{key}`: {e}")))
+        }
     }
 }
 
@@ -87,10 +87,7 @@ fn value<T: Serialize>(key: &str, of: &T) -> Result<Value, FormatError> {
 }
 
 /// Pretty JSON with a final newline, its keys in the order given.
-fn to_bytes(
-    ours: Vec<(&'static str, Value)>,
-    extra: &Map<String, Value>,
-) -> Result<Vec<u8>, FormatError> {
+fn to_bytes(ours: Vec<(&'static str, Value)>, extra: &Map<String, Value>) -> Result<Vec<u8>, FormatError> {
     let mut bytes = serde_json::to_vec_pretty(&Ordered { ours, extra })
         .map_err(|e| FormatError::Broken(format!("cannot be written: {e}")))?;
     bytes.push(b'\n');

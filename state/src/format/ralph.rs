@@ -150,7 +150,9 @@ fn take_time(map: &mut Map<String, Value>, key: &str) -> Result<Option<NaiveDate
 pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
     let text = text.replacen(' ', "T", 1);
     let with_offset = || DateTime::parse_from_rfc3339(&text).ok().map(|at| at.naive_local());
-    text.parse().ok().or_else(with_offset)
+    let at: Option<NaiveDateTime> = text.parse().ok().or_else(with_offset);
+    // Years of another width would be written in a form that cannot be read again.
+    at.filter(|at| (0..=9999).contains(&at.year()))
 }
 
 /// What a person changed by hand in a loop's state file. Everything else in it is swarm's to say.
