@@ -21,7 +21,7 @@ use super::supervisor::Input;
 use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::tmux::{NewWindow, Tmux};
-use crate::wrapper::{self, LaunchSpec};
+use crate::wrapper::LaunchSpec;
 use crate::git;
 
 /// The reader of one worker's screen, shared by those who look at it.
@@ -179,8 +179,11 @@ async fn spawn(
         (Some(_), Some(made)) => made.path,
         (Some(wanted), None) => {
             let made = git::create_worktree(&spec.cwd, &spec.name, wanted).await.map_err(other)?;
-            let path = made.path.clone();
-            context.report(Report::WorktreeMade(made));
+            let path = made.worktree.path.clone();
+            context.report(Report::WorktreeMade(made.worktree));
+            if let Some(note) = made.note {
+                context.report(Report::Warning(note));
+            }
             path
         }
         (None, _) => spec.cwd.clone(),
@@ -195,7 +198,7 @@ async fn spawn(
         let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt.as_bytes());
         kept.map_err(other)?;
     }
-    wrapper::write_launch(&dir, &launch).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
+    launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,

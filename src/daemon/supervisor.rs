@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::driver::{Context, Job, Report};
 use super::notices::Notices;
 use super::slot::{AfterStop, Reply, Slot};
-use super::watcher::{Looked, Watcher};
+use super::watcher::{Looked, Target, Watcher};
 use super::{ending, views};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
@@ -187,7 +187,10 @@ impl Supervisor {
                 .slots
                 .iter()
                 .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
-                .filter_map(|(name, s)| Some((name.clone(), s.pane.clone()?, s.reader.clone())))
+                .filter_map(|(name, s)| {
+                    let (pane, reader) = (s.pane.clone()?, s.reader.clone());
+                    Some(Target { name: name.clone(), pane, reader, whole: s.spec.done_pattern.is_some() })
+                })
                 .collect();
             if targets.is_empty() {
                 continue;

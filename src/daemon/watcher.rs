@@ -5,11 +5,10 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, WorkerName};
-use swarm_state::screen::Reader;
 
 use super::driver::SharedReader;
 use crate::tmux::watch::Gate;
-use crate::tmux::{Captured, Health, Row, Tmux};
+use crate::tmux::{Health, Row, Tmux};
 
 /// Lines of the screen that are kept for a worker that waits for a person.
 const LAST_LINES: usize = 12;
@@ -17,6 +16,18 @@ const LAST_LINES: usize = 12;
 /// Rows of history that are read beside the screen, so that a line that scrolled by between two looks is
 /// seen too.
 const HISTORY: u32 = 200;
+
+/// Whom to look at.
+pub(crate) struct Target {
+    /// The worker.
+    pub(crate) name: WorkerName,
+    /// Its pane.
+    pub(crate) pane: Pane,
+    /// What reads it.
+    pub(crate) reader: SharedReader,
+    /// A pattern is looked for: what scrolled by counts too.
+    pub(crate) whole: bool,
+}
 
 /// What one look at one worker says.
 pub(crate) struct Look {
@@ -50,7 +61,7 @@ impl Watcher {
         mut self,
         server: Option<String>,
         tmux: &Tmux,
-        targets: Vec<(WorkerName, Pane, SharedReader)>,
+        targets: Vec<Target>,
     ) -> Looked {
         // Taken before the listing is sent: what is printed in the same second must be looked at again.
         let sent = super::local_now().timestamp();
@@ -59,10 +70,15 @@ impl Watcher {
         match tmux.list().await {
             Ok(rows) => {
                 let dirty = self.gate.dirty(&rows, sent);
-                for (name, pane, reader) in targets {
-                    if let Some(row) = rows.iter().find(|row| row.pane == pane.id) {
+                for target in targets {
+                    if let Some(row) = rows.iter().find(|row| row.pane == target.pane.id) {
                         let printed = dirty.contains(&row.pane);
-                        looks.extend(look_at(tmux, row, &pane, &reader, printed).await.map(|l| (name, l)));
+                        let look = look_at(tmux, row, &target, printed).await;
+                        match look {
+                            Some(look) => looks.push((target.name, look)),
+                            // It printed and was not read: the next look must read it.
+                            None => self.gate.forget(&row.pane),
+                        }
                     }
                     // A pane that is not listed is gone; the watch on its process tells how.
                 }
@@ -71,7 +87,7 @@ impl Watcher {
                 // A server that is gone is told by the watches on its processes.
                 if matches!(tmux.health().await, Health::Unresponsive) {
                     tracing::warn!(%error, "tmux does not answer");
-                    unreachable.extend(targets.into_iter().map(|(name, ..)| name));
+                    unreachable.extend(targets.into_iter().map(|t| t.name));
                 }
             }
         }
@@ -79,25 +95,17 @@ impl Watcher {
     }
 }
 
-async fn look_at(tmux: &Tmux, row: &Row, pane: &Pane, reader: &SharedReader, printed: bool) -> Option<Look> {
+async fn look_at(tmux: &Tmux, row: &Row, target: &Target, printed: bool) -> Option<Look> {
+    let pane = &target.pane;
     if row.dead {
         return None;
     }
     if !printed {
         return Some(Look { event: Event::Quiet(pane.run), screen: None });
     }
-    let captured = tmux.capture(&pane.id, HISTORY).await.ok()??;
-    let reading = reader.lock().ok().map(|reader: std::sync::MutexGuard<'_, Reader>| {
-        let mut reading = reader.read(screen_of(&captured), captured.size);
-        reading.done = reading.done || reader.done_in(&captured.text);
-        reading
-    })?;
-    Some(Look { event: Event::Screen(pane.run, reading), screen: Some(last_lines(screen_of(&captured))) })
-}
-
-/// The visible part of a capture.
-fn screen_of(captured: &Captured) -> &str {
-    captured.screen()
+    let captured = tmux.capture(&pane.id, if target.whole { HISTORY } else { 0 }).await.ok()??;
+    let reading = target.reader.lock().ok().map(|reader| reader.read(&captured.text, captured.size))?;
+    Some(Look { event: Event::Screen(pane.run, reading), screen: Some(last_lines(&captured.text)) })
 }
 
 fn last_lines(text: &str) -> Vec<String> {
