@@ -66,8 +66,8 @@ pub fn run(options: RunOptions) -> Result<()> {
 fn start(options: RunOptions) -> Result<()> {
     // A daemon of its own session has no terminal whose closing could end it. It fails only for a leader of
     // a process group, which was started by hand in a terminal and may stay there.
-    drop(nix::unistd::setsid());
-    drop(std::env::set_current_dir("/"));
+    let _ = nix::unistd::setsid();
+    let _ = std::env::set_current_dir("/");
     let paths = Paths::from_env()?;
     paths.prepare_sockets()?;
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
@@ -134,7 +134,7 @@ fn say(line: &str) {
     // The starter may be gone; the daemon is not there for it alone.
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
-        drop(nix::unistd::dup2_stdout(null.as_fd()));
+        let _ = nix::unistd::dup2_stdout(null.as_fd());
     }
 }
 

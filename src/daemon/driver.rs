@@ -64,8 +64,6 @@ pub(crate) enum Job {
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
-    /// Send keys.
-    Keys { pane: Pane, keys: Vec<&'static str>, reply: oneshot::Sender<Result<()>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge { run: Run, exit: Exit, iteration: Option<u32>, pane: Option<Pane>, spec: Arc<WorkerSpec>, reader: SharedReader },
     /// Remove the worktree.
@@ -154,7 +152,6 @@ async fn work(context: &Context, job: Job) {
         Job::Type { pane, reader, text, enter, reply } => {
             drop(reply.send(deliver::typed(context, &pane, &reader, &text, enter).await));
         }
-        Job::Keys { pane, keys, reply } => drop(reply.send(context.tmux.keys(&pane.id, &keys).await)),
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
             context.report(Report::Judged(run, verdict));

@@ -36,7 +36,7 @@ impl Supervisor {
     fn admit(&mut self, params: &SpawnParams) -> Result<Admitted> {
         let name = match &params.name {
             Some(text) => WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?,
-            None => self.free_name(&params.cwd),
+            None => self.free_name(&params.cwd)?,
         };
         if self.store.is_reserved(&name) {
             let message = format!("the record of worker '{name}' cannot be read by this swarm");
@@ -60,7 +60,7 @@ impl Supervisor {
     }
 
     /// A name made from the directory, made unique.
-    fn free_name(&self, cwd: &Path) -> WorkerName {
+    fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
         let base = cwd.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
         let base: String = base.chars().map(legal).take(WorkerName::MAX_LEN - 8).collect();
@@ -71,7 +71,7 @@ impl Supervisor {
             .chain(numbered)
             .filter_map(|text| WorkerName::new(&text).ok())
             .find(|name| !self.slots.contains_key(name) && !self.store.is_reserved(name))
-            .unwrap_or_else(|| unreachable!("there are more numbers than workers"))
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
     }
 
     /// Makes the worker and starts its first run.
