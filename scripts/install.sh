@@ -37,11 +37,13 @@ rust_is_there() {
 }
 
 rust() {
+    # shellcheck source=/dev/null
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
     rust_is_there && return 0
     echo "install.sh: Rust $need_rust or newer is missing, getting it with rustup" >&2
     packages curl:curl
     curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs | sh -s -- -y --profile minimal
+    # shellcheck source=/dev/null
     . "$HOME/.cargo/env"
 }
 
