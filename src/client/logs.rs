@@ -101,7 +101,7 @@ fn first(lines: &Lines) -> u64 {
 }
 
 fn look(lines: &Lines, live: bool) -> Look<'_> {
-    Look { run: 0, first: first(lines), lines: &lines.lines, picture: false, live }
+    Look { run: 0, first: first(lines), lines: &lines.lines, picture: lines.picture, live }
 }
 
 async fn status(client: &mut Client, name: &str) -> Result<WorkerView, Error> {

@@ -40,15 +40,11 @@ impl Source {
         }
     }
 
-    /// What is in the pane: lines, the number of the first, and whether it is a picture.
-    async fn live(&self, history: u32) -> Result<Option<(Vec<String>, u64, bool)>> {
+    /// The rows in the pane, the number of the first, and whether they are a picture.
+    async fn rows(&self, history: u32) -> Result<Option<(Vec<String>, u64, bool)>> {
         let Some(pane) = &self.pane else { return Ok(None) };
         let Some(captured) = self.tmux.capture_rows(&pane.id, history).await? else { return Ok(None) };
-        let rows = captured.text.trim_end_matches('\n').split('\n');
-        let mut lines: Vec<String> = rows.map(|row| screen::strip(row).trim_end().to_owned()).collect();
-        while lines.last().is_some_and(String::is_empty) {
-            lines.pop();
-        }
+        let lines = lines_of(&captured.text);
         let first = if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
         Ok(Some((lines, first, captured.alternate)))
     }
@@ -65,7 +61,7 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
     let source = Source::of(slot);
     tokio::spawn(async move {
         let answer = async {
-            if let Some((mut rows, first, alternate)) = source.live(lines).await? {
+            if let Some((mut rows, first, alternate)) = source.rows(lines).await? {
                 let cut = rows.len().saturating_sub(lines as usize);
                 rows.drain(..cut);
                 let first = first + cut as u64;
@@ -81,22 +77,43 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
 }
 
 /// Answers `logs`: the current (or last) run, or all runs that are kept.
+///
+/// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
+/// from one run to the next: what is logged, a header, and what is in the pane.
 pub(super) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
     let source = Source::of(slot);
     let (wanted, history) = (params.lines.map_or(MANY, |n| n as usize), params.history);
     tokio::spawn(async move {
         let answer = async {
-            let live = source.live(u32::MAX).await?.map(|(rows, ..)| rows);
-            let mut rows = match (&live, history) {
-                (Some(_), false) => vec![],
-                (None, false) => last_section(source.logged(MANY)?.0),
-                (_, true) => source.logged(MANY)?.0,
+            let logged = source.store.count_worker_log_lines(&source.name)?;
+            let live = match &source.pane {
+                Some(pane) => source.tmux.capture(&pane.id, u32::MAX).await?,
+                None => None,
             };
-            rows.extend(live.unwrap_or_default());
-            Ok(cut(rows, wanted))
+            let Some(live) = live else {
+                let rows = source.logged(MANY)?.0;
+                let rows = if history { rows } else { last_section(rows) };
+                return Ok(Lines { total: logged, ..cut(rows, wanted) });
+            };
+            let now = lines_of(&live.text);
+            let total = logged + 1 + now.len() as u64;
+            let mut rows = if history { source.logged(MANY)?.0 } else { vec![] };
+            if history {
+                rows.push("=== running ===".to_owned());
+            }
+            rows.extend(now);
+            Ok(Lines { total, picture: live.alternate, ..cut(rows, wanted) })
         };
         Supervisor::answer(reply, answer.await);
     });
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.split('\n').map(|row| screen::strip(row).trim_end().to_owned()).collect();
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
 }
 
 /// Answers `ralph.logs`.
@@ -123,7 +140,7 @@ fn cut(rows: Vec<String>, wanted: usize) -> Lines {
     let total = rows.len() as u64;
     let skip = rows.len().saturating_sub(wanted);
     let (lines, dropped) = fit(rows.into_iter().skip(skip).collect());
-    Lines { lines, truncated: dropped > 0, total }
+    Lines { lines, truncated: dropped > 0, total, picture: false }
 }
 
 /// The last rows that fit an answer, and how many did not.
