@@ -45,7 +45,8 @@ impl Source {
         let Some(pane) = &self.pane else { return Ok(None) };
         let Some(captured) = self.tmux.capture_rows(&pane.id, history).await? else { return Ok(None) };
         let lines = lines_of(&captured.text);
-        let first = if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
+        let first =
+            if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
         Ok(Some((lines, first, captured.alternate)))
     }
 
@@ -109,7 +110,8 @@ pub(super) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
 }
 
 fn lines_of(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = text.split('\n').map(|row| screen::strip(row).trim_end().to_owned()).collect();
+    let mut lines: Vec<String> =
+        text.split('\n').map(|row| screen::strip(row).trim_end().to_owned()).collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
