@@ -151,8 +151,10 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
     let text = text.replacen(' ', "T", 1);
     let with_offset = || DateTime::parse_from_rfc3339(&text).ok().map(|at| at.naive_local());
     let at: Option<NaiveDateTime> = text.parse().ok().or_else(with_offset);
-    // Years of another width would be written in a form that cannot be read again.
-    at.filter(|at| (0..=9999).contains(&at.year()))
+    // Years of another width would be written in a form that cannot be read again; what is finer than a
+    // microsecond, and a leap second, would not be written at all.
+    at.filter(|at| (0..=9999).contains(&at.year()))?
+        .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
 }
 
 /// What a person changed by hand in a loop's state file. Everything else in it is swarm's to say.
