@@ -117,12 +117,6 @@ pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
     Ok(file)
 }
 
-/// The keys of a state file that are not ours, as far as it is a JSON object at all.
-pub fn unknown_ralph_keys(bytes: &[u8]) -> Option<Map<String, Value>> {
-    let (map, _) = object(bytes, "a loop's state").ok()?;
-    Some(map.into_iter().filter(|(key, _)| !KEYS.contains(&key.as_str())).collect())
-}
-
 /// `%Y-%m-%dT%H:%M:%S%.6f`.
 fn time(at: NaiveDateTime) -> String {
     // A leap second is held as a fraction over one second.
