@@ -117,7 +117,8 @@ pub async fn remove_worktree(wt: &Worktree, force_dirty: bool) -> Result<Removed
     }
     args.push(wt.path.as_os_str());
     let said = git_patient(&repo.main, LONG, &args).await?;
-    if !said.ok && !(said.mentions("is not a working tree") && !wt.path.exists()) {
+    let gone = said.mentions("is not a working tree") && !wt.path.exists();
+    if !(said.ok || gone) {
         let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
         return Err(Error::new(ErrorCode::System, text));
     }

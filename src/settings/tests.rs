@@ -83,66 +83,56 @@ fn later_files_win_key_by_key() {
     assert_eq!(settings.files, [user, local, explicit]);
 }
 
+/// A file, and its error.
+const FAULTS: &[(&str, &str)] = &[
+    (
+        "[ralph]\n\nmax_iteration = 5",
+        "c.toml:3: unknown key 'ralph.max_iteration' (did you mean 'max_iterations'?)",
+    ),
+    ("x = 1", "c.toml:1: unknown key 'x'"),
+    ("[agent.claude]\nready = []", "c.toml:1: unknown key 'agent' (did you mean 'agents'?)"),
+    ("[agents.claude]\nredy = []", "c.toml:2: unknown key 'agents.claude.redy' (did you mean 'ready'?)"),
+    ("[ralph]\nmax_iterations = 0", "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1"),
+    ("[ralph]\nmax_iterations = -3", "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1"),
+    (
+        "[ralph]\nmax_iterations = \"9\"",
+        "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1",
+    ),
+    ("[ralph]\nmax_iterations = 5000000000", "c.toml:2: 'ralph.max_iterations' is too large: 5000000000"),
+    (
+        "[ralph]\ninactivity_timeout = 1.5",
+        "c.toml:2: 'ralph.inactivity_timeout' must be a whole number, at least 1",
+    ),
+    ("[ralph]\ndone_pattern = \"\"", "c.toml:2: 'ralph.done_pattern' must not be empty"),
+    ("[ralph]\nprompt_file = \"\"", "c.toml:2: 'ralph.prompt_file' must not be empty"),
+    ("ralph = 3", "c.toml:1: 'ralph' must be a table"),
+    ("command = \"claude -p\"", "c.toml:1: 'command' must be a list like [\"claude\", \"-p\"]"),
+    ("command = []", "c.toml:1: 'command' must name a command"),
+    ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
+    ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
+    ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
+    (
+        "[agents.x]\nprompt_via = \"auto\"",
+        "c.toml:2: 'agents.x.prompt_via' must be \"stdin\", \"arg\" or \"paste\"",
+    ),
+    ("[agents.x]\nready = [\n \"a\",\n \"\"]", "c.toml:4: 'agents.x.ready' must not be empty"),
+    (
+        "[agents.x]\nstartup = [{ pattern = \"a\" }]",
+        "c.toml:2: 'agents.x.startup' must be a list of tables { pattern = \"…\", what = \"…\" }",
+    ),
+    (
+        "[[agents.x.startup]]\npattern = \"a\"\nwhats = \"b\"",
+        "c.toml:3: unknown key 'agents.x.startup.whats' (did you mean 'what'?)",
+    ),
+    // Two faults: the one that a reader meets first.
+    ("[tmux]\nsize = 1\n[ralph]\nfoo = 1", "c.toml:2: 'tmux.size' must be a text"),
+];
+
 #[test]
 fn what_is_wrong_is_named_with_file_line_and_key() {
     let dir = Fixture::new();
-    let cases = [
-        (
-            "[ralph]\n\nmax_iteration = 5",
-            "c.toml:3: unknown key 'ralph.max_iteration' (did you mean 'max_iterations'?)",
-        ),
-        ("x = 1", "c.toml:1: unknown key 'x'"),
-        ("[agent.claude]\nready = []", "c.toml:1: unknown key 'agent' (did you mean 'agents'?)"),
-        ("[agents.claude]\nredy = []", "c.toml:2: unknown key 'agents.claude.redy' (did you mean 'ready'?)"),
-        (
-            "[ralph]\nmax_iterations = 0",
-            "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1",
-        ),
-        (
-            "[ralph]\nmax_iterations = -3",
-            "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1",
-        ),
-        (
-            "[ralph]\nmax_iterations = \"9\"",
-            "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1",
-        ),
-        ("[ralph]\nmax_iterations = 5000000000", "c.toml:2: 'ralph.max_iterations' is too large: 5000000000"),
-        (
-            "[ralph]\ninactivity_timeout = 1.5",
-            "c.toml:2: 'ralph.inactivity_timeout' must be a whole number, at least 1",
-        ),
-        ("[ralph]\ndone_pattern = \"\"", "c.toml:2: 'ralph.done_pattern' must not be empty"),
-        ("[ralph]\nprompt_file = \"\"", "c.toml:2: 'ralph.prompt_file' must not be empty"),
-        ("ralph = 3", "c.toml:1: 'ralph' must be a table"),
-        ("command = \"claude -p\"", "c.toml:1: 'command' must be a list like [\"claude\", \"-p\"]"),
-        ("command = []", "c.toml:1: 'command' must name a command"),
-        ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
-        (
-            "[tmux]\nsize = \"200\"",
-            "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)",
-        ),
-        (
-            "[tmux]\nsize = \"1x1\"",
-            "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)",
-        ),
-        (
-            "[agents.x]\nprompt_via = \"auto\"",
-            "c.toml:2: 'agents.x.prompt_via' must be \"stdin\", \"arg\" or \"paste\"",
-        ),
-        ("[agents.x]\nready = [\n \"a\",\n \"\"]", "c.toml:4: 'agents.x.ready' must not be empty"),
-        (
-            "[agents.x]\nstartup = [{ pattern = \"a\" }]",
-            "c.toml:2: 'agents.x.startup' must be a list of tables { pattern = \"…\", what = \"…\" }",
-        ),
-        (
-            "[[agents.x.startup]]\npattern = \"a\"\nwhats = \"b\"",
-            "c.toml:3: unknown key 'agents.x.startup.whats' (did you mean 'what'?)",
-        ),
-        // Two faults: the one that a reader meets first.
-        ("[tmux]\nsize = 1\n[ralph]\nfoo = 1", "c.toml:2: 'tmux.size' must be a text"),
-    ];
-    for (text, message) in cases {
-        assert_eq!(dir.error(text), message, "{text}");
+    for (text, message) in FAULTS {
+        assert_eq!(dir.error(text), *message, "{text}");
     }
     for (text, line) in
         [("a = 1\nb = = 2", 2), ("[ralph]\nmax_iterations = 1\nmax_iterations = 2", 3), ("[", 1)]

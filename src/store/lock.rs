@@ -13,6 +13,9 @@ use super::failed;
 use crate::error::Result;
 use crate::paths::{Paths, private_dir};
 
+/// How long a daemon that starts waits for the lock: [`DaemonLock::holder`] takes it for a moment.
+const PATIENCE: Duration = Duration::from_millis(300);
+
 /// Held by the daemon for its life. The kernel drops it with the process, so a pid that stands in the
 /// file is information only and nothing is ever ended because of it.
 #[derive(Debug)]
@@ -32,7 +35,7 @@ impl DaemonLock {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|e| failed("open", &path, e))?;
-        if !lock_within(&file, Duration::from_millis(60)).map_err(|e| failed("lock", &path, e))? {
+        if !lock_within(&file, PATIENCE).map_err(|e| failed("lock", &path, e))? {
             return Ok(None);
         }
         let lock = Self { file, path };

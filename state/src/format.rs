@@ -4,9 +4,9 @@
 //! a worker's record ([`Record`], `workers/NAME.json`) and a loop's state ([`RalphFile`],
 //! `ralph/NAME/state.json`, which people read and edit by hand). Both carry a `format` number:
 //!
-//! * absent or 0: the Python predecessor's shape ([`v0`] for its list of workers);
-//! * [`FORMAT`]: ours;
-//! * larger: written by a newer swarm. Such a file is never guessed at and never written.
+//! * none, or 0, is the Python predecessor's shape ([`v0`] for its list of workers);
+//! * [`FORMAT`] is ours;
+//! * a larger one was written by a newer swarm. Such a file is never guessed at and never written.
 //!
 //! Two rules hold for every input. A file that cannot be understood is [`FormatError::Broken`], never an
 //! empty or made-up value. Keys that are not known here are kept in `extra` and written back.
@@ -24,7 +24,7 @@ mod record;
 mod tests;
 pub mod v0;
 
-pub use ralph::{RalphEdits, RalphFile, edits, parse_ralph, unknown_ralph_keys};
+pub use ralph::{RalphEdits, RalphFile, edits, parse_ralph};
 pub use record::{Metadata, Record, parse_record};
 pub use v0::Legacy;
 

@@ -117,12 +117,6 @@ pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
     Ok(file)
 }
 
-/// The keys of a state file that are not ours, as far as it is a JSON object at all.
-pub fn unknown_ralph_keys(bytes: &[u8]) -> Option<Map<String, Value>> {
-    let (map, _) = object(bytes, "a loop's state").ok()?;
-    Some(map.into_iter().filter(|(key, _)| !KEYS.contains(&key.as_str())).collect())
-}
-
 /// `%Y-%m-%dT%H:%M:%S%.6f`.
 fn time(at: NaiveDateTime) -> String {
     // A leap second is held as a fraction over one second.
@@ -151,8 +145,10 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
     let text = text.replacen(' ', "T", 1);
     let with_offset = || DateTime::parse_from_rfc3339(&text).ok().map(|at| at.naive_local());
     let at: Option<NaiveDateTime> = text.parse().ok().or_else(with_offset);
-    // Years of another width would be written in a form that cannot be read again.
-    at.filter(|at| (0..=9999).contains(&at.year()))
+    // Years of another width would be written in a form that cannot be read again; what is finer than a
+    // microsecond, and a leap second, would not be written at all.
+    at.filter(|at| (0..=9999).contains(&at.year()))?
+        .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
 }
 
 /// What a person changed by hand in a loop's state file. Everything else in it is swarm's to say.
