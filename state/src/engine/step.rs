@@ -62,7 +62,7 @@ impl Worker {
 
     fn start(&mut self, now: Now) -> Vec<Effect> {
         match self.phase {
-            Phase::Idle => self.next_run(now, true),
+            Phase::Idle => self.go_on(now),
             Phase::Spawning { .. }
             | Phase::Starting { .. }
             | Phase::Prompting { .. }
@@ -95,12 +95,15 @@ impl Worker {
             return vec![];
         };
         ralph.paused = None;
-        let spent = ralph.iteration >= ralph.max_iterations;
+        let over = ralph.iteration > ralph.max_iterations;
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
         match &mut self.phase {
-            Phase::Lost => effects.extend(self.next_run(now, false)),
-            Phase::Parked if spent => effects.extend(self.stop(StopReason::MaxIterations)),
-            Phase::Parked => effects.extend(self.next_run(now, true)),
+            Phase::Lost if over => effects.extend(self.stop(StopReason::MaxIterations)),
+            Phase::Lost => {
+                self.give_back();
+                effects.extend(self.go_on(now));
+            }
+            Phase::Parked => effects.extend(self.go_on(now)),
             // Silence while it was paused is forgiven.
             Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
             Phase::Idle
@@ -166,7 +169,7 @@ impl Worker {
                 *kill_at = now.mono + GRACE;
                 vec![Effect::ForceKill(self.run)]
             }
-            Phase::BackingOff { .. } => self.next_run(now, true),
+            Phase::BackingOff { .. } => self.go_on(now),
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Running { .. }
@@ -232,19 +235,28 @@ impl Worker {
             // It was taken for lost and is not.
             Phase::Lost => {
                 self.phase = Phase::Running { watch: Watch::default() };
+                self.last_exit = None;
                 vec![Effect::Persist]
             }
             Phase::Starting { .. } | Phase::Running { .. } => vec![],
-            // A pane that should not be there any more.
+            // A pane that should not be there any more. Its run is over and judged, so no grace is due; and
+            // no deadline would follow a gentler way up.
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
-                vec![Effect::Terminate(self.run)]
+                vec![Effect::ForceKill(self.run)]
             }
         }
     }
 
     fn never_started(&mut self, now: Now) -> Vec<Effect> {
         match self.phase {
-            Phase::Spawning { doomed: false } => vec![Effect::Persist, Effect::Spawn(self.run)],
+            // The iteration was counted but nobody worked on it.
+            Phase::Spawning { doomed: false } => {
+                self.give_back();
+                match self.held_back() {
+                    Some(effects) => effects,
+                    None => self.launch(now),
+                }
+            }
             Phase::Spawning { doomed: true } => {
                 self.spawn_failed(SpawnError::Other("never started".into()), now)
             }
@@ -513,14 +525,38 @@ impl Worker {
     /// The iteration is counted and told: stop, park, or start the next one.
     fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
         let Some(ralph) = &self.ralph else { return vec![] };
-        if let Some(reason) = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
-            return self.stop(reason);
+        match budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
+            Some(reason) => self.stop(reason),
+            None => self.go_on(now),
         }
-        if ralph.paused.is_some() {
-            self.phase = Phase::Parked;
-            return vec![Effect::Persist];
+    }
+
+    /// Starts the next run, unless the loop is paused or has no iteration left.
+    fn go_on(&mut self, now: Now) -> Vec<Effect> {
+        if let Some(effects) = self.held_back() {
+            return effects;
         }
-        self.next_run(now, true)
+        self.run = self.run.next();
+        self.launch(now)
+    }
+
+    /// What happens instead of a further iteration, when none may start. Asked before every launch: the
+    /// limit may have been lowered and the loop paused since the last iteration was counted.
+    fn held_back(&mut self) -> Option<Vec<Effect>> {
+        let ralph = self.ralph.as_ref()?;
+        if ralph.iteration >= ralph.max_iterations {
+            return Some(self.stop(StopReason::MaxIterations));
+        }
+        ralph.paused?;
+        self.phase = Phase::Parked;
+        Some(vec![Effect::Persist])
+    }
+
+    /// Takes the current iteration back: it is to be done again, as a new run or by the same one.
+    fn give_back(&mut self) {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = ralph.iteration.saturating_sub(1);
+        }
     }
 
     fn told_end(&self, exit: IterationExit, now: Now) -> Vec<Effect> {
@@ -529,15 +565,14 @@ impl Worker {
         vec![Effect::Tell(Entry::IterationEnded { iteration, exit, seconds })]
     }
 
-    /// Starts the next run; for a loop, of the next iteration or (`advance` false) of the same one again.
-    fn next_run(&mut self, now: Now, advance: bool) -> Vec<Effect> {
-        self.run = self.run.next();
+    /// Starts the current run; for a loop, as its next iteration.
+    fn launch(&mut self, now: Now) -> Vec<Effect> {
         self.phase = Phase::Spawning { doomed: false };
         self.last_exit = None;
         self.trouble = None;
         let mut effects = vec![Effect::Persist];
         if let Some(ralph) = &mut self.ralph {
-            ralph.iteration += u32::from(advance || ralph.iteration == 0);
+            ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
