@@ -61,6 +61,13 @@ pub struct Now {
     pub wall: DateTime<FixedOffset>,
 }
 
+impl Now {
+    /// The moment that lies `wait` ahead on the monotonic clock; the far end of time rather than an overflow.
+    fn after(self, wait: Duration) -> Duration {
+        self.mono.saturating_add(wait)
+    }
+}
+
 /// What was fixed at spawn and matters to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -460,14 +467,14 @@ impl Worker {
     /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.
     pub fn rebase(&mut self, now: Now) {
         match &mut self.phase {
-            Phase::BackingOff { until, delay } => *until = (*until).min(now.mono + *delay),
+            Phase::BackingOff { until, delay } => *until = (*until).min(now.after(*delay)),
             Phase::Starting { ready_by, watch } => {
                 *ready_by =
-                    ready_by.map(|by| by.min(now.mono + Duration::from_secs(self.policy.ready_timeout)));
+                    ready_by.map(|by| by.min(now.after(Duration::from_secs(self.policy.ready_timeout))));
                 watch.forget_time();
             }
-            Phase::Prompting { by } => *by = (*by).min(now.mono + PROMPT_TIMEOUT),
-            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.mono + GRACE),
+            Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
+            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(GRACE)),
             Phase::Running { watch } => watch.forget_time(),
             Phase::Idle
             | Phase::Spawning { .. }

@@ -166,7 +166,7 @@ impl Worker {
             }
             Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into())),
             Phase::Ending { kill_at, .. } => {
-                *kill_at = now.mono + GRACE;
+                *kill_at = now.after(GRACE);
                 vec![Effect::ForceKill(self.run)]
             }
             Phase::BackingOff { .. } => self.go_on(now),
@@ -188,7 +188,7 @@ impl Worker {
             Phase::Spawning { doomed: false } => {
                 let watch = Watch::default();
                 self.phase = if self.policy.paste || self.policy.ready_wait {
-                    let ready_by = Some(now.mono + Duration::from_secs(self.policy.ready_timeout));
+                    let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
                     Phase::Starting { ready_by, watch }
                 } else {
                     Phase::Running { watch }
@@ -227,7 +227,7 @@ impl Worker {
             Phase::Spawning { .. } => self.up(now),
             // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
             Phase::Prompting { .. } => {
-                self.phase = Phase::Prompting { by: now.mono + PROMPT_TIMEOUT };
+                self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
                 vec![Effect::Deliver(self.run)]
             }
             Phase::Ending { .. } => vec![Effect::Terminate(self.run)],
@@ -395,7 +395,7 @@ impl Worker {
         self.trouble = None;
         let tell = Effect::Tell(Entry::Ready { run: self.run.0 });
         if self.policy.paste {
-            self.phase = Phase::Prompting { by: now.mono + PROMPT_TIMEOUT };
+            self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
             vec![Effect::Persist, tell, Effect::Deliver(self.run)]
         } else {
             self.phase = Phase::Running { watch: Watch::default() };
@@ -435,7 +435,7 @@ impl Worker {
                 if limit.is_none_or(|limit| watch.stable() < limit) {
                     return vec![];
                 }
-                if busy && watch.extensions + 1 < MAX_TIMEOUTS {
+                if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
                     watch.extend();
                     return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
                 }
@@ -460,7 +460,7 @@ impl Worker {
     // ---- the end of a run ----
 
     fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
-        self.phase = Phase::Ending { why, kill_at: now.mono + GRACE };
+        self.phase = Phase::Ending { why, kill_at: now.after(GRACE) };
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
@@ -499,8 +499,8 @@ impl Worker {
     /// Counts a failed iteration, tells it, and goes on as the budgets allow.
     fn after_failure(&mut self, exit: IterationExit, message: Option<String>, now: Now) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
-        ralph.failures += 1;
-        ralph.total_failures += 1;
+        ralph.failures = ralph.failures.saturating_add(1);
+        ralph.total_failures = ralph.total_failures.saturating_add(1);
         let over = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations).is_some();
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
@@ -514,7 +514,7 @@ impl Worker {
             message,
         })];
         if backoff.is_some() {
-            self.phase = Phase::BackingOff { until: now.mono + wait, delay: wait };
+            self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
             effects.push(Effect::Persist);
         } else {
             effects.extend(self.after_iteration(now));

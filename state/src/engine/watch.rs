@@ -43,13 +43,13 @@ impl Watch {
     pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) {
         let gap = self.seen.map_or(Duration::ZERO, |seen| now.saturating_sub(seen)).min(MAX_GAP);
         self.seen = Some(now);
-        self.stable += gap;
+        self.stable = self.stable.saturating_add(gap);
         let Some(reading) = reading else { return };
         self.working = reading.working;
         self.done |= reading.done;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
-            self.settled = Some(now + SETTLE);
+            self.settled = Some(now.saturating_add(SETTLE));
         }
         let settling = self.settled.is_some_and(|at| now < at);
         if self.print != Some(reading.fingerprint) && !resized && !settling {
@@ -68,7 +68,7 @@ impl Watch {
     /// Forgives one time-out.
     pub(super) fn extend(&mut self) {
         self.stable = Duration::ZERO;
-        self.extensions += 1;
+        self.extensions = self.extensions.saturating_add(1);
     }
 
     /// Forgets when the last look was and what was being found out: another daemon took it.
