@@ -281,9 +281,22 @@ fn yes() -> bool {
 /// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
-    /// The next run would meet the same: nothing is killed because of it.
-    startup: bool,
+    kind: Kind,
     what: String,
+}
+
+/// What kind of trouble it is: what shields from inactivity and when it is over differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A dialog that the next run would meet too: nothing is killed because of it.
+    Startup,
+    /// A dialog in mid-work.
+    Dialog,
+    /// No ready screen in time.
+    NotReady,
+    /// The prompt did not go in.
+    Prompt,
 }
 
 impl Worker {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    DONE_QUIET, Edits, Effect, Event, GRACE, Loop, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, SpawnError,
-    Trouble, Watch, Why, Worker,
+    DONE_QUIET, Edits, Effect, Event, GRACE, Kind, Loop, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase,
+    SpawnError, Trouble, Watch, Why, Worker,
 };
 use crate::budget;
 use crate::gates::Verdict;
@@ -161,8 +161,12 @@ impl Worker {
         match &mut self.phase {
             Phase::Starting { ready_by, .. } => {
                 *ready_by = None;
+                // A dialog that is already told says more, and it must go on to shield from inactivity.
+                if self.trouble.is_some() {
+                    return vec![];
+                }
                 let seconds = self.policy.ready_timeout;
-                self.troubled(false, &format!("not ready after {seconds}s"))
+                self.troubled(Kind::NotReady, &format!("not ready after {seconds}s"))
             }
             Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into())),
             Phase::Ending { kill_at, .. } => {
@@ -339,7 +343,7 @@ impl Worker {
             None => Entry::PromptSent { run },
             Some(message) => {
                 let what = format!("prompt not delivered: {message}");
-                self.trouble = Some(Trouble { startup: false, what });
+                self.trouble = Some(Trouble { kind: Kind::Prompt, what });
                 Entry::PromptFailed { run, message }
             }
         };
@@ -363,14 +367,14 @@ impl Worker {
             | Phase::Lost
             | Phase::Stopped { .. } => return vec![],
         };
-        watch.look(reading.as_ref(), now.mono);
+        let changed = watch.look(reading.as_ref(), now.mono);
         let (stable, done) = (watch.stable(), watch.done && !watch.working);
         let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
         if let Some(reading) = reading {
             if waiting.is_some() && reading.ready && reading.blocked.is_none() {
                 return self.ready(now);
             }
-            if let Some(effects) = self.blocked(&reading) {
+            if let Some(effects) = self.blocked(&reading, changed, now) {
                 return effects;
             }
         }
@@ -387,7 +391,7 @@ impl Worker {
     /// How much silence ends the run now; `None` while no silence does.
     fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
-        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.startup);
+        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
 
@@ -404,23 +408,31 @@ impl Worker {
     }
 
     /// Takes over whether a person is needed; gives effects when that is news.
-    fn blocked(&mut self, reading: &Reading) -> Option<Vec<Effect>> {
-        match (&reading.blocked, &self.trouble) {
-            (Some(blocked), Some(known)) if known.what == blocked.what => None,
-            (Some(blocked), _) => Some(self.troubled(blocked.startup, &blocked.what)),
-            (None, Some(_)) => {
-                // A start-up time-out stays told until the agent is ready.
-                if matches!(self.phase, Phase::Running { .. }) {
-                    self.trouble = None;
-                }
-                None
-            }
-            (None, None) => None,
+    fn blocked(&mut self, reading: &Reading, changed: bool, now: Now) -> Option<Vec<Effect>> {
+        let known = self.trouble.as_ref();
+        if let Some(blocked) = &reading.blocked {
+            let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
+            let news = known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
+            return news.then(|| self.troubled(kind, &blocked.what));
         }
+        let over = match known?.kind {
+            Kind::Startup | Kind::Dialog => true,
+            // Both stay told until the agent moves: nobody has helped it yet.
+            Kind::NotReady => matches!(self.phase, Phase::Running { .. }),
+            Kind::Prompt => changed || reading.working,
+        };
+        if over {
+            self.trouble = None;
+            if let Phase::Starting { ready_by, .. } = &mut self.phase {
+                // The dialog was answered: from here on the agent has the whole time again.
+                *ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+            }
+        }
+        None
     }
 
-    fn troubled(&mut self, startup: bool, what: &str) -> Vec<Effect> {
-        self.trouble = Some(Trouble { startup, what: what.to_owned() });
+    fn troubled(&mut self, kind: Kind, what: &str) -> Vec<Effect> {
+        self.trouble = Some(Trouble { kind, what: what.to_owned() });
         vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
     }
 
@@ -461,6 +473,7 @@ impl Worker {
 
     fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
         self.phase = Phase::Ending { why, kill_at: now.after(GRACE) };
+        self.trouble = None;
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
