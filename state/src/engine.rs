@@ -61,6 +61,13 @@ pub struct Now {
     pub wall: DateTime<FixedOffset>,
 }
 
+impl Now {
+    /// The moment that lies `wait` ahead on the monotonic clock; the far end of time rather than an overflow.
+    fn after(self, wait: Duration) -> Duration {
+        self.mono.saturating_add(wait)
+    }
+}
+
 /// What was fixed at spawn and matters to the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
@@ -274,9 +281,22 @@ fn yes() -> bool {
 /// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
-    /// The next run would meet the same: nothing is killed because of it.
-    startup: bool,
+    kind: Kind,
     what: String,
+}
+
+/// What kind of trouble it is: what shields from inactivity and when it is over differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A dialog that the next run would meet too: nothing is killed because of it.
+    Startup,
+    /// A dialog in mid-work.
+    Dialog,
+    /// No ready screen in time.
+    NotReady,
+    /// The prompt did not go in.
+    Prompt,
 }
 
 impl Worker {
@@ -467,14 +487,14 @@ impl Worker {
     /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.
     pub fn rebase(&mut self, now: Now) {
         match &mut self.phase {
-            Phase::BackingOff { until, delay } => *until = (*until).min(now.mono + *delay),
+            Phase::BackingOff { until, delay } => *until = (*until).min(now.after(*delay)),
             Phase::Starting { ready_by, watch } => {
                 *ready_by =
-                    ready_by.map(|by| by.min(now.mono + Duration::from_secs(self.policy.ready_timeout)));
+                    ready_by.map(|by| by.min(now.after(Duration::from_secs(self.policy.ready_timeout))));
                 watch.forget_time();
             }
-            Phase::Prompting { by } => *by = (*by).min(now.mono + PROMPT_TIMEOUT),
-            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.mono + GRACE),
+            Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
+            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(GRACE)),
             Phase::Running { watch } => watch.forget_time(),
             Phase::Idle
             | Phase::Spawning { .. }

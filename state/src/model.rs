@@ -80,7 +80,7 @@ impl Run {
     /// The run after this one.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

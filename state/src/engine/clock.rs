@@ -36,12 +36,14 @@ impl AwakeClock {
     /// which never goes back, and the jump if there was one.
     pub fn observe(&mut self, raw: Duration, wall_ms: i64, planned: Duration) -> (Duration, Option<Jump>) {
         let passed = raw.saturating_sub(self.raw);
-        let drift = (wall_ms - self.wall_ms) - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
+        let drift = wall_ms
+            .saturating_sub(self.wall_ms)
+            .saturating_sub(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX));
         self.raw = self.raw.max(raw);
         self.wall_ms = wall_ms;
         let late = passed.saturating_sub(planned);
         let asleep = if late > TOLERANCE { late } else { Duration::ZERO };
-        self.cut += asleep;
+        self.cut = self.cut.saturating_add(asleep);
         let jumped = !asleep.is_zero() || drift.unsigned_abs() > TOLERANCE.as_millis() as u64;
         (self.raw.saturating_sub(self.cut), jumped.then_some(Jump { asleep, wall_ms: drift }))
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    DONE_QUIET, Edits, Effect, Event, GRACE, Loop, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, SpawnError,
-    Trouble, Watch, Why, Worker,
+    DONE_QUIET, Edits, Effect, Event, GRACE, Kind, Loop, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase,
+    SpawnError, Trouble, Watch, Why, Worker,
 };
 use crate::budget;
 use crate::gates::Verdict;
@@ -62,7 +62,7 @@ impl Worker {
 
     fn start(&mut self, now: Now) -> Vec<Effect> {
         match self.phase {
-            Phase::Idle => self.next_run(now, true),
+            Phase::Idle => self.go_on(now),
             Phase::Spawning { .. }
             | Phase::Starting { .. }
             | Phase::Prompting { .. }
@@ -95,12 +95,15 @@ impl Worker {
             return vec![];
         };
         ralph.paused = None;
-        let spent = ralph.iteration >= ralph.max_iterations;
+        let over = ralph.iteration > ralph.max_iterations;
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
         match &mut self.phase {
-            Phase::Lost => effects.extend(self.next_run(now, false)),
-            Phase::Parked if spent => effects.extend(self.stop(StopReason::MaxIterations)),
-            Phase::Parked => effects.extend(self.next_run(now, true)),
+            Phase::Lost if over => effects.extend(self.stop(StopReason::MaxIterations)),
+            Phase::Lost => {
+                self.give_back();
+                effects.extend(self.go_on(now));
+            }
+            Phase::Parked => effects.extend(self.go_on(now)),
             // Silence while it was paused is forgiven.
             Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
             Phase::Idle
@@ -158,15 +161,19 @@ impl Worker {
         match &mut self.phase {
             Phase::Starting { ready_by, .. } => {
                 *ready_by = None;
+                // A dialog that is already told says more, and it must go on to shield from inactivity.
+                if self.trouble.is_some() {
+                    return vec![];
+                }
                 let seconds = self.policy.ready_timeout;
-                self.troubled(false, &format!("not ready after {seconds}s"))
+                self.troubled(Kind::NotReady, &format!("not ready after {seconds}s"))
             }
             Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into())),
             Phase::Ending { kill_at, .. } => {
-                *kill_at = now.mono + GRACE;
+                *kill_at = now.after(GRACE);
                 vec![Effect::ForceKill(self.run)]
             }
-            Phase::BackingOff { .. } => self.next_run(now, true),
+            Phase::BackingOff { .. } => self.go_on(now),
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Running { .. }
@@ -185,7 +192,7 @@ impl Worker {
             Phase::Spawning { doomed: false } => {
                 let watch = Watch::default();
                 self.phase = if self.policy.paste || self.policy.ready_wait {
-                    let ready_by = Some(now.mono + Duration::from_secs(self.policy.ready_timeout));
+                    let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
                     Phase::Starting { ready_by, watch }
                 } else {
                     Phase::Running { watch }
@@ -224,7 +231,7 @@ impl Worker {
             Phase::Spawning { .. } => self.up(now),
             // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
             Phase::Prompting { .. } => {
-                self.phase = Phase::Prompting { by: now.mono + PROMPT_TIMEOUT };
+                self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
                 vec![Effect::Deliver(self.run)]
             }
             Phase::Ending { .. } => vec![Effect::Terminate(self.run)],
@@ -232,19 +239,28 @@ impl Worker {
             // It was taken for lost and is not.
             Phase::Lost => {
                 self.phase = Phase::Running { watch: Watch::default() };
+                self.last_exit = None;
                 vec![Effect::Persist]
             }
             Phase::Starting { .. } | Phase::Running { .. } => vec![],
-            // A pane that should not be there any more.
+            // A pane that should not be there any more. Its run is over and judged, so no grace is due; and
+            // no deadline would follow a gentler way up.
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
-                vec![Effect::Terminate(self.run)]
+                vec![Effect::ForceKill(self.run)]
             }
         }
     }
 
     fn never_started(&mut self, now: Now) -> Vec<Effect> {
         match self.phase {
-            Phase::Spawning { doomed: false } => vec![Effect::Persist, Effect::Spawn(self.run)],
+            // The iteration was counted but nobody worked on it.
+            Phase::Spawning { doomed: false } => {
+                self.give_back();
+                match self.held_back() {
+                    Some(effects) => effects,
+                    None => self.launch(now),
+                }
+            }
             Phase::Spawning { doomed: true } => {
                 self.spawn_failed(SpawnError::Other("never started".into()), now)
             }
@@ -327,7 +343,7 @@ impl Worker {
             None => Entry::PromptSent { run },
             Some(message) => {
                 let what = format!("prompt not delivered: {message}");
-                self.trouble = Some(Trouble { startup: false, what });
+                self.trouble = Some(Trouble { kind: Kind::Prompt, what });
                 Entry::PromptFailed { run, message }
             }
         };
@@ -351,14 +367,14 @@ impl Worker {
             | Phase::Lost
             | Phase::Stopped { .. } => return vec![],
         };
-        watch.look(reading.as_ref(), now.mono);
+        let changed = watch.look(reading.as_ref(), now.mono);
         let (stable, done) = (watch.stable(), watch.done && !watch.working);
         let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
         if let Some(reading) = reading {
             if waiting.is_some() && reading.ready && reading.blocked.is_none() {
                 return self.ready(now);
             }
-            if let Some(effects) = self.blocked(&reading) {
+            if let Some(effects) = self.blocked(&reading, changed, now) {
                 return effects;
             }
         }
@@ -375,7 +391,7 @@ impl Worker {
     /// How much silence ends the run now; `None` while no silence does.
     fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
-        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.startup);
+        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
 
@@ -383,7 +399,7 @@ impl Worker {
         self.trouble = None;
         let tell = Effect::Tell(Entry::Ready { run: self.run.0 });
         if self.policy.paste {
-            self.phase = Phase::Prompting { by: now.mono + PROMPT_TIMEOUT };
+            self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
             vec![Effect::Persist, tell, Effect::Deliver(self.run)]
         } else {
             self.phase = Phase::Running { watch: Watch::default() };
@@ -392,23 +408,31 @@ impl Worker {
     }
 
     /// Takes over whether a person is needed; gives effects when that is news.
-    fn blocked(&mut self, reading: &Reading) -> Option<Vec<Effect>> {
-        match (&reading.blocked, &self.trouble) {
-            (Some(blocked), Some(known)) if known.what == blocked.what => None,
-            (Some(blocked), _) => Some(self.troubled(blocked.startup, &blocked.what)),
-            (None, Some(_)) => {
-                // A start-up time-out stays told until the agent is ready.
-                if matches!(self.phase, Phase::Running { .. }) {
-                    self.trouble = None;
-                }
-                None
-            }
-            (None, None) => None,
+    fn blocked(&mut self, reading: &Reading, changed: bool, now: Now) -> Option<Vec<Effect>> {
+        let known = self.trouble.as_ref();
+        if let Some(blocked) = &reading.blocked {
+            let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
+            let news = known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
+            return news.then(|| self.troubled(kind, &blocked.what));
         }
+        let over = match known?.kind {
+            Kind::Startup | Kind::Dialog => true,
+            // Both stay told until the agent moves: nobody has helped it yet.
+            Kind::NotReady => matches!(self.phase, Phase::Running { .. }),
+            Kind::Prompt => changed || reading.working,
+        };
+        if over {
+            self.trouble = None;
+            if let Phase::Starting { ready_by, .. } = &mut self.phase {
+                // The dialog was answered: from here on the agent has the whole time again.
+                *ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+            }
+        }
+        None
     }
 
-    fn troubled(&mut self, startup: bool, what: &str) -> Vec<Effect> {
-        self.trouble = Some(Trouble { startup, what: what.to_owned() });
+    fn troubled(&mut self, kind: Kind, what: &str) -> Vec<Effect> {
+        self.trouble = Some(Trouble { kind, what: what.to_owned() });
         vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
     }
 
@@ -423,7 +447,7 @@ impl Worker {
                 if limit.is_none_or(|limit| watch.stable() < limit) {
                     return vec![];
                 }
-                if busy && watch.extensions + 1 < MAX_TIMEOUTS {
+                if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
                     watch.extend();
                     return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
                 }
@@ -448,7 +472,8 @@ impl Worker {
     // ---- the end of a run ----
 
     fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
-        self.phase = Phase::Ending { why, kill_at: now.mono + GRACE };
+        self.phase = Phase::Ending { why, kill_at: now.after(GRACE) };
+        self.trouble = None;
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
@@ -487,8 +512,8 @@ impl Worker {
     /// Counts a failed iteration, tells it, and goes on as the budgets allow.
     fn after_failure(&mut self, exit: IterationExit, message: Option<String>, now: Now) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
-        ralph.failures += 1;
-        ralph.total_failures += 1;
+        ralph.failures = ralph.failures.saturating_add(1);
+        ralph.total_failures = ralph.total_failures.saturating_add(1);
         let over = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations).is_some();
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
@@ -502,7 +527,7 @@ impl Worker {
             message,
         })];
         if backoff.is_some() {
-            self.phase = Phase::BackingOff { until: now.mono + wait, delay: wait };
+            self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
             effects.push(Effect::Persist);
         } else {
             effects.extend(self.after_iteration(now));
@@ -513,14 +538,38 @@ impl Worker {
     /// The iteration is counted and told: stop, park, or start the next one.
     fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
         let Some(ralph) = &self.ralph else { return vec![] };
-        if let Some(reason) = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
-            return self.stop(reason);
+        match budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
+            Some(reason) => self.stop(reason),
+            None => self.go_on(now),
         }
-        if ralph.paused.is_some() {
-            self.phase = Phase::Parked;
-            return vec![Effect::Persist];
+    }
+
+    /// Starts the next run, unless the loop is paused or has no iteration left.
+    fn go_on(&mut self, now: Now) -> Vec<Effect> {
+        if let Some(effects) = self.held_back() {
+            return effects;
         }
-        self.next_run(now, true)
+        self.run = self.run.next();
+        self.launch(now)
+    }
+
+    /// What happens instead of a further iteration, when none may start. Asked before every launch: the
+    /// limit may have been lowered and the loop paused since the last iteration was counted.
+    fn held_back(&mut self) -> Option<Vec<Effect>> {
+        let ralph = self.ralph.as_ref()?;
+        if ralph.iteration >= ralph.max_iterations {
+            return Some(self.stop(StopReason::MaxIterations));
+        }
+        ralph.paused?;
+        self.phase = Phase::Parked;
+        Some(vec![Effect::Persist])
+    }
+
+    /// Takes the current iteration back: it is to be done again, as a new run or by the same one.
+    fn give_back(&mut self) {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = ralph.iteration.saturating_sub(1);
+        }
     }
 
     fn told_end(&self, exit: IterationExit, now: Now) -> Vec<Effect> {
@@ -529,15 +578,14 @@ impl Worker {
         vec![Effect::Tell(Entry::IterationEnded { iteration, exit, seconds })]
     }
 
-    /// Starts the next run; for a loop, of the next iteration or (`advance` false) of the same one again.
-    fn next_run(&mut self, now: Now, advance: bool) -> Vec<Effect> {
-        self.run = self.run.next();
+    /// Starts the current run; for a loop, as its next iteration.
+    fn launch(&mut self, now: Now) -> Vec<Effect> {
         self.phase = Phase::Spawning { doomed: false };
         self.last_exit = None;
         self.trouble = None;
         let mut effects = vec![Effect::Persist];
         if let Some(ralph) = &mut self.ralph {
-            ralph.iteration += u32::from(advance || ralph.iteration == 0);
+            ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);

@@ -39,24 +39,28 @@ impl Watch {
         self.stable
     }
 
-    /// Takes a look: `None` when the pane printed nothing since the last one.
-    pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) {
+    /// Takes a look: `None` when the pane printed nothing since the last one. True when the screen differs
+    /// from the look before; the first look differs from nothing.
+    pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) -> bool {
         let gap = self.seen.map_or(Duration::ZERO, |seen| now.saturating_sub(seen)).min(MAX_GAP);
         self.seen = Some(now);
-        self.stable += gap;
-        let Some(reading) = reading else { return };
+        self.stable = self.stable.saturating_add(gap);
+        let Some(reading) = reading else { return false };
         self.working = reading.working;
         self.done |= reading.done;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
-            self.settled = Some(now + SETTLE);
+            self.settled = Some(now.saturating_add(SETTLE));
         }
         let settling = self.settled.is_some_and(|at| now < at);
-        if self.print != Some(reading.fingerprint) && !resized && !settling {
+        let differs = self.print != Some(reading.fingerprint) && !resized && !settling;
+        if differs {
             self.restart();
         }
+        let changed = differs && self.print.is_some();
         self.print = Some(reading.fingerprint);
         self.size = reading.size;
+        changed
     }
 
     /// Starts counting anew: the screen changed.
@@ -68,7 +72,7 @@ impl Watch {
     /// Forgives one time-out.
     pub(super) fn extend(&mut self) {
         self.stable = Duration::ZERO;
-        self.extensions += 1;
+        self.extensions = self.extensions.saturating_add(1);
     }
 
     /// Forgets when the last look was and what was being found out: another daemon took it.
