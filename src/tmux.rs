@@ -136,7 +136,7 @@ pub struct Captured {
     pub text: String,
     /// Columns and rows of the pane.
     pub size: (u16, u16),
-    /// The text is the alternate screen, which has no scrollback.
+    /// The screen is the alternate one. Scrollback before it is what the normal screen had.
     pub alternate: bool,
     /// Rows of scrollback that the pane had at this moment (unwrapped, not lines of `text`).
     pub history: u64,

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::parser::{Block, Event, Parser};
 use super::plain::TIMEOUT;
-use super::{Inner, Version};
+use super::{Inner, Version, quote};
 use crate::error::{Error, Result};
 
 /// What a command answered: its output, or tmux's error text.
@@ -40,8 +40,22 @@ pub(super) struct Link {
     id: u64,
     requests: mpsc::UnboundedSender<Request>,
     task: tokio::task::AbortHandle,
-    /// The server's version, where it is one that can be read.
-    pub version: Option<Version>,
+    /// How captures come through it.
+    pub captures: Captures,
+}
+
+/// How captures come through a control client, as far as its server's faults allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Captures {
+    /// Printed.
+    Direct,
+    /// By a buffer, because printing leaks.
+    Buffer {
+        /// `show-buffer` escapes what it shows.
+        escaped: bool,
+    },
+    /// Not at all: this server does something unknown to the text.
+    No,
 }
 
 #[derive(Debug)]
@@ -125,17 +139,19 @@ impl Inner {
         };
         let (requests, inbox) = mpsc::unbounded_channel();
         let task = tokio::spawn(serve(child, stdin, stdout, inbox)).abort_handle();
-        let mut link = Link { id: super::unique(), requests, task, version: None };
-        // The first question shows that the connection works, and tells the server's version (an upgraded
-        // tmux on disk does not change the server that runs).
+        let mut link = Link { id: super::unique(), requests, task, captures: Captures::No };
+        // The first questions show that the connection works, and what captures need. The server is asked,
+        // not the program on disk: an upgrade does not change the server that runs.
+        let buffer = format!("swarm-{}-{}", std::process::id(), link.id);
+        let mut lines = quote::line(&["display-message", "-p", "#{version}"]);
+        lines.extend(quote::line(&["set-buffer", "-b", &buffer, PROBE]));
+        lines.extend(quote::line(&["show-buffer", "-b", &buffer]));
+        lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         let (answer, answered) = oneshot::channel();
-        let lines = super::quote::line(&["display-message", "-p", "#{version}"]);
-        let first = link.requests.send(Request { lines, replies: 1, answer });
+        let first = link.requests.send(Request { lines, replies: 4, answer });
         match (first, tokio::time::timeout(TIMEOUT, answered).await) {
             (Ok(()), Ok(Ok(replies))) => {
-                if let Some(Ok(version)) = replies.first() {
-                    link.version = Version::parse(&String::from_utf8_lossy(version));
-                }
+                link.captures = captures(&replies);
                 Ok(link)
             }
             _ => {
@@ -144,6 +160,44 @@ impl Inner {
             }
         }
     }
+}
+
+/// A text of which every escaping makes something else.
+const PROBE: &str = "\\ $a";
+
+/// What the first replies say about captures.
+fn captures(replies: &[Reply]) -> Captures {
+    let version = replies.first().and_then(|reply| reply.as_ref().ok());
+    let version = version.and_then(|text| Version::parse(&String::from_utf8_lossy(text)));
+    if version.is_some_and(Version::captures_without_leak) {
+        return Captures::Direct;
+    }
+    match replies.get(2) {
+        Some(Ok(shown)) if shown == PROBE.as_bytes() => Captures::Buffer { escaped: false },
+        Some(Ok(shown)) if unescape(shown) == PROBE.as_bytes() => Captures::Buffer { escaped: true },
+        _ => Captures::No,
+    }
+}
+
+/// Undoes what `show-buffer` does to text on a control client before tmux 3.4: `\\`, `\$`, `\t`, `\ooo`.
+pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+    let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+        plain.extend_from_slice(&rest[..at]);
+        let after = &rest[at + 1..];
+        let (byte, used) = match after {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => {
+                (((a - b'0') << 6) | ((b - b'0') << 3) | (c - b'0'), 3)
+            }
+            [b't', ..] => (b'\t', 1),
+            [byte, ..] => (*byte, 1),
+            [] => (b'\\', 0),
+        };
+        plain.push(byte);
+        rest = &after[used..];
+    }
+    plain.extend_from_slice(rest);
+    plain
 }
 
 impl Control {
@@ -244,6 +298,19 @@ mod tests {
         assert!(!take(block(true, true, b"nobody asked"), &mut waiting));
         assert!(!take(Event::Notification(b"exit server exited".to_vec()), &mut waiting));
         assert!(!take(Event::TooLong, &mut waiting));
+    }
+
+    #[test]
+    fn the_way_of_captures_is_probed() {
+        let replies =
+            |version: &str, shown: Reply| captures(&[Ok(version.into()), Ok(vec![]), shown, Ok(vec![])]);
+        assert_eq!(replies("3.6b", Err("no".into())), Captures::Direct);
+        assert_eq!(replies("3.3a", Ok(b"\\ $a".to_vec())), Captures::Buffer { escaped: false });
+        assert_eq!(replies("3.3a", Ok(b"\\\\ \\$a".to_vec())), Captures::Buffer { escaped: true });
+        assert_eq!(replies("3.3a", Ok(b"\\ a".to_vec())), Captures::No);
+        assert_eq!(replies("3.3a", Err("no".into())), Captures::No);
+        assert_eq!(captures(&[]), Captures::No);
+        assert_eq!(unescape(b"a\\tb\\\\n\\$x\\303\\251\\"), "a\tb\\n$xé\\".as_bytes());
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //!
 //! Both go through the control client and cost no process. On tmux before 3.6 a capture printed to a control
 //! client leaks its text in the server for ever; there it goes by a paste buffer instead, which is shown and
-//! deleted, and before 3.3 (whose `show-buffer` changes the text) by a plain process.
+//! deleted. Some of these escape what they show; the connection has found that out.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::control::Link;
+use super::control::{Captures, Link, unescape};
 use super::plain::{self, Words};
 use super::rows::{self, Listed};
 use super::{Captured, Inner, Row, Tmux, lock, quote, unique};
@@ -98,8 +98,8 @@ impl Tmux {
     async fn take(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
         let inner = &*self.0;
         if let Some(link) = inner.link().await
-            && link.version.is_some_and(super::Version::shows_raw_buffers)
-            && let Some(found) = inner.capture_by_control(&link, pane, history, flags).await
+            && link.captures != Captures::No
+            && let Some(found) = inner.capture_by_control(&link, pane, history).await
         {
             return Ok(found);
         }
@@ -118,7 +118,7 @@ impl Inner {
     ) -> Option<Option<Captured>> {
         let start = start(history);
         let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT]);
-        let direct = link.version.is_some_and(super::Version::captures_without_leak);
+        let direct = link.captures == Captures::Direct;
         if direct {
             let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
             lines.extend(quote::line(&[&capture, flags].concat()));
@@ -133,6 +133,9 @@ impl Inner {
         let text = replies.get(if direct { 1 } else { 2 })?;
         match (replies.first()?, replies.get(1)?, text) {
             (_, Err(said), _) if plain::says_absent(said) => Some(None),
+            (Ok(about), Ok(_), Ok(text)) if link.captures == (Captures::Buffer { escaped: true }) => {
+                Some(assemble(about, &unescape(text), history))
+            }
             (Ok(about), Ok(_), Ok(text)) => Some(assemble(about, text, history)),
             // An empty pane leaves no buffer to show.
             (Ok(about), Ok(_), Err(said)) if said.contains("no buffer") => {
@@ -183,7 +186,7 @@ fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captured> {
         size,
         alternate,
         history: rows,
-        history_taken: if alternate { 0 } else { history_taken },
+        history_taken,
         cursor,
         dead,
     })
@@ -210,7 +213,7 @@ mod tests {
         assert_eq!(got.text, "\na\n\n b\u{fffd}");
         assert_eq!((got.size, got.history, got.history_taken), ((80, 24), 7, 5));
         assert_eq!((got.cursor, got.dead, got.alternate), ((3, 4), true, false));
-        assert_eq!(assemble(b"80:24:1:7:0:0:0", b"", u32::MAX).unwrap().history_taken, 0);
+        assert_eq!(assemble(b"80:24:1:7:0:0:0", b"", u32::MAX).unwrap().history_taken, 7);
         assert_eq!(assemble(b"::::::", b"text", 0), None);
         assert_eq!(tidy(""), "");
     }

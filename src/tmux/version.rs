@@ -36,11 +36,6 @@ impl Version {
     pub(super) fn captures_without_leak(self) -> bool {
         self >= Self::new(3, 6)
     }
-
-    /// True where `show-buffer` on a control client gives the bytes as they are.
-    pub(super) fn shows_raw_buffers(self) -> bool {
-        self >= Self::new(3, 3)
-    }
 }
 
 impl fmt::Display for Version {
