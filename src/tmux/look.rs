@@ -99,7 +99,7 @@ impl Tmux {
         let inner = &*self.0;
         if let Some(link) = inner.link().await
             && link.captures != Captures::No
-            && let Some(found) = inner.capture_by_control(&link, pane, history).await
+            && let Some(found) = inner.capture_by_control(&link, pane, history, flags).await
         {
             return Ok(found);
         }

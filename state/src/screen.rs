@@ -70,18 +70,19 @@ impl Reader {
     ///
     /// # Errors
     /// [`PatternError`] when a marker of the profile is no pattern.
-    pub fn new(profile: &Profile, done: Option<Pattern>, prompt: Option<String>) -> Result<Self, PatternError> {
+    pub fn new(
+        profile: &Profile,
+        done: Option<Pattern>,
+        prompt: Option<String>,
+    ) -> Result<Self, PatternError> {
         let compile =
             |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
         let mut blocked = vec![];
         let (startup, permission) = (profiles::common_startup(), profiles::common_permission());
         // The profile's own markers come first: they know best what to call a dialog.
-        for (list, startup) in [
-            (&profile.startup, true),
-            (&profile.permission, false),
-            (&startup, true),
-            (&permission, false),
-        ] {
+        for (list, startup) in
+            [(&profile.startup, true), (&profile.permission, false), (&startup, true), (&permission, false)]
+        {
             for marker in list {
                 let what = marker.what.clone();
                 blocked.push((Pattern::compile(&marker.pattern)?, Blocked { startup, what }));

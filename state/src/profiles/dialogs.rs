@@ -29,16 +29,8 @@ pub fn common_startup() -> Vec<Marker> {
             r"no\b|yes\b|trust\b|don.t trust|exit|back|quit",
             "trust dialog",
         ),
-        dialog(
-            r"in bypass permissions mode",
-            r"no\b|yes\b",
-            "bypass-permissions dialog",
-        ),
-        dialog(
-            r"detected a custom api key|do you want to use this api key",
-            r"no\b|yes\b",
-            "API key dialog",
-        ),
+        dialog(r"in bypass permissions mode", r"no\b|yes\b", "bypass-permissions dialog"),
+        dialog(r"detected a custom api key|do you want to use this api key", r"no\b|yes\b", "API key dialog"),
         // The wordings of these two were not seen on a screen of ours.
         dialog(
             r"(?:select|choose|pick) (?:a |your |the )?(?:[a-z]+ )?(?:theme|text style)",

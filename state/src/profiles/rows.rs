@@ -82,12 +82,12 @@ fn codex() -> Profile {
             r"^›(?: (?:[^\d\n][^\n]*|\d+(?:[^.\d\n][^\n]*)?)?)?(?:\n(?:  [^\n]*)?){{0,40}}?\n\n  [^\n]*(?:·|for shortcuts|context left)[^\n]*(?:\n  [^\n]*){{0,2}}\Z"
         )],
         working: vec![format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24))],
-        startup: vec![dialog(
-            "hooks need review",
-            r"review\b|trust all|continue",
-            "hooks review dialog",
+        startup: vec![dialog("hooks need review", r"review\b|trust all|continue", "hooks review dialog")],
+        permission: vec![dialog(
+            r"would you like to [^\n]*\?|allow command\?",
+            r"yes\b|no\b",
+            "approval dialog",
         )],
-        permission: vec![dialog(r"would you like to [^\n]*\?|allow command\?", r"yes\b|no\b", "approval dialog")],
         ..generic()
     }
 }
@@ -105,7 +105,10 @@ fn opencode() -> Profile {
         working: vec![format!(r"\besc (?:again to )?interrupt\b[^\n]*{}", end(3))],
         // This dialog was not seen on a screen of ours.
         permission: vec![marker(
-            &format!(r"^\s*┃?\s*△ Permission required[^\n]*\n(?:[^\n]*\n){{0,16}}?[^\n]*\bAllow once\b[^\n]*{}", end(6)),
+            &format!(
+                r"^\s*┃?\s*△ Permission required[^\n]*\n(?:[^\n]*\n){{0,16}}?[^\n]*\bAllow once\b[^\n]*{}",
+                end(6)
+            ),
             "permission dialog",
         )],
         ..generic()

@@ -69,7 +69,11 @@ fn bare(row: &str) -> &str {
 /// The screen may have more rows above than before (a capture with scrollback): then all of them are old.
 fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
     let run = |from: usize, at: usize| {
-        old[from..].iter().zip(&now[at..]).take_while(|(a, b)| a == b).map(|(a, _)| usize::from(!a.is_empty()))
+        old[from..]
+            .iter()
+            .zip(&now[at..])
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| usize::from(!a.is_empty()))
     };
     let head = run(0, 0).count();
     let head_ink: usize = run(0, 0).sum();

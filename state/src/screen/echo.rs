@@ -131,8 +131,7 @@ impl Echo {
         if !self.bare {
             let ink = Ink::of(view);
             let copies = ink.text.match_indices(&self.ink);
-            let copies: Vec<_> =
-                copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), view)).collect();
+            let copies: Vec<_> = copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), view)).collect();
             for copy in copies {
                 blank(&mut masked, &copy);
             }

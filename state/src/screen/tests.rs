@@ -98,8 +98,13 @@ fn a_line_means_the_answers_line_without_bullet_and_indent() {
 
 #[test]
 fn the_prompts_echo_is_not_done() {
-    for pattern in ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"] {
-        assert!(!is_done(pattern, PROMPT, "fake> When finished print TASK_DONE\n✻ Thinking… 3s\n"), "{pattern}");
+    for pattern in
+        ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"]
+    {
+        assert!(
+            !is_done(pattern, PROMPT, "fake> When finished print TASK_DONE\n✻ Thinking… 3s\n"),
+            "{pattern}"
+        );
         assert!(!is_done(pattern, PROMPT, "❯ When finished\n  print TASK_DONE\n"), "{pattern}");
         let answer = "> When finished print TASK_DONE\nTASK_DONE\n";
         assert!(is_done(pattern, PROMPT, answer), "{pattern}");
