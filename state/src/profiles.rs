@@ -92,7 +92,8 @@ impl Profile {
     /// True when the command runs once, without a screen of its own.
     pub fn is_one_shot(&self, cmd: &[String]) -> bool {
         let is = |arg: &str, word: &str| {
-            arg == word || (word.starts_with("--") && arg.split_once('=').is_some_and(|(flag, _)| flag == word))
+            arg == word
+                || (word.starts_with("--") && arg.split_once('=').is_some_and(|(flag, _)| flag == word))
         };
         cmd.iter()
             .skip(program(cmd) + 1)

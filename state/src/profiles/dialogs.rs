@@ -11,7 +11,7 @@ pub(super) fn end(rows: usize) -> String {
 /// input box below it (a mark or a rule in the first column) means that the phrase is only quoted.
 pub(super) fn dialog(phrase: &str, option: &str, what: &str) -> Marker {
     let pattern = format!(
-        r"(?i)(?:{phrase})[^\n]*\n(?:[^\n]*\n){{0,16}}?[\s│┃]*[❯›>●]\s(?:\d+[.)]\s)?(?:{option})[^\n]*(?:\n(?:[ │┃╰][^\n]*)?){{0,14}}\Z"
+        r"(?i)(?:{phrase})[^\n]*\n(?:[^\n]*\n){{0,16}}?[ \u00a0│┃]*[❯›>●][ \u00a0](?:[0-9]+[.)] )?(?:{option})[^\n]*(?:\n(?:[ │┃╰][^\n]*)?)*\Z"
     );
     marker(&pattern, what)
 }
@@ -29,16 +29,8 @@ pub fn common_startup() -> Vec<Marker> {
             r"no\b|yes\b|trust\b|don.t trust|exit|back|quit",
             "trust dialog",
         ),
-        dialog(
-            r"in bypass permissions mode",
-            r"no\b|yes\b",
-            "bypass-permissions dialog",
-        ),
-        dialog(
-            r"detected a custom api key|do you want to use this api key",
-            r"no\b|yes\b",
-            "API key dialog",
-        ),
+        dialog(r"in bypass permissions mode", r"no\b|yes\b", "bypass-permissions dialog"),
+        dialog(r"detected a custom api key|do you want to use this api key", r"no\b|yes\b", "API key dialog"),
         // The wordings of these two were not seen on a screen of ours.
         dialog(
             r"(?:select|choose|pick) (?:a |your |the )?(?:[a-z]+ )?(?:theme|text style)",

@@ -69,7 +69,11 @@ fn bare(row: &str) -> &str {
 /// The screen may have more rows above than before (a capture with scrollback): then all of them are old.
 fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
     let run = |from: usize, at: usize| {
-        old[from..].iter().zip(&now[at..]).take_while(|(a, b)| a == b).map(|(a, _)| usize::from(!a.is_empty()))
+        old[from..]
+            .iter()
+            .zip(&now[at..])
+            .take_while(|(a, b)| a == b)
+            .map(|(a, _)| usize::from(!a.is_empty()))
     };
     let head = run(0, 0).count();
     let head_ink: usize = run(0, 0).sum();
@@ -84,7 +88,7 @@ fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
         .max()
         .unwrap_or_default();
     if down.0 > head_ink + up.0 && down.0 * 2 > old.iter().filter(|row| !row.is_empty()).count() {
-        return Some([0..down.1].into());
+        return Some([0..down.1, 0..0].into());
     }
     (head_ink + up.0 > 0).then(|| [0..head, head..head + up.1].into())
 }

@@ -1,3 +1,5 @@
+use std::sync::{LazyLock, Mutex};
+
 use proptest::prelude::*;
 
 use super::fixtures::SCREENS;
@@ -98,8 +100,13 @@ fn a_line_means_the_answers_line_without_bullet_and_indent() {
 
 #[test]
 fn the_prompts_echo_is_not_done() {
-    for pattern in ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"] {
-        assert!(!is_done(pattern, PROMPT, "fake> When finished print TASK_DONE\n✻ Thinking… 3s\n"), "{pattern}");
+    for pattern in
+        ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"]
+    {
+        assert!(
+            !is_done(pattern, PROMPT, "fake> When finished print TASK_DONE\n✻ Thinking… 3s\n"),
+            "{pattern}"
+        );
         assert!(!is_done(pattern, PROMPT, "❯ When finished\n  print TASK_DONE\n"), "{pattern}");
         let answer = "> When finished print TASK_DONE\nTASK_DONE\n";
         assert!(is_done(pattern, PROMPT, answer), "{pattern}");
@@ -116,6 +123,12 @@ fn words_that_the_prompt_shares_with_the_answer_do_not_hide_it() {
         ("TASK_DONE", "- [ ] work\n- TASK_DONE when it works\n", "- TASK_DONE"),
         ("All tasks complete", "All tasks complete", "All tasks complete"),
         ("DONE", "DONE", "DONE"),
+        ("COMPLETE", "At the end print:\nRALPH STATUS: COMPLETE\nand stop", "RALPH STATUS: COMPLETE"),
+        (
+            "COMPLETE",
+            "Print:\n=== REPORT ===\nSTATUS: COMPLETE\nand stop",
+            "=== REPORT ===\nSTATUS: COMPLETE",
+        ),
         ("DONE", "DONE DONE print DONE", "❯ DONE DONE print DONE\nDONE"),
         ("DONE", "DONE, print DONE", "❯ DONE, print DONE\n\n● DONE"),
     ] {
@@ -239,8 +252,11 @@ proptest! {
         before in "(MARK|x|\n| ){0,12}", prompt in "(MARK|go|é|\n| ){0,9}", rows in 0u16..60,
     ) {
         let text = text.concat();
-        for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
-            let mut reader = reader(cli, "^MARK|MARK", Some(&prompt));
+        static READERS: LazyLock<Mutex<Vec<Reader>>> = LazyLock::new(|| {
+            Mutex::new(profiles::table().iter().map(|row| reader(&row.name, "^MARK|MARK", None)).collect())
+        });
+        for reader in READERS.lock().unwrap().iter_mut() {
+            reader.echo = reader.done.as_ref().and_then(|done| Echo::new(done, &prompt));
             reader.set_baseline(&before);
             let reading = reader.read(&text, (80, rows));
             prop_assert!(!(reading.ready && (reading.working || reading.blocked.is_some())));

@@ -84,7 +84,13 @@ fn escape(chars: &[char], start: usize, out: &mut String) -> usize {
             let Some(len) = chars[start + 1..].iter().position(|&c| stops(c)) else { return start + 1 };
             let end = start + 1 + len;
             let st = chars[end] == '\x1b' && chars.get(end + 1) == Some(&'\\');
-            if st { end + 2 } else if chars[end] == '\x1b' { end } else { end + 1 }
+            if st {
+                end + 2
+            } else if chars[end] == '\x1b' {
+                end
+            } else {
+                end + 1
+            }
         }
         _ => {
             let end = span(start, ' ', '/');
