@@ -121,11 +121,15 @@ struct Trouble {
 impl Engine {
     fn compile(text: &str, backtracks: bool) -> Result<Self, Trouble> {
         let plain = regex::RegexBuilder::new(text).multi_line(true).build();
-        let trouble = match plain {
+        let mut trouble = match plain {
             Ok(regex) if !backtracks => return Ok(Self::Plain(regex)),
             Ok(_) => None,
             Err(error) => Some(plain_trouble(&error)),
         };
+        if let Some(trouble) = trouble.take_if(|t| t.message.starts_with("repetition operator missing")) {
+            // The backtracking matcher would take `{2}` for a literal, and never match.
+            return Err(trouble);
+        }
         let fancy =
             fancy_regex::RegexBuilder::new(text).multi_line(true).backtrack_limit(BACKTRACK_LIMIT).build();
         match fancy {
@@ -252,6 +256,7 @@ mod tests {
             ("[a", Some(0)),
             ("a)", Some(1)),
             ("*a", Some(0)),
+            ("{2}", Some(0)),
             ("(?P<n>a", Some(0)),
         ] {
             let error = Pattern::compile(pattern).unwrap_err();
