@@ -167,6 +167,7 @@ pub(super) fn blank_spec(name: WorkerName) -> WorkerSpec {
         done_pattern: None,
         record: false,
         tmux_socket: None,
+        size: crate::model::DEFAULT_SIZE,
         ralph: None,
     }
 }

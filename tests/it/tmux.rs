@@ -1,0 +1,588 @@
+//! tmux and the wrapper, against a real tmux on a private socket.
+//!
+//! Every test has its own directory, socket and server; the server is ended by pid however the test ends.
+//! Nothing sleeps for a fixed time: a state is waited for, bounded, and the wait says what it saw.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use swarm::procs;
+use swarm::tmux::{Captured, Health, NewWindow, Options, PANE_TERM, PasteOutcome, Row, Socket, Tmux};
+use swarm::wrapper::{ExitRecord, LaunchSpec, pane_argv, read_exit, started};
+use swarm_state::model::Pane;
+use tempfile::TempDir;
+
+/// A server of the test's own.
+struct World {
+    tmux: Tmux,
+    dir: TempDir,
+    server: i32,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // By pid, never by name, and everything that its panes left.
+        if procs::name(self.server).is_some_and(|name| name.contains("tmux")) {
+            let mut panes = procs::tree(self.server);
+            panes.reverse();
+            let _ = kill(Pid::from_raw(self.server), Signal::SIGKILL);
+            for pane in panes.iter().filter(|pane| procs::start_time(pane.pid) == Some(pane.start_time)) {
+                let _ = kill(Pid::from_raw(pane.pid), Signal::SIGKILL);
+            }
+        }
+    }
+}
+
+impl World {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let tmux = Tmux::new(options(dir.path()));
+        let mut world = Self { tmux, dir, server: 0 };
+        world.server = world.tmux.ensure_server().await.unwrap();
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A window that runs the wrapper, which runs the shell script.
+    async fn agent(&self, name: &str, script: &str) -> (Pane, PathBuf) {
+        self.launch(name, |_| (), &["sh", "-c", script]).await
+    }
+
+    async fn launch(&self, name: &str, edit: impl FnOnce(&mut LaunchSpec), argv: &[&str]) -> (Pane, PathBuf) {
+        let dir = self.path(&format!("{name}.run"));
+        std::fs::create_dir(&dir).unwrap();
+        let env = [("PATH", std::env::var("PATH").unwrap()), ("TERM", PANE_TERM.to_owned())];
+        let mut spec = LaunchSpec {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            env: env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>(),
+            cwd: self.dir.path().to_owned(),
+            stdin: None,
+            end_leftovers: true,
+        };
+        edit(&mut spec);
+        spec.write(&dir).unwrap();
+        let argv = pane_argv(Path::new(env!("CARGO_BIN_EXE_swarm")), &dir);
+        let pane = self.tmux.new_window(NewWindow { argv, ..window(name, self.dir.path()) }).await.unwrap();
+        (pane, dir)
+    }
+
+    async fn row(&self, pane: &str) -> Option<Row> {
+        self.tmux.list().await.unwrap().into_iter().find(|row| row.pane == pane)
+    }
+
+    async fn capture(&self, pane: &str) -> Captured {
+        self.tmux.capture(pane, u32::MAX).await.unwrap().expect("the pane is there")
+    }
+
+    async fn screen_with(&self, pane: &str, text: &str) -> Captured {
+        until(&format!("{text:?} on the screen"), async || {
+            let captured = self.capture(pane).await;
+            if captured.text.contains(text) { Ok(captured) } else { Err(captured.text) }
+        })
+        .await
+    }
+
+    async fn exit(&self, dir: &Path) -> ExitRecord {
+        until("exit.json", async || read_exit(dir).ok_or(())).await
+    }
+
+    /// A plain tmux command of the test's own.
+    fn run(&self, words: &[&str]) -> String {
+        let socket = self.tmux.socket_path();
+        let output = std::process::Command::new("tmux").arg("-S").arg(socket).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+}
+
+fn options(dir: &Path) -> Options {
+    Options {
+        socket: Socket::Path(dir.join("s")),
+        config: dir.join("conf/tmux.conf"),
+        source: None,
+        session: "swarm".into(),
+    }
+}
+
+fn window(name: &str, cwd: &Path) -> NewWindow {
+    NewWindow {
+        name: name.into(),
+        cwd: cwd.into(),
+        argv: vec!["cat".into(), "-".into()],
+        worker: name.into(),
+        run: 7,
+        size: (120, 30),
+        record: None,
+    }
+}
+
+/// Waits until it is so; says what it was instead when it never is.
+async fn until<T, E: std::fmt::Debug>(what: &str, mut is_so: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        match is_so().await {
+            Ok(value) => return value,
+            Err(seen) => assert!(Instant::now() < end, "waited in vain for {what}; saw {seen:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn bounded<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), future).await.unwrap_or_else(|_| panic!("no end: {what}"))
+}
+
+#[tokio::test]
+async fn a_server_starts_once_and_its_end_is_seen() {
+    let mut world = World::new().await;
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
+    assert_eq!(world.tmux.ensure_server().await.unwrap(), world.server);
+    assert!(world.tmux.version().await.is_some());
+    // No marks of whoever started it, and the configuration without a complaint.
+    let environment = world.run(&["show-environment", "-g"]);
+    assert!(!environment.contains("CARGO"), "{environment}");
+    assert_eq!(world.run(&["show-options", "-gv", "history-limit"]), "10000");
+    assert_eq!(world.run(&["show-options", "-wgv", "remain-on-exit-format"]), "");
+    world.tmux.new_window(window("a", world.dir.path())).await.unwrap();
+    assert!(!world.tmux.shutdown_if_empty().await.unwrap());
+    kill(Pid::from_raw(world.server), Signal::SIGKILL).unwrap();
+    bounded("the server's death", procs::wait_gone(world.server)).await;
+    assert_eq!(world.tmux.health().await, Health::Gone);
+    assert!(world.tmux.list().await.is_err());
+    assert!(
+        world.tmux.new_window(window("b", world.dir.path())).await.is_err(),
+        "no server is started by it"
+    );
+    assert_eq!(world.tmux.health().await, Health::Gone);
+    world.server = world.tmux.ensure_server().await.unwrap();
+    assert_eq!(world.tmux.list().await.unwrap(), []);
+    assert!(world.tmux.shutdown_if_empty().await.unwrap());
+    assert_eq!(world.tmux.health().await, Health::Gone);
+    world.tmux.kill_server().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stopped_server_is_unresponsive_and_not_gone() {
+    let world = World::new().await;
+    kill(Pid::from_raw(world.server), Signal::SIGSTOP).unwrap();
+    assert_eq!(world.tmux.health().await, Health::Unresponsive);
+    kill(Pid::from_raw(world.server), Signal::SIGCONT).unwrap();
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
+    assert_eq!(world.tmux.list().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_server_whose_socket_was_deleted_is_found_again() {
+    let world = World::new().await;
+    std::fs::remove_file(world.tmux.socket_path()).unwrap();
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
+    // Also by a handle that was only told about it.
+    std::fs::remove_file(world.tmux.socket_path()).unwrap();
+    let other = Tmux::new(options(world.dir.path()));
+    assert_eq!(other.health().await, Health::Gone);
+    other.expect_server(std::process::id() as i32);
+    assert_eq!(other.health().await, Health::Gone, "no tmux server, so no signal to it");
+    other.expect_server(world.server);
+    assert_eq!(other.ensure_server().await.unwrap(), world.server);
+}
+
+#[tokio::test]
+async fn a_file_in_the_sockets_place_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("s"), "mine").unwrap();
+    let error = Tmux::new(options(dir.path())).ensure_server().await.unwrap_err();
+    assert!(error.message.contains("is no socket"), "{error}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("s")).unwrap(), "mine");
+    let long = Options { socket: Socket::Path(dir.path().join("x".repeat(120))), ..options(dir.path()) };
+    assert!(Tmux::new(long).ensure_server().await.unwrap_err().hint.is_some());
+}
+
+#[tokio::test]
+async fn windows_are_made_at_once_marked_and_listed() {
+    let world = World::new().await;
+    let make = |name: &'static str| world.tmux.new_window(window(name, world.dir.path()));
+    let (one, two, three) = tokio::join!(make("one"), make("two"), make("three"));
+    let mut panes = [one.unwrap(), two.unwrap(), three.unwrap()];
+    panes.sort_by(|a, b| a.id.cmp(&b.id));
+    let mut rows = world.tmux.list().await.unwrap();
+    rows.sort_by(|a, b| a.pane.cmp(&b.pane));
+    assert_eq!(rows.len(), 3);
+    for (pane, row) in panes.iter().zip(&rows) {
+        assert_eq!((&pane.id, &pane.window, pane.pid), (&row.pane, &row.window, row.pid));
+        assert_eq!((pane.server_pid, pane.run.0), (world.server, 7));
+        assert_eq!((row.run, row.size, row.dead), (Some(7), (120, 30), false));
+        assert_eq!(row.start_command, "cat -");
+        let name = world.run(&["display-message", "-p", "-t", &pane.id, "#{window_name}"]);
+        assert_eq!(row.worker.as_deref(), Some(name.as_str()));
+        assert_eq!(world.run(&["show-options", "-wv", "-t", &pane.window, "window-size"]), "manual");
+    }
+    // The short list, completed, says the same.
+    assert_eq!(world.tmux.list().await.unwrap().len(), 3);
+    // The last window takes the session with it; the next one makes it anew.
+    for pane in &panes {
+        world.tmux.kill_window(&pane.window).await.unwrap();
+        world.tmux.kill_window(&pane.window).await.unwrap();
+    }
+    assert_eq!(world.tmux.list().await.unwrap(), []);
+    let pane = make("four").await.unwrap();
+    world.tmux.resize(&pane.window, (90, 20)).await.unwrap();
+    assert_eq!(world.row(&pane.id).await.unwrap().size, (90, 20));
+    assert_eq!(world.capture(&pane.id).await.size, (90, 20));
+    // Closing by pane: only the very same one.
+    world.tmux.close(&Pane { pid: pane.pid + 1, ..pane.clone() }).await.unwrap();
+    world.tmux.close(&Pane { server_pid: 1, ..pane.clone() }).await.unwrap();
+    assert!(world.row(&pane.id).await.is_some());
+    world.tmux.close(&pane).await.unwrap();
+    world.tmux.close(&pane).await.unwrap();
+    assert!(world.row(&pane.id).await.is_none());
+    assert_eq!(world.tmux.capture(&pane.id, 0).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn making_and_closing_the_last_window_race_without_harm() {
+    let world = World::new().await;
+    let mut last = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
+    for _ in 0..15 {
+        let new = window("w", world.dir.path());
+        let (closed, made) = tokio::join!(world.tmux.kill_window(&last.window), world.tmux.new_window(new));
+        closed.unwrap();
+        last = made.unwrap();
+        assert!(world.row(&last.id).await.is_some());
+    }
+}
+
+#[tokio::test]
+async fn arguments_arrive_as_they_are() {
+    let world = World::new().await;
+    let out = world.path("out;");
+    let odd = ["a;", ";", "\\;", "#{pane_id}", "$(id)", "it's \"x\"", "", "-t", "é\n%H", "#[x]"];
+    let script = "for a in \"$@\"; do printf '%s\\0' \"$a\"; done >\"$0\"; exec cat -";
+    let mut argv = vec!["sh".into(), "-c".into(), script.into(), out.clone().into_os_string()];
+    argv.extend(odd.iter().map(std::ffi::OsString::from));
+    let cwd = world.path("a#{b");
+    std::fs::create_dir(&cwd).unwrap();
+    world.tmux.new_window(NewWindow { argv, cwd, ..window("w", world.dir.path()) }).await.unwrap();
+    let whole: String = odd.iter().map(|word| format!("{word}\0")).collect();
+    until("the arguments", async || match std::fs::read_to_string(&out) {
+        Ok(text) if text == whole => Ok(()),
+        other => Err(other.ok()),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_capture_joins_wrapped_rows_and_holds_the_history() {
+    let world = World::new().await;
+    let script = "i=1; while [ $i -le 60 ]; do echo line $i; i=$((i+1)); done; \
+                  printf '%0300d\\n' 7; printf 'back\\\\slash \\\\n \"q\" $x ~\\n'; \
+                  printf '%%end 1 2 1\\n%%exit\\ncaf\\303\\251 end  \\n'; exec cat -";
+    let (pane, _) = world.agent("w", script).await;
+    let captured = world.screen_with(&pane.id, "end").await;
+    let long = format!("{:0300}", 7);
+    let mut expected: Vec<String> = (1..=60).map(|i| format!("line {i}")).collect();
+    expected.extend([long, "back\\slash \\n \"q\" $x ~".into(), "%end 1 2 1".into()]);
+    expected.extend(["%exit".into(), "café end".into()]);
+    assert_eq!(captured.text, expected.join("\n"));
+    assert_eq!((captured.size, captured.alternate, captured.dead), ((120, 30), false, false));
+    // 60 + 3 + 4 rows and the one the cursor is in, less the screen.
+    assert_eq!((captured.history, captured.history_taken), (38, 38));
+    let screen = world.tmux.capture(&pane.id, 0).await.unwrap().unwrap();
+    assert_eq!(screen.text, expected[38..].join("\n"));
+    assert_eq!((screen.history, screen.history_taken), (38, 0));
+    let some = world.tmux.capture(&pane.id, 5).await.unwrap().unwrap();
+    assert_eq!(some.text, expected[33..].join("\n"));
+    assert_eq!(world.tmux.capture("%999", 0).await.unwrap(), None);
+    assert_eq!(world.run(&["list-buffers"]), "", "no buffer is left behind");
+}
+
+#[tokio::test]
+async fn the_alternate_screen_is_told() {
+    let world = World::new().await;
+    let script = "i=1; while [ $i -le 60 ]; do echo line $i; i=$((i+1)); done; \
+                  printf '\\033[?1049h\\033[Halt here'; exec cat -";
+    let (pane, _) = world.agent("w", script).await;
+    let captured = world.screen_with(&pane.id, "alt here").await;
+    assert!(captured.alternate && world.row(&pane.id).await.unwrap().alternate);
+    assert_eq!((captured.history, captured.history_taken), (31, 31));
+    let screen = world.tmux.capture(&pane.id, 0).await.unwrap().unwrap();
+    assert_eq!((screen.text.as_str(), screen.history_taken), ("alt here", 0));
+}
+
+#[tokio::test]
+async fn a_lost_control_client_is_replaced() {
+    let world = World::new().await;
+    let (pane, _) = world.agent("w", "echo here; exec cat -").await;
+    world.screen_with(&pane.id, "here").await;
+    let clients = || world.run(&["list-clients", "-F", "#{client_pid}:#{client_session}:#{client_flags}"]);
+    let before = clients();
+    assert!(before.contains(":swarm-ctl:") && before.contains("no-output"), "{before}");
+    // No second client for more questions, and none for two at once.
+    let (a, b) = tokio::join!(world.tmux.list(), world.tmux.capture(&pane.id, 0));
+    assert!(a.unwrap().len() == 1 && b.unwrap().unwrap().text == "here");
+    assert_eq!(clients(), before);
+    let pid: i32 = before.split(':').next().unwrap().parse().unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    // At once by plain processes, then by a new client.
+    assert_eq!(world.tmux.list().await.unwrap().len(), 1);
+    assert_eq!(world.capture(&pane.id).await.text, "here");
+    until("a new client", async || {
+        world.tmux.list().await.unwrap();
+        let now = clients();
+        if !now.is_empty() && now != before { Ok(()) } else { Err(now) }
+    })
+    .await;
+    world.run(&["kill-session", "-t", "=swarm-ctl"]);
+    assert_eq!(world.capture(&pane.id).await.text, "here");
+    assert_eq!(world.tmux.list().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_large_paste_arrives_exactly_and_bracketed() {
+    let world = World::new().await;
+    let out = world.path("out");
+    // Raw mode and bracketed paste, as a TUI has them.
+    let script = "stty raw -echo; printf '\\033[?2004h'; echo ready; exec cat >out";
+    let (pane, _) = world.agent("w", script).await;
+    world.screen_with(&pane.id, "ready").await;
+    let line = "-q \"double\" 'single' $HOME `x` #{y} \\ \t tab é 漢字;\n";
+    let text = line.repeat(100_000 / line.len() + 1);
+    world.run(&["copy-mode", "-t", &pane.id]);
+    assert_eq!(world.tmux.paste(&pane.id, text.as_bytes()).await.unwrap(), PasteOutcome::Done);
+    assert_eq!(world.tmux.paste(&pane.id, b"a\x1b[201~b").await.unwrap(), PasteOutcome::Done);
+    assert_eq!(world.tmux.paste(&pane.id, b"").await.unwrap(), PasteOutcome::Done);
+    let expected = format!("\x1b[200~{text}\x1b[201~\x1b[200~ab\x1b[201~");
+    until("the paste", async || {
+        let got = std::fs::read(&out).unwrap_or_default();
+        if got == expected.as_bytes() { Ok(()) } else { Err((got.len(), expected.len())) }
+    })
+    .await;
+    assert_eq!(world.run(&["list-buffers"]), "");
+}
+
+#[tokio::test]
+async fn nothing_done_to_a_dead_pane_kills_the_server() {
+    let world = World::new().await;
+    let (pane, dir) = world.agent("w", "echo gone").await;
+    world.exit(&dir).await;
+    bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+    until("a dead pane", async || {
+        world.tmux.nudge().await;
+        let row = world.row(&pane.id).await.unwrap();
+        if row.dead { Ok(()) } else { Err(row) }
+    })
+    .await;
+    assert_eq!(world.tmux.paste(&pane.id, b"text").await.unwrap(), PasteOutcome::PaneDead);
+    world.tmux.keys(&pane.id, &["Enter", "C-c"]).await.unwrap();
+    world.tmux.resize(&pane.window, (100, 20)).await.unwrap();
+    assert!(world.capture(&pane.id).await.dead);
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
+    world.tmux.kill_window(&pane.window).await.unwrap();
+    assert_eq!(world.tmux.paste(&pane.id, b"text").await.unwrap(), PasteOutcome::PaneDead);
+    assert!(world.tmux.keys(&pane.id, &["Enter"]).await.is_err());
+    assert_eq!(world.run(&["list-buffers"]), "");
+}
+
+#[tokio::test]
+async fn keys_reach_the_program_through_copy_mode() {
+    let world = World::new().await;
+    let (pane, dir) = world.agent("w", "echo ready; read x; echo got $x; exec sleep 1000").await;
+    world.screen_with(&pane.id, "ready").await;
+    world.run(&["copy-mode", "-t", &pane.id]);
+    world.tmux.keys(&pane.id, &["h", "i", "Enter"]).await.unwrap();
+    world.screen_with(&pane.id, "got hi").await;
+    // Ctrl-C ends the agent; the wrapper, in the same group, lives on to tell.
+    world.run(&["copy-mode", "-t", &pane.id]);
+    world.tmux.keys(&pane.id, &["C-c"]).await.unwrap();
+    assert_eq!(world.exit(&dir).await.signal, Some(Signal::SIGINT as i32));
+}
+
+#[tokio::test]
+async fn every_end_is_recorded_and_told_to_tmux() {
+    let world = World::new().await;
+    for (name, script, code, signal, status) in [
+        ("zero", "exit 0", Some(0), None, 0),
+        ("three", "exit 3", Some(3), None, 3),
+        ("killed", "kill -KILL $$", None, Some(9), 137),
+    ] {
+        let (pane, dir) = world.agent(name, script).await;
+        let record = world.exit(&dir).await;
+        assert_eq!(
+            (record.code, record.signal, record.hup, record.error),
+            (code, signal, false, None),
+            "{name}"
+        );
+        assert!(record.ended.is_some() && started(&dir).is_some());
+        assert!(!dir.join("launch.json").exists(), "the secrets are gone");
+        bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+        until("tmux's own status", async || {
+            world.tmux.nudge().await;
+            let row = world.row(&pane.id).await.unwrap();
+            if row.dead && row.dead_status == Some(status) { Ok(()) } else { Err(row) }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_last_output_is_not_lost() {
+    let world = World::new().await;
+    let script =
+        "i=1; while [ $i -le 3000 ]; do echo line $i of a program that ends at once; i=$((i+1)); done";
+    for round in 0..3 {
+        let (pane, dir) = world.agent(&format!("w{round}"), script).await;
+        world.exit(&dir).await;
+        bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+        let captured = world.capture(&pane.id).await;
+        assert_eq!(captured.text.lines().count(), 3000);
+        assert!(captured.text.ends_with("line 3000 of a program that ends at once"));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_its_own_environment_directory_and_input() {
+    let world = World::new().await;
+    let prompt = world.path("prompt");
+    std::fs::write(&prompt, "do\nit").unwrap();
+    let place = world.path("a b#{x");
+    std::fs::create_dir(&place).unwrap();
+    let edit = |spec: &mut LaunchSpec| {
+        spec.env.insert("SECRET".into(), "s3cr3t\n;".into());
+        spec.stdin = Some(prompt.clone());
+        spec.cwd = place.clone();
+    };
+    let script = "cat >input; env -0 >environment; tty <&1 >/dev/null && echo on a terminal";
+    let (pane, dir) = world.launch("w", edit, &["sh", "-c", script]).await;
+    assert_eq!(world.exit(&dir).await.code, Some(0));
+    assert_eq!(std::fs::read_to_string(place.join("input")).unwrap(), "do\nit");
+    let environment = std::fs::read_to_string(place.join("environment")).unwrap();
+    let mut names: Vec<&str> = environment.split('\0').filter_map(|line| line.split('=').next()).collect();
+    names.retain(|name| !matches!(*name, "" | "PWD" | "OLDPWD" | "SHLVL" | "_"));
+    names.sort_unstable();
+    assert_eq!(names, ["PATH", "SECRET", "TERM"]);
+    assert!(environment.contains("SECRET=s3cr3t\n;\0"));
+    world.screen_with(&pane.id, "on a terminal").await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_says_why() {
+    let world = World::new().await;
+    let none = |_: &mut LaunchSpec| ();
+    let missing = world.path("missing");
+    for (name, argv, edit) in [
+        ("program", vec!["no-such-program"], Box::new(none) as Box<dyn FnOnce(&mut LaunchSpec)>),
+        ("empty", vec![], Box::new(none)),
+        ("cwd", vec!["true"], Box::new(|spec: &mut LaunchSpec| spec.cwd = missing.clone())),
+        ("stdin", vec!["true"], Box::new(|spec: &mut LaunchSpec| spec.stdin = Some(missing.clone()))),
+    ] {
+        let (pane, dir) = world.launch(name, edit, &argv).await;
+        let record = world.exit(&dir).await;
+        assert_eq!((record.code, record.signal), (Some(127), None), "{name}");
+        let error = record.error.unwrap();
+        world.screen_with(&pane.id, &format!("swarm: error: {}", &error[..error.len().min(40)])).await;
+        assert_eq!(started(&dir), None);
+    }
+    let record = read_exit(&world.path("program.run")).unwrap().error.unwrap();
+    assert!(record.starts_with("cannot run no-such-program: "), "{record}");
+}
+
+#[tokio::test]
+async fn leftovers_are_ended_also_stubborn_ones_in_sessions_of_their_own() {
+    let world = World::new().await;
+    let script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ >left; while :; do sleep 0.1; done' & \
+                  until [ -s left ]; do sleep 0.01; done; exit 5";
+    let (pane, dir) = world.agent("w", script).await;
+    assert_eq!(world.exit(&dir).await.code, Some(5));
+    let left: i32 = std::fs::read_to_string(world.path("left")).unwrap().trim().parse().unwrap();
+    bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+    assert!(!procs::is_alive(left));
+}
+
+#[tokio::test]
+async fn a_closed_pane_takes_its_tree_with_it() {
+    let world = World::new().await;
+    let script = "trap 'exit 9' HUP; (trap '' HUP; exec sleep 1000) & echo $! >child; echo ready; while :; do sleep 0.05; done";
+    let (pane, dir) = world.agent("w", script).await;
+    world.screen_with(&pane.id, "ready").await;
+    let child: i32 = std::fs::read_to_string(world.path("child")).unwrap().trim().parse().unwrap();
+    let agent = started(&dir).unwrap();
+    assert!(procs::ancestors(child).contains(&pane.pid));
+    world.tmux.kill_window(&pane.window).await.unwrap();
+    let record = world.exit(&dir).await;
+    assert_eq!((record.hup, record.code, record.signal), (true, Some(9), None));
+    bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+    assert!(!procs::is_alive(child) && !procs::is_alive(agent));
+    assert_eq!(procs::tree(pane.pid), []);
+}
+
+#[tokio::test]
+async fn a_killed_wrapper_leaves_no_record() {
+    let world = World::new().await;
+    let (pane, dir) = world.agent("w", "trap '' HUP; echo ready; exec sleep 1000").await;
+    world.screen_with(&pane.id, "ready").await;
+    kill(Pid::from_raw(pane.pid), Signal::SIGKILL).unwrap();
+    bounded("the wrapper's death", procs::wait_gone(pane.pid)).await;
+    assert_eq!(read_exit(&dir), None);
+    // Its tree is still found, by its session.
+    let left = procs::signal_tree(pane.pid, Signal::SIGKILL);
+    assert_eq!(left.iter().map(|proc| proc.pid).collect::<Vec<_>>(), [started(&dir).unwrap()]);
+    bounded("the agent's death", procs::wait_gone(left[0].pid)).await;
+}
+
+#[tokio::test]
+async fn a_recording_holds_every_byte() {
+    let world = World::new().await;
+    let file = world.path("it's 100% #{x}.log");
+    let argv = ["sh", "-c", "printf 'a\\033[1mb\\n'; exec cat -"].iter().map(Into::into).collect();
+    let new = NewWindow { argv, record: Some(file.clone()), ..window("w", world.dir.path()) };
+    world.tmux.new_window(new).await.unwrap();
+    until("the bytes", async || match std::fs::read(&file) {
+        Ok(bytes) if bytes == b"a\x1b[1mb\r\n" => Ok(()),
+        other => Err(other),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
+    let world = World::new().await;
+    let other = world.tmux.new_window(window("other", world.dir.path())).await.unwrap();
+    let pane = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
+    let attach = world.tmux.attach_argv(&pane.window, (120, 30), false);
+    // A terminal for it: a pane of another server.
+    let outer = World::new().await;
+    let term = ["env".into(), "-u".into(), "TMUX".into(), format!("TERM={PANE_TERM}").into()];
+    let argv: Vec<_> = term.into_iter().chain(attach.argv).collect();
+    let terminal = NewWindow { argv, size: (70, 20), ..window("terminal", outer.dir.path()) };
+    outer.tmux.new_window(terminal).await.unwrap();
+    until("the attached size", async || {
+        let row = world.row(&pane.id).await.unwrap();
+        if row.size == (70, 19) { Ok(()) } else { Err((row, outer.run(&["list-panes", "-a"]))) }
+    })
+    .await;
+    let sessions = world.run(&["list-sessions", "-F", "#{session_name}:#{session_attached}:#{window_id}"]);
+    let view = sessions.lines().find(|line| line.starts_with("swarm-view-")).unwrap();
+    assert!(view.ends_with(&format!(":1:{}", pane.window)), "{sessions}");
+    assert_eq!(world.row(&other.id).await.unwrap().size, (120, 30), "only the window they look at");
+    assert_eq!(world.tmux.list().await.unwrap().len(), 2, "no pane twice");
+    // While they look, the size stays theirs.
+    world.tmux.restore_size(&pane.window, (120, 30)).await.unwrap();
+    assert_eq!(world.row(&pane.id).await.unwrap().size, (70, 19));
+    world.run(&["detach-client", "-s", view.split(':').next().unwrap()]);
+    until("the end of their session", async || {
+        let now = world.run(&["list-sessions", "-F", "#{session_name}"]);
+        if now.contains("view") { Err(now) } else { Ok(()) }
+    })
+    .await;
+    for argv in &attach.after {
+        assert!(swarm::tmux::Attach::command(argv).status().unwrap().success());
+    }
+    assert_eq!(world.row(&pane.id).await.unwrap().size, (120, 30));
+    assert_eq!(world.run(&["show-options", "-wv", "-t", &pane.window, "window-size"]), "manual");
+}
