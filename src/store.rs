@@ -36,7 +36,7 @@ mod tests;
 pub use atomic::write_atomic;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
-pub use ralph::{RalphRead, RalphStamp};
+pub use ralph::{RalphRead, RalphStamp, RalphWritten};
 
 /// Something wrong on disk, for `ls` and `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -198,6 +198,8 @@ fn deep_nesting_is_an_error() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_text_makes_it_panic(text in "\\PC*|([a-z\\[\\]={}\"'.0-9\n]|ralph|agents|max_iterations)*") {
         let dir = Fixture::new();

@@ -47,6 +47,15 @@ pub enum RalphRead {
     Bad(Problem),
 }
 
+/// A write of a loop's state file that succeeded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RalphWritten {
+    /// The version that is on disk now.
+    pub stamp: RalphStamp,
+    /// What was there before could not be parsed and was set aside.
+    pub problem: Option<Problem>,
+}
+
 impl Store {
     /// Reads a loop's state, under its lock.
     ///
@@ -65,7 +74,7 @@ impl Store {
     ///
     /// # Errors
     /// When the disk refuses (the earlier file is still there then), or a newer swarm wrote the file.
-    pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
+    pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphWritten> {
         self.update_ralph(name, |_| file.clone())
     }
 
@@ -78,25 +87,28 @@ impl Store {
         &self,
         name: &WorkerName,
         decide: impl FnOnce(&RalphRead) -> RalphFile,
-    ) -> Result<RalphStamp> {
+    ) -> Result<RalphWritten> {
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
         let _lock = lock_dir(&dir)?;
         let path = self.paths.ralph_state(name);
         let found = read_state(&path, name);
         let mut file = decide(&found);
-        match found {
-            RalphRead::Absent => {}
-            RalphRead::Found(on_disk, _) => file.extra = on_disk.extra,
+        let problem = match found {
+            RalphRead::Absent => None,
+            RalphRead::Found(on_disk, _) => {
+                file.extra = on_disk.extra;
+                None
+            }
             RalphRead::Bad(problem) if problem.reserved => {
                 return Err(Error::new(ErrorCode::Conflict, problem.message));
             }
-            RalphRead::Bad(_) => {}
-        }
+            RalphRead::Bad(problem) => Some(problem),
+        };
         let bytes = file.to_bytes().map_err(|e| failed("write", &path, e))?;
         let metadata = atomic::write_with(&path, |file| file.write_all(&bytes))
             .map_err(|e| failed("write", &path, e))?;
-        Ok(RalphStamp::of(&metadata))
+        Ok(RalphWritten { stamp: RalphStamp::of(&metadata), problem })
     }
 
     /// The version of a loop's state file; `None` when there is none. Cheap: one `stat`.

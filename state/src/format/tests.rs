@@ -294,7 +294,7 @@ fn round(bytes: &[u8]) -> Result<(), TestCaseError> {
 const ALL: [&[u8]; 8] = [V0_STATE, V0_RALPH, V0_EARLY, V1_AGENT, V1_PLAIN, V1_RALPH, V1_FRESH, V1_EDITED];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes_are_never_a_value(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
