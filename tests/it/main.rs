@@ -1,4 +1,6 @@
 //! Integration tests.
 
+mod crash;
 mod protocol;
 mod tmux;
+mod world;
