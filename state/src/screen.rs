@@ -28,3 +28,29 @@ pub struct Blocked {
     /// What it is, for a person.
     pub what: String,
 }
+
+/// Stub.
+#[derive(Clone, Debug)]
+pub struct Pattern(regex::Regex);
+
+/// Stub.
+pub type PatternError = regex::Error;
+
+impl Pattern {
+    /// Stub.
+    ///
+    /// # Errors
+    /// Stub.
+    pub fn compile(text: &str) -> Result<Self, PatternError> {
+        regex::Regex::new(text).map(Self)
+    }
+    /// Stub.
+    pub fn matches_everything(&self) -> bool {
+        self.0.is_match("")
+    }
+}
+
+/// Stub.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Stub.
+/// Stub.
+pub const PROMPT_TEMPLATE: &str = "study specs/README.md\n";
