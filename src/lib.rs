@@ -2,6 +2,7 @@
 pub mod cli;
 pub mod client;
 pub mod daemon;
+pub mod demo;
 pub mod error;
 pub mod git;
 pub mod paths;
@@ -9,3 +10,4 @@ pub mod protocol;
 pub mod settings;
 pub mod store;
 pub mod tmux;
+pub mod wrapper;
