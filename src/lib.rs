@@ -6,6 +6,7 @@ pub mod demo;
 pub mod error;
 pub mod git;
 pub mod paths;
+pub mod procs;
 pub mod protocol;
 pub mod settings;
 pub mod store;

@@ -14,9 +14,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::connect::QUICK;
 use super::{Ctx, Ended};
 use crate::cli::Attach;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::protocol::{AttachView, Call, Named};
-use crate::tmux::attach_commands;
+use crate::tmux::{Attach as Plan, Options, Socket, Tmux};
 
 pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -25,15 +25,21 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     }
     let call = Call::Attach(Named { name: args.name.to_string() });
     let view: AttachView = ctx.connect().await?.call(&call, QUICK).await?;
-    let commands = attach_commands(&view, args.read_only, std::process::id());
+    let options = Options {
+        socket: Socket::Path(view.socket),
+        config: ctx.paths()?.tmux_conf(),
+        source: None,
+        session: view.session,
+    };
+    let plan = Tmux::new(options).attach_argv(&view.window, view.size, args.read_only);
     // With these caught, a closed terminal ends tmux's client and not us: the size is still restored.
     let caught = [SignalKind::hangup(), SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()];
     let _caught: Vec<_> = caught.into_iter().filter_map(|kind| signal(kind).ok()).collect();
-    let status = command(&commands.run)?.status().await;
-    for argv in &commands.after {
+    let status = command(&plan.argv).status().await;
+    for argv in &plan.after {
         // A window that is gone by now needs no size.
         let _ =
-            command(argv)?.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+            command(argv).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
     }
     let status = status.map_err(|e| Error::system("cannot run tmux", e).hint("apt-get install tmux"))?;
     let signalled = status.signal().map(|signal| 128 + signal);
@@ -42,10 +48,6 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
 }
 
 /// From inside another tmux too: ours is another server, so nothing can loop.
-fn command(argv: &[OsString]) -> Result<Command> {
-    let (program, args) =
-        argv.split_first().ok_or_else(|| Error::invalid("there is nothing to attach to"))?;
-    let mut command = Command::new(program);
-    command.args(args).env_remove("TMUX").env_remove("TMUX_PANE");
-    Ok(command)
+fn command(argv: &[OsString]) -> Command {
+    Plan::command(argv).into()
 }

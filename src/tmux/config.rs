@@ -1,0 +1,110 @@
+//! The configuration of swarm's own tmux server: generated, never the user's.
+//!
+//! Keys keep tmux's own meaning (prefix C-b). What is deliberately absent: `window-size manual` as a global
+//! option, which ends the server at the next window on tmux 3.3a to 3.6; it is set window by window.
+
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::{Options, PANE_TERM, Version, quote};
+use crate::error::{Error, Result};
+
+/// Rows of scrollback that a pane keeps (about 0.5 KB each).
+pub const HISTORY_LIMIT: u32 = 10_000;
+
+/// Columns and rows of a window nobody has attached to.
+pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
+
+/// The text of the file.
+pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
+    let (columns, rows) = DEFAULT_SIZE;
+    let mut text = format!(
+        "# Written by swarm at each start of its tmux server; changes here are lost.\n\
+         set-option -s exit-empty off\n\
+         set-option -s escape-time 10\n\
+         set-option -s focus-events on\n\
+         set-option -s default-terminal {PANE_TERM}\n\
+         set-option -g history-limit {HISTORY_LIMIT}\n\
+         set-option -g default-size {columns}x{rows}\n\
+         set-option -g set-titles off\n\
+         set-option -g update-environment ''\n\
+         set-option -g detach-on-destroy on\n\
+         set-option -g destroy-unattached off\n\
+         set-window-option -g allow-rename off\n\
+         set-window-option -g automatic-rename off\n\
+         set-window-option -g remain-on-exit on\n"
+    )
+    .into_bytes();
+    // Its default line scrolls the screen by one row; before 3.3 there is neither the line nor the option.
+    if version.is_none_or(|version| version >= Version::new(3, 3)) {
+        text.extend_from_slice(b"set-window-option -g remain-on-exit-format ''\n");
+    }
+    if let Some(source) = &options.source {
+        text.extend_from_slice(b"source-file -q ");
+        // source-file takes a glob pattern.
+        let mut pattern = Vec::new();
+        for byte in source.as_os_str().as_bytes() {
+            if matches!(byte, b'*' | b'?' | b'[' | b'\\') {
+                pattern.push(b'\\');
+            }
+            pattern.push(*byte);
+        }
+        text.extend_from_slice(&quote::word(&pattern));
+        text.push(b'\n');
+    }
+    text
+}
+
+/// Writes the file anew, 0600, in one step; its directory is made (0700) when it is missing.
+///
+/// # Errors
+/// `system` when the disk or the permissions refuse.
+pub(super) fn write(options: &Options, version: Option<Version>) -> Result<()> {
+    let path = &options.config;
+    let attempt = || -> std::io::Result<()> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}.new", std::process::id()));
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&name)?;
+        let done = file.write_all(&text(options, version)).and_then(|()| std::fs::rename(&name, path));
+        if done.is_err() {
+            let _ = std::fs::remove_file(&name);
+        }
+        done
+    };
+    attempt().map_err(|cause| Error::system(format_args!("cannot write {}", path.display()), cause))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Socket;
+    use super::*;
+
+    fn options(source: Option<&str>) -> Options {
+        Options {
+            socket: Socket::Name("x".into()),
+            config: "/nowhere/tmux.conf".into(),
+            source: source.map(Into::into),
+            session: "swarm".into(),
+        }
+    }
+
+    #[test]
+    fn what_kills_servers_or_old_versions_is_not_in_it() {
+        let new = String::from_utf8(text(&options(None), Some(Version::new(3, 6)))).unwrap();
+        assert!(new.contains("remain-on-exit-format ''"));
+        assert!(!new.contains("window-size") && !new.contains("prefix") && !new.contains("source-file"));
+        let old = String::from_utf8(text(&options(None), Some(Version::new(3, 2)))).unwrap();
+        assert!(!old.contains("remain-on-exit-format"));
+    }
+
+    #[test]
+    fn the_users_file_comes_last_and_quoted() {
+        let text = String::from_utf8(text(&options(Some("/h/a b/$x[1].conf")), None)).unwrap();
+        assert!(text.ends_with("source-file -q \"/h/a b/\\044x\\134[1].conf\"\n"), "{text}");
+    }
+}

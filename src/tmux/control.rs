@@ -1,0 +1,257 @@
+//! The control client: one `tmux -C` process, attached to a hidden session of its own, that answers without
+//! a process for each question.
+//!
+//! Used by the tick (list, capture) alone; rare commands take a plain process. One task owns the process
+//! and its pipes; a request is some lines and the number of replies they bring, and replies are matched in
+//! order. Any trouble (time-out, end of file, a reply too many) drops the connection and everything that
+//! waits on it; the caller then takes a plain process, and the next request connects anew, with backoff.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::{mpsc, oneshot};
+
+use super::parser::{Block, Event, Parser};
+use super::plain::TIMEOUT;
+use super::{Inner, Version};
+use crate::error::{Error, Result};
+
+/// What a command answered: its output, or tmux's error text.
+pub(super) type Reply = Result<Vec<u8>, String>;
+
+/// The wait after the first failed connection; doubles up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// The connection, or why there is none.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    link: Option<Link>,
+    failures: u32,
+    not_before: Option<Instant>,
+}
+
+/// A live connection.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// Tells a connection from the one after it.
+    id: u64,
+    requests: mpsc::UnboundedSender<Request>,
+    task: tokio::task::AbortHandle,
+    /// The server's version, where it is one that can be read.
+    pub version: Option<Version>,
+}
+
+#[derive(Debug)]
+struct Request {
+    lines: Vec<u8>,
+    replies: usize,
+    answer: oneshot::Sender<Vec<Reply>>,
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if let Some(link) = self.link.take() {
+            link.task.abort();
+        }
+    }
+}
+
+impl Inner {
+    /// The connection, made now if need be. None while there is none to be had: use a plain process.
+    pub(super) async fn link(&self) -> Option<Link> {
+        let mut control = self.control.lock().await;
+        if let Some(link) = control.link.as_ref().filter(|link| !link.task.is_finished()) {
+            return Some(link.clone());
+        }
+        if control.link.take().is_some() {
+            control.fail();
+        }
+        if control.not_before.is_some_and(|at| Instant::now() < at) {
+            return None;
+        }
+        match self.connect().await {
+            Ok(link) => {
+                control.link = Some(link.clone());
+                Some(link)
+            }
+            Err(error) => {
+                tracing::debug!(%error, "no control connection to tmux");
+                control.fail();
+                None
+            }
+        }
+    }
+
+    /// Sends lines, each of which brings exactly one reply, and waits for the replies. None when the
+    /// connection was lost over it; what the commands did is not known then.
+    pub(super) async fn ask(&self, link: &Link, lines: Vec<u8>) -> Option<Vec<Reply>> {
+        let replies = lines.iter().filter(|byte| **byte == b'\n').count();
+        let (answer, answered) = oneshot::channel();
+        let sent = link.requests.send(Request { lines, replies, answer });
+        if sent.is_ok()
+            && let Ok(Ok(replies)) = tokio::time::timeout(TIMEOUT, answered).await
+        {
+            if let Ok(mut control) = self.control.try_lock() {
+                control.failures = 0;
+            }
+            return Some(replies);
+        }
+        self.drop_link(link.id).await;
+        None
+    }
+
+    /// Ends the connection, if it is still this one.
+    async fn drop_link(&self, id: u64) {
+        let mut control = self.control.lock().await;
+        if let Some(link) = control.link.take_if(|link| link.id == id) {
+            link.task.abort();
+            control.fail();
+        }
+    }
+
+    /// Starts the client. The server must be there: connecting never starts one.
+    async fn connect(&self) -> Result<Link> {
+        self.ensure_hidden_session().await?;
+        let mut command = self.command();
+        command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let target = format!("={}:", self.hidden_session());
+        command.args(["-C", "attach-session", "-t", &target, "-f", "no-output,ignore-size"]);
+        let mut child = command.spawn().map_err(|cause| Error::system("cannot run tmux", cause))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Error::system("cannot talk to tmux", "no pipe"));
+        };
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let task = tokio::spawn(serve(child, stdin, stdout, inbox)).abort_handle();
+        let mut link = Link { id: super::unique(), requests, task, version: None };
+        // The first question shows that the connection works, and tells the server's version (an upgraded
+        // tmux on disk does not change the server that runs).
+        let (answer, answered) = oneshot::channel();
+        let lines = super::quote::line(&["display-message", "-p", "#{version}"]);
+        let first = link.requests.send(Request { lines, replies: 1, answer });
+        match (first, tokio::time::timeout(TIMEOUT, answered).await) {
+            (Ok(()), Ok(Ok(replies))) => {
+                if let Some(Ok(version)) = replies.first() {
+                    link.version = Version::parse(&String::from_utf8_lossy(version));
+                }
+                Ok(link)
+            }
+            _ => {
+                link.task.abort();
+                Err(Error::system("cannot use tmux's control mode", "no answer"))
+            }
+        }
+    }
+}
+
+impl Control {
+    /// Notes that a connection failed, and when the next may be tried.
+    fn fail(&mut self) {
+        let wait = FIRST_WAIT.saturating_mul(1 << self.failures.min(10)).min(LONGEST_WAIT);
+        self.failures = self.failures.saturating_add(1);
+        self.not_before = Some(Instant::now() + wait);
+    }
+}
+
+/// A request whose replies are still coming.
+struct Waiting {
+    missing: usize,
+    got: Vec<Reply>,
+    answer: oneshot::Sender<Vec<Reply>>,
+}
+
+/// Owns the process: writes requests, reads replies, ends at the first disorder. Returning (or being
+/// aborted) drops the process, which kills it, and everything that waits.
+async fn serve(
+    child: Child,
+    mut stdin: ChildStdin,
+    mut stdout: ChildStdout,
+    mut inbox: mpsc::UnboundedReceiver<Request>,
+) {
+    let _process = child;
+    let (mut parser, mut waiting, mut out) = (Parser::default(), VecDeque::new(), VecDeque::<u8>::new());
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        // Reading goes on while writing waits: otherwise two full pipes would block both sides for ever.
+        tokio::select! {
+            request = inbox.recv() => {
+                let Some(Request { lines, replies, answer }) = request else { return };
+                out.extend(lines);
+                waiting.push_back(Waiting { missing: replies, got: Vec::new(), answer });
+            }
+            written = stdin.write(out.as_slices().0), if !out.is_empty() => {
+                let Ok(count @ 1..) = written else { return };
+                out.drain(..count);
+            }
+            read = stdout.read(&mut chunk) => {
+                let Ok(count @ 1..) = read else { return };
+                for event in parser.feed(&chunk[..count]) {
+                    if !take(event, &mut waiting) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Hands one event to whoever waits for it. False when the connection must end.
+fn take(event: Event, waiting: &mut VecDeque<Waiting>) -> bool {
+    let block = match event {
+        Event::Block(block) => block,
+        Event::Notification(line) => return line != b"exit" && !line.starts_with(b"exit "),
+        Event::TooLong => return false,
+    };
+    let Block { ours, ok, body } = block;
+    if !ours {
+        return true;
+    }
+    let Some(first) = waiting.front_mut() else { return false };
+    first.got.push(if ok { Ok(body) } else { Err(String::from_utf8_lossy(&body).into_owned()) });
+    first.missing = first.missing.saturating_sub(1);
+    if first.missing == 0
+        && let Some(done) = waiting.pop_front()
+    {
+        // Whoever asked may have given up; that is no disorder.
+        let _ = done.answer.send(done.got);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_go_to_those_who_asked_in_order() {
+        let (one, mut first) = oneshot::channel();
+        let (two, mut second) = oneshot::channel();
+        let mut waiting = VecDeque::from([
+            Waiting { missing: 2, got: vec![], answer: one },
+            Waiting { missing: 1, got: vec![], answer: two },
+        ]);
+        let block = |ours, ok, body: &[u8]| Event::Block(Block { ours, ok, body: body.to_vec() });
+        assert!(take(block(false, true, b"attach"), &mut waiting));
+        assert!(take(block(true, true, b"a"), &mut waiting));
+        assert!(take(Event::Notification(b"window-add @1".to_vec()), &mut waiting));
+        assert!(first.try_recv().is_err());
+        assert!(take(block(true, false, b"no"), &mut waiting));
+        assert_eq!(first.try_recv().unwrap(), [Ok(b"a".to_vec()), Err("no".to_owned())]);
+        assert!(take(block(true, true, b"b"), &mut waiting));
+        assert_eq!(second.try_recv().unwrap(), [Ok(b"b".to_vec())]);
+        assert!(!take(block(true, true, b"nobody asked"), &mut waiting));
+        assert!(!take(Event::Notification(b"exit server exited".to_vec()), &mut waiting));
+        assert!(!take(Event::TooLong, &mut waiting));
+    }
+
+    #[test]
+    fn the_wait_between_connections_grows_and_is_bounded() {
+        let mut control = Control::default();
+        for _ in 0..100 {
+            control.fail();
+        }
+        assert!(control.not_before.unwrap() <= Instant::now() + LONGEST_WAIT);
+    }
+}

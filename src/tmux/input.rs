@@ -1,0 +1,148 @@
+//! Text and keys into a pane.
+//!
+//! A prompt goes through a paste buffer, bracketed where the program asked for that, line feeds kept. The
+//! buffer is filled from standard input: the text stands in no argv and on no disk. What is deliberately
+//! absent: the Enter after it, and every wait; the profile's route decides on those.
+
+use super::plain::{self, Words};
+use super::{PasteOutcome, Tmux, quote, unique};
+use crate::error::{Error, ErrorCode, Result};
+
+impl Tmux {
+    /// Writes text to the program of a pane as a paste. Copy mode is left first. Escape sequences and control
+    /// characters are taken out ([`clean`]), so that the text cannot end its own paste or press keys.
+    ///
+    /// # Errors
+    /// When the server is not there, does not answer, or refuses.
+    pub async fn paste(&self, pane: &str, text: &[u8]) -> Result<PasteOutcome> {
+        let text = clean(text);
+        if text.is_empty() {
+            return Ok(PasteOutcome::Done);
+        }
+        let buffer = format!("swarm-{}-{}", std::process::id(), unique());
+        let target = String::from_utf8_lossy(&quote::word(pane.as_bytes())).into_owned();
+        // A paste into a dead pane ends the whole server before tmux 3.4: test and paste in one command.
+        let dead = format!("delete-buffer -b {buffer} ; display-message -p dead");
+        let alive = format!("paste-buffer -p -r -d -b {buffer} -t {target}");
+        let commands = [
+            Words::from(["copy-mode", "-q", "-t", pane]),
+            Words::from(["load-buffer", "-b", &buffer, "-"]),
+            Words::from(["if-shell", "-F", "-t", pane, "#{pane_dead}", &dead, &alive]),
+        ];
+        let output = self.0.run_with(&commands, Some(&text)).await?;
+        if output.ok {
+            let dead = output.stdout.starts_with(b"dead");
+            return Ok(if dead { PasteOutcome::PaneDead } else { PasteOutcome::Done });
+        }
+        // 3.4 and later refuse themselves, should the program end between the test and the paste.
+        if output.stderr.contains("can't find pane") || output.stderr.contains("has exited") {
+            return Ok(PasteOutcome::PaneDead);
+        }
+        Err(plain::refusal("paste", &output.stderr))
+    }
+
+    /// Presses keys, by tmux's names: `Enter`, `C-c`, `Escape`. Copy mode is left first. A dead pane takes
+    /// them without effect.
+    ///
+    /// # Errors
+    /// `not_found` when there is no such pane; else when tmux does not answer or refuses.
+    pub async fn keys(&self, pane: &str, keys: &[&str]) -> Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let leave = Words::from(["copy-mode", "-q", "-t", pane]);
+        let press = Words::from(["send-keys", "-t", pane, "--"]).and(keys.iter().copied());
+        let output = self.0.run(&[leave, press]).await?;
+        if !output.ok && output.stderr.contains("can't find pane") {
+            return Err(Error::new(ErrorCode::NotFound, format!("there is no pane {pane}")));
+        }
+        output.into_result("press keys").map(drop)
+    }
+}
+
+/// The text without escape sequences and without control characters other than tab and line feed; a carriage
+/// return becomes a line feed. Everything else stays byte for byte, valid UTF-8 or not.
+pub(super) fn clean(text: &[u8]) -> Vec<u8> {
+    let mut clean = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        match *first {
+            0x1b => rest = &rest[sequence(rest)..],
+            b'\r' => {
+                clean.push(b'\n');
+                rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+            }
+            b'\t' | b'\n' => clean.push(*first),
+            0..0x20 | 0x7f => {}
+            // C1 controls in UTF-8 (U+009B is a CSI to some terminals).
+            0xc2 if matches!(rest.first(), Some(0x80..=0x9f)) => rest = &rest[1..],
+            _ => clean.push(*first),
+        }
+    }
+    clean
+}
+
+/// The length of the escape sequence whose ESC was just read. One that does not end is taken for its first
+/// byte only, so that it cannot swallow the text after it.
+fn sequence(after: &[u8]) -> usize {
+    let Some(kind) = after.first() else { return 0 };
+    match kind {
+        b'[' => {
+            let inner = after[1..].iter().take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
+            match after.get(1 + inner) {
+                Some(0x40..=0x7e) => inner + 2,
+                _ => 1,
+            }
+        }
+        b']' | b'P' | b'X' | b'^' | b'_' => {
+            let end = after.iter().position(|byte| matches!(byte, 0x07 | 0x1b | b'\n'));
+            match end.map(|at| (at, &after[at..])) {
+                Some((at, [0x07, ..])) => at + 1,
+                Some((at, [0x1b, b'\\', ..])) => at + 2,
+                _ => 1,
+            }
+        }
+        0x20..=0x2f => 1 + usize::from(matches!(after.get(1), Some(0x30..=0x7e))),
+        0x30..=0x7e => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sequences_go_and_text_stays() {
+        for (text, cleaned) in [
+            (&b"a\x1b[201~b"[..], &b"ab"[..]),
+            (b"\x1b[1;31mred\x1b[0m", b"red"),
+            (b"\x1b]0;title\x07x\x1b]8;;u\x1b\\y", b"xy"),
+            (b"\x1b]never ended, so it stays", b"never ended, so it stays"),
+            (b"\x1b[", b""),
+            (b"\x1b", b""),
+            (b"\x1b\x1b[201~x", b"x"),
+            (b"\x1b(Bx\x1bMy", b"xy"),
+            (b"a\r\nb\rc\n\td", b"a\nb\nc\n\td"),
+            (b"\x03\x04\x00\x7f", b""),
+            (b"\xc2\x9b201~", b"201~"),
+            ("é – 漢字 \u{a0}".as_bytes(), "é – 漢字 \u{a0}".as_bytes()),
+            (b"\xff\xfe", b"\xff\xfe"),
+        ] {
+            assert_eq!(clean(text), cleaned, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_escape_is_left_and_clean_text_is_fixed(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let once = clean(&bytes);
+            prop_assert!(!once.contains(&0x1b) && !once.contains(&b'\r'));
+            let safe: Vec<u8> = bytes.iter().copied().filter(|b| matches!(b, 9 | 10 | 0x20..=0x7e)).collect();
+            prop_assert_eq!(clean(&safe), safe);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What the tick asks: the list of panes, and what one pane shows.
+//!
+//! Both go through the control client and cost no process. On tmux before 3.6 a capture printed to a control
+//! client leaks its text in the server for ever; there it goes by a paste buffer instead, which is shown and
+//! deleted, and before 3.3 (whose `show-buffer` changes the text) by a plain process.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::control::Link;
+use super::plain::{self, Words};
+use super::rows::{self, Listed};
+use super::{Captured, Inner, Row, Tmux, lock, quote, unique};
+use crate::error::Result;
+
+/// How long what does not change about panes is believed. (A user can move a pane to another window.)
+const BELIEVED: Duration = Duration::from_secs(60);
+
+/// What is asked beside the text. Read by [`about`].
+const ABOUT: &str =
+    "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_x}:#{cursor_y}:#{pane_dead}";
+
+/// The panes as they were last listed in full.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    panes: HashMap<String, Listed>,
+    at: Option<Instant>,
+}
+
+impl Known {
+    /// Fills in what the short list leaves out. None when a pane is new, or the knowledge old.
+    fn complete(&self, short: Vec<Listed>) -> Option<Vec<Listed>> {
+        if self.at?.elapsed() > BELIEVED {
+            return None;
+        }
+        let complete = |Listed { row, .. }: Listed| {
+            let known = self.panes.get(&row.pane).filter(|known| known.row.pid == row.pid)?;
+            let Row { window, worker, run, start_command, .. } = known.row.clone();
+            Some(Listed {
+                row: Row { window, worker, run, start_command, ..row },
+                session: known.session.clone(),
+            })
+        };
+        short.into_iter().map(complete).collect()
+    }
+}
+
+/// Flags of `capture-pane`: wrapped rows are one line again.
+const JOINED: &[&str] = &["-J"];
+
+/// Flags of `capture-pane`: every row is a line.
+const AS_ROWS: &[&str] = &[];
+
+impl Tmux {
+    /// All panes that are ours: in the session, marked, or running our wrapper, wherever a user moved them.
+    ///
+    /// # Errors
+    /// When the server is not there or does not answer; ask [`Tmux::health`] which.
+    pub async fn list(&self) -> Result<Vec<Row>> {
+        let inner = &*self.0;
+        let short = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", rows::SHORT]).await?);
+        let complete = lock(&inner.known).complete(short);
+        let listed = match complete {
+            Some(listed) => listed,
+            None => {
+                let format = [rows::SHORT, rows::REST].concat();
+                let listed = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", &format]).await?);
+                let panes = listed.iter().map(|listed| (listed.row.pane.clone(), listed.clone())).collect();
+                *lock(&inner.known) = Known { panes, at: Some(Instant::now()) };
+                listed
+            }
+        };
+        let session = self.session();
+        Ok(listed
+            .into_iter()
+            .filter(|listed| rows::is_ours(listed, session))
+            .map(|listed| listed.row)
+            .collect())
+    }
+
+    /// What a pane shows, with up to `history` rows of scrollback before it (`u32::MAX`: all). None when
+    /// there is no such pane. Works on dead panes too.
+    ///
+    /// # Errors
+    /// When the server is not there or does not answer.
+    pub async fn capture(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, JOINED).await
+    }
+
+    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted.
+    ///
+    /// # Errors
+    /// As [`Tmux::capture`].
+    pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, AS_ROWS).await
+    }
+
+    async fn take(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
+        let inner = &*self.0;
+        if let Some(link) = inner.link().await
+            && link.version.is_some_and(super::Version::shows_raw_buffers)
+            && let Some(found) = inner.capture_by_control(&link, pane, history, flags).await
+        {
+            return Ok(found);
+        }
+        inner.capture_by_process(pane, history, flags).await
+    }
+}
+
+impl Inner {
+    /// None when the connection failed over it.
+    async fn capture_by_control(
+        &self,
+        link: &Link,
+        pane: &str,
+        history: u32,
+        flags: &[&str],
+    ) -> Option<Option<Captured>> {
+        let start = start(history);
+        let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT]);
+        let direct = link.version.is_some_and(super::Version::captures_without_leak);
+        if direct {
+            let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
+            lines.extend(quote::line(&[&capture, flags].concat()));
+        } else {
+            let buffer = format!("swarm-{}-{}", std::process::id(), unique());
+            let capture = ["capture-pane", "-b", &buffer, "-S", &start, "-t", pane];
+            lines.extend(quote::line(&[&capture, flags].concat()));
+            lines.extend(quote::line(&["show-buffer", "-b", &buffer]));
+            lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
+        }
+        let replies = self.ask(link, lines).await?;
+        let text = replies.get(if direct { 1 } else { 2 })?;
+        match (replies.first()?, replies.get(1)?, text) {
+            (_, Err(said), _) if plain::says_absent(said) => Some(None),
+            (Ok(about), Ok(_), Ok(text)) => Some(assemble(about, text, history)),
+            // An empty pane leaves no buffer to show.
+            (Ok(about), Ok(_), Err(said)) if said.contains("no buffer") => {
+                Some(assemble(about, b"", history))
+            }
+            // Whatever else tmux has against it, the plain process gives the error.
+            _ => None,
+        }
+    }
+
+    async fn capture_by_process(
+        &self,
+        pane: &str,
+        history: u32,
+        flags: &[&str],
+    ) -> Result<Option<Captured>> {
+        let about = ["display-message", "-p", "-t", pane, ABOUT];
+        let start = start(history);
+        let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
+        let output = self.run(&[Words::from(about), Words::from(capture).and(flags.iter().copied())]).await?;
+        if !output.ok && output.stderr.contains("can't find pane") {
+            return Ok(None);
+        }
+        let stdout = output.into_result("capture a pane")?;
+        let end = stdout.iter().position(|byte| *byte == b'\n').unwrap_or(stdout.len());
+        let text = stdout.get(end + 1..).unwrap_or_default();
+        Ok(assemble(&stdout[..end], text, history))
+    }
+}
+
+/// capture-pane's `-S`: where to start.
+fn start(history: u32) -> String {
+    match history {
+        0 => "0".into(),
+        u32::MAX => "-".into(),
+        rows => format!("-{}", rows.min(1 << 30)),
+    }
+}
+
+/// Puts a capture together. None when tmux knew nothing of the pane.
+fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captured> {
+    let about = String::from_utf8_lossy(about);
+    let mut numbers = about.trim().split(':').map(str::parse::<u64>);
+    let mut next = || numbers.next()?.ok();
+    let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+    let size = (small(next()?), small(next()?));
+    let (alternate, rows) = (next()? == 1, next()?);
+    let cursor = (small(next()?), small(next()?));
+    let dead = next()? == 1;
+    let history_taken = if history == u32::MAX { rows } else { rows.min(history.into()) };
+    Some(Captured {
+        text: tidy(&String::from_utf8_lossy(text)),
+        size,
+        alternate,
+        history: rows,
+        history_taken: if alternate { 0 } else { history_taken },
+        cursor,
+        dead,
+    })
+}
+
+/// Without blanks at the ends of lines (tmux keeps them when it joins rows) and blank lines at the end.
+fn tidy(text: &str) -> String {
+    let mut tidy = String::with_capacity(text.len());
+    for line in text.split('\n') {
+        tidy.push_str(line.trim_end_matches(' '));
+        tidy.push('\n');
+    }
+    tidy.truncate(tidy.trim_end_matches('\n').len());
+    tidy
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_is_put_together() {
+        let got = assemble(b"80:24:0:7:3:4:1", b"\na  \n\n b\xff\n   \n\n", 5).unwrap();
+        assert_eq!(got.text, "\na\n\n b\u{fffd}");
+        assert_eq!((got.size, got.history, got.history_taken), ((80, 24), 7, 5));
+        assert_eq!((got.cursor, got.dead, got.alternate), ((3, 4), true, false));
+        assert_eq!(assemble(b"80:24:1:7:0:0:0", b"", u32::MAX).unwrap().history_taken, 0);
+        assert_eq!(assemble(b"::::::", b"text", 0), None);
+        assert_eq!(tidy(""), "");
+    }
+
+    #[test]
+    fn the_short_list_is_completed_or_refused() {
+        let long = rows::parse("%1:10:3:0:::80:24:0:0:@1:swarm:4:a:x __pane /d").unwrap();
+        let short = |pid| rows::parse(&format!("%1:{pid}:9:1:3::80:24:0:0")).unwrap();
+        let mut known = Known { panes: [("%1".to_owned(), long)].into(), at: Some(Instant::now()) };
+        let row = known.complete(vec![short(10)]).unwrap().remove(0).row;
+        assert_eq!(
+            (row.activity, row.dead_status, row.worker.as_deref(), row.run),
+            (9, Some(3), Some("a"), Some(4))
+        );
+        assert!(known.complete(vec![short(11)]).is_none(), "another process in the pane");
+        known.panes.clear();
+        assert!(known.complete(vec![short(10)]).is_none());
+        assert!(Known::default().complete(vec![]).is_none());
+    }
+}

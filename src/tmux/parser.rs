@@ -1,0 +1,172 @@
+//! Control mode, read: bytes from `tmux -C` become blocks (replies) and notifications.
+//!
+//! Pure; used by the control client alone. A reply is everything between `%begin GUARD` and the line that
+//! says `%end` or `%error` with *the same* guard (time, number, flags): replies are not escaped, so a pane
+//! may print a line that looks like any of these. Notifications never stand inside a block. What is
+//! deliberately absent: text. Everything here is bytes, since a pane may hold anything.
+
+/// The most bytes of one reply or line. A whole history of 10,000 rows of 200 wide characters is 8 MB.
+const MAX: usize = 64 << 20;
+
+/// One thing that tmux said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// The answer to a command.
+    Block(Block),
+    /// A line outside blocks, without its `%`: `exit`, `sessions-changed`, …
+    Notification(Vec<u8>),
+    /// More than [`MAX`] bytes without an end: the connection is of no more use.
+    TooLong,
+}
+
+/// The answer to one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// True when the command came from this control client (the last field of the guard is 1). The answer
+    /// to the `attach` on tmux's own command line, for one, is not ours.
+    pub ours: bool,
+    /// True for `%end`, false for `%error`.
+    pub ok: bool,
+    /// The lines, joined by `\n`, without a last one.
+    pub body: Vec<u8>,
+}
+
+/// The reader's state between two chunks.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    /// Bytes of a line whose end has not come yet.
+    line: Vec<u8>,
+    /// The open block: its guard, and its body with a `\n` after each line.
+    open: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Parser {
+    /// Takes the next chunk and gives what became complete with it, in order.
+    pub(super) fn feed(&mut self, mut chunk: &[u8]) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(&chunk[..end]);
+            chunk = &chunk[end + 1..];
+            let line = std::mem::take(&mut self.line);
+            events.extend(self.take_line(&line));
+        }
+        self.line.extend_from_slice(chunk);
+        if self.line.len() > MAX || self.open.as_ref().is_some_and(|(_, body)| body.len() > MAX) {
+            *self = Self::default();
+            events.push(Event::TooLong);
+        }
+        events
+    }
+
+    fn take_line(&mut self, line: &[u8]) -> Option<Event> {
+        let Some((guard, body)) = &mut self.open else {
+            if let Some(guard) = line.strip_prefix(b"%begin ") {
+                self.open = Some((guard.to_vec(), Vec::new()));
+                return None;
+            }
+            return line.strip_prefix(b"%").map(|rest| Event::Notification(rest.to_vec()));
+        };
+        let ok = if line.strip_prefix(b"%end ") == Some(guard) {
+            true
+        } else if line.strip_prefix(b"%error ") == Some(guard) {
+            false
+        } else {
+            body.extend_from_slice(line);
+            body.push(b'\n');
+            return None;
+        };
+        let ours = guard.ends_with(b" 1");
+        let mut body = std::mem::take(body);
+        body.pop();
+        self.open = None;
+        Some(Event::Block(Block { ours, ok, body }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn block(ok: bool, body: &[u8]) -> Event {
+        Event::Block(Block { ours: true, ok, body: body.to_vec() })
+    }
+
+    #[test]
+    fn replies_and_notifications_are_told_apart() {
+        let text = b"%begin 1 2 0\n%end 1 2 0\n%session-changed $0 x\n%begin 5 6 1\na\n\nb\n%end 5 6 1\n\
+                     %begin 5 7 1\nno such pane\n%error 5 7 1\n%begin 5 8 1\n%end 5 8 1\n%exit\n";
+        let events = Parser::default().feed(text);
+        assert_eq!(
+            events,
+            [
+                Event::Block(Block { ours: false, ok: true, body: vec![] }),
+                Event::Notification(b"session-changed $0 x".to_vec()),
+                block(true, b"a\n\nb"),
+                block(false, b"no such pane"),
+                block(true, b""),
+                Event::Notification(b"exit".to_vec()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pane_cannot_end_its_own_reply() {
+        let body = b"%end 5 5 1\n%error 5 6 0\n%end 5 6\n%end 5 6 1 \n%begin 9 9 1\n%exit\n\xff\xfe";
+        let mut text = b"%begin 5 6 1\n".to_vec();
+        text.extend_from_slice(body);
+        text.extend_from_slice(b"\n%end 5 6 1\n");
+        assert_eq!(Parser::default().feed(&text), [block(true, body)]);
+    }
+
+    #[test]
+    fn an_endless_reply_is_cut_off() {
+        let mut parser = Parser::default();
+        parser.feed(b"%begin 1 1 1\n");
+        let chunk = vec![b'x'; 1 << 20];
+        let hit = (0..70).any(|_| parser.feed(&chunk).contains(&Event::TooLong));
+        assert!(hit);
+    }
+
+    /// Lines that are likely to confuse a parser, and a few bytes of anything.
+    fn lines() -> impl Strategy<Value = Vec<u8>> {
+        let line = prop_oneof![
+            Just(b"%begin 1 2 1\n".to_vec()),
+            Just(b"%end 1 2 1\n".to_vec()),
+            Just(b"%error 1 2 1\n".to_vec()),
+            Just(b"%end 1 3 1\n".to_vec()),
+            Just(b"%\n".to_vec()),
+            prop::collection::vec(any::<u8>(), 0..12),
+        ];
+        prop::collection::vec(line, 0..30).prop_map(|lines| lines.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+            Parser::default().feed(&bytes);
+        }
+
+        #[test]
+        fn chunks_do_not_matter(bytes in lines(), cuts in prop::collection::vec(1usize..9, 1..60)) {
+            let whole = Parser::default().feed(&bytes);
+            let (mut parser, mut events, mut rest) = (Parser::default(), Vec::new(), &bytes[..]);
+            for cut in cuts {
+                let (head, tail) = rest.split_at(cut.min(rest.len()));
+                events.extend(parser.feed(head));
+                rest = tail;
+            }
+            events.extend(parser.feed(rest));
+            prop_assert_eq!(whole, events);
+        }
+
+        #[test]
+        fn any_body_comes_back(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let mut text = b"%begin 7 8 1\n".to_vec();
+            text.extend_from_slice(&body);
+            text.extend_from_slice(b"\n%end 7 8 1\n");
+            prop_assert_eq!(Parser::default().feed(&text), [block(true, &body)]);
+        }
+    }
+}

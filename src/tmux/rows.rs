@@ -1,0 +1,116 @@
+//! The list of panes: the format that tmux fills in, and its reading. Pure.
+//!
+//! Two formats, because each variable costs tmux time for each pane at each tick: a short one with what
+//! changes, and a long one with what does not, asked for only when an unknown pane turned up.
+
+use super::Row;
+
+/// What changes. `:` stands in none of the values.
+pub(super) const SHORT: &str = "#{pane_id}:#{pane_pid}:#{window_activity}:#{pane_dead}:#{pane_dead_status}:\
+     #{pane_dead_signal}:#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}";
+
+/// What does not; the free text stands last. Behind [`SHORT`] and a `:`.
+pub(super) const REST: &str =
+    ":#{window_id}:#{session_name}:#{@swarm_run}:#{@swarm_worker}:#{pane_start_command}";
+
+/// One line of a list, and the session it was listed under (none in the short form).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub row: Row,
+    pub session: String,
+}
+
+/// Reads one line of either form. None for a line that is none (a newline in a command makes such).
+pub(super) fn parse(line: &str) -> Option<Listed> {
+    let mut fields = line.splitn(15, ':');
+    let mut next = || fields.next();
+    let pane = next()?;
+    if !(pane.len() > 1 && pane.starts_with('%') && pane[1..].bytes().all(|byte| byte.is_ascii_digit())) {
+        return None;
+    }
+    let mut row = Row {
+        pane: pane.to_owned(),
+        pid: next()?.parse().unwrap_or(0),
+        activity: next()?.parse().ok()?,
+        dead: next()? == "1",
+        dead_status: next()?.parse().ok(),
+        dead_signal: next()?.parse().ok(),
+        size: (next()?.parse().ok()?, next()?.parse().ok()?),
+        alternate: next()? == "1",
+        history: next()?.parse().ok()?,
+        ..Row::default()
+    };
+    let mut session = String::new();
+    if let Some(window) = next() {
+        row.window = window.to_owned();
+        session = next()?.to_owned();
+        row.run = next()?.parse().ok();
+        row.worker = next().filter(|name| !name.is_empty()).map(str::to_owned);
+        row.start_command = next()?.to_owned();
+    }
+    Some(Listed { row, session })
+}
+
+/// Reads a whole list; a pane that is listed under several sessions appears once.
+pub(super) fn parse_all(text: &[u8]) -> Vec<Listed> {
+    let mut seen = std::collections::HashSet::new();
+    String::from_utf8_lossy(text)
+        .lines()
+        .filter_map(parse)
+        .filter(|listed| seen.insert(listed.row.pane.clone()))
+        .collect()
+}
+
+/// Whether a listed pane is any of our business: it is in our session, marked as ours, or runs our wrapper.
+pub(super) fn is_ours(listed: &Listed, session: &str) -> bool {
+    listed.session == session || listed.row.worker.is_some() || listed.row.start_command.contains("__pane")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read() {
+        let long = "%7:4242:1700000000:1::9:200:50:0:123:@3:swarm:5:agent:\"/x y/swarm\" __pane /a:b";
+        let listed = parse(long).unwrap();
+        let row = Row {
+            pane: "%7".into(),
+            window: "@3".into(),
+            pid: 4242,
+            activity: 1_700_000_000,
+            dead: true,
+            dead_status: None,
+            dead_signal: Some(9),
+            size: (200, 50),
+            alternate: false,
+            history: 123,
+            worker: Some("agent".into()),
+            run: Some(5),
+            start_command: "\"/x y/swarm\" __pane /a:b".into(),
+        };
+        assert_eq!(listed, Listed { row: row.clone(), session: "swarm".into() });
+        let short = parse("%7:4242:1700000000:0:::80:24:1:0").unwrap().row;
+        assert!(!short.dead && short.alternate && short.size == (80, 24) && short.window.is_empty());
+        let twice = format!("{long}\nsecond line of a command\n{}\n", long.replace(":swarm:", ":view:"));
+        assert_eq!(parse_all(twice.as_bytes()).len(), 1);
+    }
+
+    #[test]
+    fn ours_is_by_session_mark_or_command() {
+        let listed = |line| parse(line).unwrap();
+        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:swarm:::sh"), "swarm"));
+        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:other:1:a:sh"), "swarm"));
+        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:other:::/b/swarm __pane /d"), "swarm"));
+        assert!(!is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:swarm-ctl:::cat -"), "swarm"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_panics(line in "[%0-9:a@]{0,60}", any in any::<String>()) {
+            let _ = (parse(&line), parse(&any));
+        }
+    }
+}

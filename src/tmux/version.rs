@@ -1,0 +1,72 @@
+//! tmux's version: which of its faults to step around. Pure.
+
+use std::fmt;
+
+/// A version of tmux, without the letter of a fix release (3.3a is 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    major: u16,
+    minor: u16,
+}
+
+impl Version {
+    /// The oldest tmux that swarm works with.
+    pub const MINIMUM: Self = Self::new(3, 2);
+
+    /// A version by its two numbers.
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+
+    /// Reads `tmux 3.3a`, `3.3a`, `next-3.7`, `openbsd-7.5`. None for a text without `N.N` (`master`).
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        if text.contains("openbsd") {
+            // It carries the system's number. Its tmux is the newest of its day: believe it is new enough,
+            // and take the routes that work everywhere.
+            return Some(Self::MINIMUM);
+        }
+        let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let (major, rest) = digits.split_once('.')?;
+        let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+
+    /// True where `capture-pane -p` on a control client gives its memory back.
+    pub(super) fn captures_without_leak(self) -> bool {
+        self >= Self::new(3, 6)
+    }
+
+    /// True where `show-buffer` on a control client gives the bytes as they are.
+    pub(super) fn shows_raw_buffers(self) -> bool {
+        self >= Self::new(3, 3)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_read() {
+        for (text, version) in [
+            ("tmux 3.3a\n", Some(Version::new(3, 3))),
+            ("3.6b", Some(Version::new(3, 6))),
+            ("tmux next-3.7", Some(Version::new(3, 7))),
+            ("tmux 3.10-rc2", Some(Version::new(3, 10))),
+            ("tmux openbsd-7.5", Some(Version::MINIMUM)),
+            ("tmux master", None),
+            ("", None),
+            ("tmux 99999999.1", None),
+        ] {
+            assert_eq!(Version::parse(text), version, "{text:?}");
+        }
+        assert!(Version::new(3, 10) > Version::new(3, 9) && Version::new(2, 9) < Version::MINIMUM);
+    }
+}

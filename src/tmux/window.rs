@@ -1,0 +1,240 @@
+//! Windows: made, resized, ended.
+//!
+//! A window and its marks are made by one chain of commands in one process, so no list ever shows a pane of
+//! ours without its marks. The new window goes to the end of its session, where `$` names it for the rest
+//! of the chain.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use swarm_state::model::{Pane, Run};
+use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
+
+use super::plain::{self, Output, Words};
+use super::{NewWindow, Tmux, quote};
+use crate::error::{Error, Result};
+
+/// What the commands that make a window print.
+const MADE: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
+
+impl Tmux {
+    /// Makes a window at the end of the session (made when it is missing) and starts the program in it. The
+    /// server must be there: see [`Tmux::ensure_server`].
+    ///
+    /// # Errors
+    /// When there is no server, or tmux cannot make the window; then there is none.
+    pub async fn new_window(&self, new: NewWindow) -> Result<Pane> {
+        if new.argv.is_empty() {
+            return Err(Error::invalid("a window needs a program"));
+        }
+        let inner = &*self.0;
+        let _creating = inner.creating.lock().await;
+        // The session comes and goes with its windows, also by the user's hand: whichever way is tried, the
+        // other may be right a moment later.
+        let mut said = String::new();
+        for _ in 0..3 {
+            let output = inner.run(&self.in_session(&new)).await?;
+            if output.ok || !plain::says_absent(&output.stderr) {
+                return self.made(&new, output).await;
+            }
+            // new-session would start a server; a server that is gone is for the caller to see.
+            inner.ensure_hidden_session().await?;
+            let output = inner.run(&self.with_session(&new)).await?;
+            if output.ok || !output.stderr.contains("duplicate session") {
+                return self.made(&new, output).await;
+            }
+            said = output.stderr;
+        }
+        Err(plain::refusal("make a window", &said))
+    }
+
+    /// The chain for a session that exists.
+    fn in_session(&self, new: &NewWindow) -> Vec<Words> {
+        let session = self.session();
+        let (columns, rows) = new.size;
+        let size = SetOption::new().target_pane(format!("={session}:"));
+        let size = size.option("default-size").value(format!("{columns}x{rows}")).build();
+        // By hand: the crate's builder takes no argv, and its format is ours anyway.
+        let end = format!("={session}:$");
+        let window = Words::from(["new-window", "-d", "-a", "-P", "-F", MADE, "-t", &end]);
+        let window = window.and(program(new));
+        [Words::from(size), window].into_iter().chain(self.marks(new)).collect()
+    }
+
+    /// The chain for one that does not.
+    fn with_session(&self, new: &NewWindow) -> Vec<Words> {
+        let (columns, rows) = new.size;
+        let head = NewSession::new().detached().print().format(MADE).session_name(self.session());
+        let head = head.width(columns.into()).height(rows.into()).build();
+        let window = Words::from(head).and(program(new));
+        std::iter::once(window).chain(self.marks(new)).collect()
+    }
+
+    /// What is set on the window that was just made.
+    fn marks(&self, new: &NewWindow) -> Vec<Words> {
+        let end = format!("={}:$", self.session());
+        let pane = |option: &'static str, value: String| -> Words {
+            SetOption::new().pane().target_pane(end.clone()).option(option).value(value).build().into()
+        };
+        // -q: remain-on-exit-format is unknown before 3.3.
+        let window = |option: &'static str, value: &'static str| -> Words {
+            let target = SetOption::new().window().quiet().target_pane(end.clone());
+            target.option(option).value(value).build().into()
+        };
+        let mut words = vec![
+            pane("@swarm_worker", new.worker.clone()),
+            pane("@swarm_run", new.run.to_string()),
+            window("remain-on-exit", "on"),
+            window("remain-on-exit-format", ""),
+            window("window-size", "manual"),
+            resize(&end, new.size),
+        ];
+        if let Some(file) = &new.record {
+            let target = ["pipe-pane", "-O", "-t", &end];
+            words.push(Words::from(target).and([recorder(file)]));
+        }
+        words
+    }
+
+    /// Reads what the chain printed. A window whose marks failed is taken away again.
+    async fn made(&self, new: &NewWindow, output: Output) -> Result<Pane> {
+        let text = String::from_utf8_lossy(&output.stdout);
+        let pane = text.lines().next().and_then(|line| {
+            let mut fields = line.split(':');
+            let (id, window) = (fields.next()?.to_owned(), fields.next()?.to_owned());
+            let (pid, server_pid) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+            Some(Pane { run: Run(new.run), id, window, pid, server_pid })
+        });
+        match pane {
+            Some(pane) if output.ok => Ok(pane),
+            Some(pane) => {
+                self.kill_window(&pane.window).await?;
+                Err(plain::refusal("mark a window", &output.stderr))
+            }
+            None => Err(plain::refusal("make a window", &output.stderr)),
+        }
+    }
+
+    /// Closes a window; the programs in it get SIGHUP. One that is gone already is fine.
+    ///
+    /// # Errors
+    /// When tmux does not answer or refuses.
+    pub async fn kill_window(&self, window: &str) -> Result<()> {
+        let kill = KillWindow::new().target_window(window).build();
+        absent_is_fine("close a window", self.0.run(&[kill.into()]).await?)
+    }
+
+    /// Closes the window of a pane, but only while it is still that pane: the same server, the same process
+    /// in it. tmux counts its ids from 0 again in a new server, so an id alone may mean another window.
+    ///
+    /// # Errors
+    /// When tmux does not answer or refuses.
+    pub async fn close(&self, pane: &Pane) -> Result<()> {
+        let same = format!("#{{&&:#{{==:#{{pid}},{}}},#{{==:#{{pane_pid}},{}}}}}", pane.server_pid, pane.pid);
+        let kill = String::from_utf8_lossy(&quote::word(pane.window.as_bytes())).into_owned();
+        let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &format!("kill-window -t {kill}")];
+        absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
+    }
+
+    /// Gives a window this size and keeps it there, whoever looks at it.
+    ///
+    /// # Errors
+    /// When tmux does not answer, or there is no such window.
+    pub async fn resize(&self, window: &str, size: (u16, u16)) -> Result<()> {
+        let words = fix_size(window, size);
+        self.0.run(&words).await?.into_result("resize a window").map(drop)
+    }
+
+    /// Gives a window its own size back after somebody looked at it, unless somebody still does. For the case
+    /// that an attached client ended without doing so itself.
+    ///
+    /// # Errors
+    /// When tmux does not answer, or there is no such window.
+    pub async fn restore_size(&self, window: &str, size: (u16, u16)) -> Result<()> {
+        self.0.run(&[restore(window, size)]).await?.into_result("resize a window").map(drop)
+    }
+}
+
+/// Name, directory and program of a new window, as the last words of the command.
+fn program(new: &NewWindow) -> Vec<OsString> {
+    let mut words = vec!["-n".into(), literal(new.name.as_bytes()), "-c".into()];
+    // Formats are expanded in the directory, and `##[` would stay as it is.
+    let plain = !new.cwd.as_os_str().as_bytes().contains(&b'#');
+    words.push(if plain { new.cwd.clone().into() } else { "/".into() });
+    words.push("--".into());
+    if new.argv.len() == 1 {
+        // A single word would go through a shell.
+        words.push("env".into());
+    }
+    words.extend(new.argv.iter().cloned());
+    words
+}
+
+/// Text for an argument in which tmux expands formats.
+fn literal(text: &[u8]) -> OsString {
+    OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
+}
+
+/// The shell line that appends what it reads to a file. tmux expands formats and time in it.
+fn recorder(file: &Path) -> OsString {
+    let line = [b"exec cat >>", quote::shell(file.as_os_str().as_bytes()).as_slice()].concat();
+    let doubled = |byte: &u8| [*byte].repeat(1 + usize::from(matches!(byte, b'#' | b'%')));
+    OsString::from_vec(line.iter().flat_map(doubled).collect())
+}
+
+/// resize-window, which also makes the size manual.
+fn resize(window: &str, size: (u16, u16)) -> Words {
+    let (columns, rows) = (size.0.max(1).into(), size.1.max(1).into());
+    ResizeWindow::new().target_window(window).width(columns).height(rows).build().into()
+}
+
+/// The commands that give a window a size of its own. Never for all windows at once (see the module's head).
+fn fix_size(window: &str, size: (u16, u16)) -> Vec<Words> {
+    let manual = SetOption::new().window().target_pane(window).option("window-size").value("manual");
+    vec![manual.build().into(), resize(window, size)]
+}
+
+/// The same in one command that does nothing while a client looks at the window.
+pub(super) fn restore(window: &str, size: (u16, u16)) -> Words {
+    let target = String::from_utf8_lossy(&quote::word(window.as_bytes())).into_owned();
+    let (columns, rows) = (size.0.max(1), size.1.max(1));
+    let commands = format!(
+        "set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}"
+    );
+    Words::from(["if-shell", "-F", "-t", window, "#{window_active_clients}", "", &commands])
+}
+
+/// An error, unless what was to go is not there.
+fn absent_is_fine(what: &str, output: Output) -> Result<()> {
+    if output.ok || plain::says_absent(&output.stderr) {
+        return Ok(());
+    }
+    Err(plain::refusal(what, &output.stderr))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new(argv: &[&str]) -> NewWindow {
+        NewWindow {
+            name: "a#b".into(),
+            cwd: "/x".into(),
+            argv: argv.iter().map(Into::into).collect(),
+            worker: "w".into(),
+            run: 1,
+            size: (200, 50),
+            record: None,
+        }
+    }
+
+    #[test]
+    fn no_program_goes_through_a_shell_and_no_text_through_a_format() {
+        assert_eq!(program(&new(&["p", "#{x}", ";"])), ["-n", "a##b", "-c", "/x", "--", "p", "#{x}", ";"]);
+        assert_eq!(program(&new(&["p q"]))[4..], ["--", "env", "p q"]);
+        let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
+        assert_eq!(program(&odd)[3], "/");
+        assert_eq!(recorder(Path::new("/a'b#%.log")), "exec cat >>'/a'\\''b##%%.log'");
+    }
+}

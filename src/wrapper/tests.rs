@@ -1,0 +1,59 @@
+//! The files; the wrapper itself is tested in a real pane (`tests/it/tmux.rs`).
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+#[test]
+fn a_launch_is_private_and_read_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = LaunchSpec {
+        argv: vec!["a".into(), "s3cr3t".into()],
+        env: [("K".to_owned(), "s3cr3t".to_owned())].into(),
+        cwd: "/".into(),
+        stdin: None,
+        end_leftovers: true,
+    };
+    assert!(!format!("{spec:?}").contains("s3cr3t"));
+    spec.write(dir.path()).unwrap();
+    let mode = std::fs::metadata(dir.path().join("launch.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(LaunchSpec::take(dir.path()).unwrap(), spec);
+    assert!(LaunchSpec::take(dir.path()).is_err());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_record_takes_no_more_room_than_was_reserved() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = ExitRecord { code: Some(3), ended: Some(1), ..ExitRecord::default() };
+    files::reserve(dir.path());
+    let reserved = std::fs::metadata(dir.path().join("exit.json.part")).unwrap().len();
+    assert_eq!(read_exit(dir.path()), None);
+    files::write_exit(dir.path(), &record).unwrap();
+    assert_eq!(read_exit(dir.path()), Some(record.clone()));
+    assert_eq!(std::fs::metadata(dir.path().join("exit.json")).unwrap().len(), reserved);
+    // Also without the room, and longer than it.
+    let long = ExitRecord { error: Some("x".repeat(5000)), ..record };
+    files::write_exit(dir.path(), &long).unwrap();
+    assert_eq!(read_exit(dir.path()), Some(long));
+}
+
+#[test]
+fn a_broken_record_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    for text in ["", "{", "[]", "\"x\"", "{\"code\":\"x\"}"] {
+        std::fs::write(dir.path().join("exit.json"), text).unwrap();
+        assert_eq!(read_exit(dir.path()), None, "{text}");
+        std::fs::write(dir.path().join("started"), text).unwrap();
+        assert_eq!(started(dir.path()), None, "{text}");
+    }
+}
+
+#[test]
+fn a_status_is_what_a_shell_says() {
+    let record = |code, signal| ExitRecord { code, signal, ..ExitRecord::default() };
+    assert_eq!(record(Some(3), None).status(), 3);
+    assert_eq!(record(None, Some(9)).status(), 137);
+    assert_eq!(record(None, None).status(), 1, "unknown is never success");
+}
