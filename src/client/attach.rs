@@ -38,8 +38,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     let status = command(&plan.argv).status().await;
     for argv in &plan.after {
         // A window that is gone by now needs no size.
-        let _ =
-            command(argv).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+        let _ = command(argv).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
     }
     let status = status.map_err(|e| Error::system("cannot run tmux", e).hint("apt-get install tmux"))?;
     let signalled = status.signal().map(|signal| 128 + signal);

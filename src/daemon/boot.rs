@@ -85,7 +85,10 @@ impl Supervisor {
         for name in names {
             let Some(slot) = self.slots.get_mut(&name) else { continue };
             let run = slot.engine.run();
-            let row = found.rows.iter().find(|row| claim_of(row).is_some_and(|(w, r)| w == name.as_str() && r == run));
+            let row = found
+                .rows
+                .iter()
+                .find(|row| claim_of(row).is_some_and(|(w, r)| w == name.as_str() && r == run));
             if let (Some(row), Some(server)) = (row, found.server) {
                 slot.pane = Some(swarm_state::model::Pane {
                     run,
@@ -146,4 +149,3 @@ fn evidence(slot: &Slot, row: Option<&Row>, server: Option<i32>) -> Evidence {
 fn claim_of(row: &Row) -> Option<(&str, Run)> {
     row.worker.as_deref().zip(row.run.map(Run))
 }
-

@@ -28,7 +28,9 @@ impl Supervisor {
             Call::Spawn(params) => self.spawn(*params, reply),
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
-            Call::Status(Named { name }) => Self::answer(reply, self.find(&name).map(|(_, s)| views::worker(s))),
+            Call::Status(Named { name }) => {
+                Self::answer(reply, self.find(&name).map(|(_, s)| views::worker(s)))
+            }
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => output::peek(slot, params.lines, reply),
                 Err(error) => Self::answer::<()>(reply, Err(error)),
@@ -77,7 +79,13 @@ impl Supervisor {
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
-                slot.driver.push(Job::Type { pane, reader, text: params.text, enter: params.enter, reply: done });
+                slot.driver.push(Job::Type {
+                    pane,
+                    reader,
+                    text: params.text,
+                    enter: params.enter,
+                    reply: done,
+                });
                 answer_later(outcome, reply);
             }
         }
@@ -116,7 +124,9 @@ impl Supervisor {
         WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.find(text) {
             Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
-            Ok(_) | Err(_) => Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls")),
+            Ok(_) | Err(_) => {
+                Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls"))
+            }
         }
     }
 
@@ -221,7 +231,8 @@ impl Supervisor {
             workers: self.slots.len(),
             paused_by_shutdown: self.paused_by_shutdown(),
         };
-        let tmux = self.slots.values().find(|s| s.spec.tmux_socket.is_none()).map(|s| s.driver.context.tmux.clone());
+        let tmux =
+            self.slots.values().find(|s| s.spec.tmux_socket.is_none()).map(|s| s.driver.context.tmux.clone());
         tokio::spawn(async move {
             if let Some(tmux) = tmux {
                 view.tmux = tmux.version().await;
@@ -254,7 +265,8 @@ fn pane_of(slot: &Slot) -> Result<swarm_state::model::Pane> {
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());
-            Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name} shows what it printed")))
+            Err(Error::new(ErrorCode::Conflict, message)
+                .hint(format!("swarm logs {name} shows what it printed")))
         }
     }
 }
@@ -276,7 +288,8 @@ fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
 /// Answers when the driver has.
 fn answer_later(outcome: oneshot::Receiver<Result<()>>, reply: Reply) {
     tokio::spawn(async move {
-        let outcome = outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
+        let outcome =
+            outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
         let value: Result<Value> = outcome.map(|()| Value::Object(serde_json::Map::new()));
         drop(reply.send(value));
     });

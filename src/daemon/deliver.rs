@@ -122,7 +122,8 @@ struct Seen {
 
 async fn look(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Seen> {
     let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
-    let reading = reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
+    let reading =
+        reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
     Ok(Seen { text: captured.text, reading })
 }
 

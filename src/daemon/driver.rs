@@ -19,10 +19,10 @@ use super::ending;
 use super::judge;
 use super::supervisor::Input;
 use crate::error::{Error, Result};
+use crate::git;
 use crate::store::Store;
 use crate::tmux::{NewWindow, Tmux};
 use crate::wrapper::LaunchSpec;
-use crate::git;
 
 /// The reader of one worker's screen, shared by those who look at it.
 pub(crate) type SharedReader = Arc<Mutex<Reader>>;
@@ -65,7 +65,14 @@ pub(crate) enum Job {
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
     /// Take the output of a run that ended, close its pane, try the gates.
-    Judge { run: Run, exit: Exit, iteration: Option<u32>, pane: Option<Pane>, spec: Arc<WorkerSpec>, reader: SharedReader },
+    Judge {
+        run: Run,
+        exit: Exit,
+        iteration: Option<u32>,
+        pane: Option<Pane>,
+        spec: Arc<WorkerSpec>,
+        reader: SharedReader,
+    },
     /// Remove the worktree.
     RemoveWorktree { worktree: Worktree, force_dirty: bool, reply: oneshot::Sender<Result<git::Removed>> },
 }
@@ -192,7 +199,8 @@ async fn spawn(
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
     let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
-        let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt.as_bytes());
+        let kept =
+            context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt.as_bytes());
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;

@@ -58,7 +58,11 @@ impl Notices {
 
     /// Adds a listener. It gets what is kept after `since`, then what is to come; `true` when some of what
     /// came after `since` is no longer kept.
-    pub(crate) fn listen(&mut self, worker: Option<String>, since: Option<u64>) -> (mpsc::Receiver<Notice>, bool) {
+    pub(crate) fn listen(
+        &mut self,
+        worker: Option<String>,
+        since: Option<u64>,
+    ) -> (mpsc::Receiver<Notice>, bool) {
         let (to, from) = mpsc::channel(BACKLOG + KEPT);
         let since = since.unwrap_or(self.seq);
         let full = self.kept.len() == KEPT;

@@ -49,7 +49,8 @@ impl Source {
         while lines.last().is_some_and(String::is_empty) {
             lines.pop();
         }
-        let first = if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
+        let first =
+            if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
         Ok(Some((lines, first, captured.alternate)))
     }
 

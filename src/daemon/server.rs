@@ -65,9 +65,11 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     }
     let (read, mut write) = stream.into_split();
     let mut lines = Lines { from: BufReader::new(read) };
-    let hello = tokio::time::timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
+    let hello =
+        tokio::time::timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
-    let own = DaemonHello { swarm: VERSION, daemon: env!("CARGO_PKG_VERSION").into(), pid: std::process::id() };
+    let own =
+        DaemonHello { swarm: VERSION, daemon: env!("CARGO_PKG_VERSION").into(), pid: std::process::id() };
     send(&mut write, &own).await?;
     match serde_json::from_slice::<ClientHello>(&hello) {
         // The client knows both versions now and says so; there is nothing to talk about.

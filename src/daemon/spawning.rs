@@ -40,7 +40,9 @@ impl Supervisor {
         };
         if self.store.is_reserved(&name) {
             let message = format!("the record of worker '{name}' cannot be read by this swarm");
-            return Err(Error::new(ErrorCode::Exists, message).hint("swarm ls says why; or choose another name"));
+            return Err(
+                Error::new(ErrorCode::Exists, message).hint("swarm ls says why; or choose another name")
+            );
         }
         check(params)?;
         match self.slots.get(&name) {
@@ -130,7 +132,9 @@ impl Supervisor {
                 slot.stillborn = true;
                 Err(Error::new(ErrorCode::System, message.clone()))
             }
-            Entry::Stopped { reason } | Entry::LoopFailed { reason, .. } | Entry::LoopComplete { reason, .. } => {
+            Entry::Stopped { reason }
+            | Entry::LoopFailed { reason, .. }
+            | Entry::LoopComplete { reason, .. } => {
                 let message = format!("worker '{name}' ended before it was ready: {}", reason.word());
                 Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name}")))
             }
@@ -173,7 +177,8 @@ enum Admitted {
 /// Everything that can be refused without making anything.
 fn check(params: &SpawnParams) -> Result<()> {
     let program = params.cmd.first().filter(|p| !p.is_empty());
-    let program = program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
+    let program =
+        program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
     if !params.cwd.is_dir() {
         return Err(Error::invalid(format!("no such directory: {}", params.cwd.display())));
     }
@@ -196,7 +201,9 @@ fn check(params: &SpawnParams) -> Result<()> {
         (None, Prompt::None | Prompt::Text(_)) => None,
     };
     match file {
-        Some(file) if !file.exists() => Err(Error::invalid(format!("prompt file not found: {}", file.display()))),
+        Some(file) if !file.exists() => {
+            Err(Error::invalid(format!("prompt file not found: {}", file.display())))
+        }
         Some(file) if std::fs::File::open(file).is_err() || file.is_dir() => {
             Err(Error::invalid(format!("cannot read prompt file: {}", file.display())))
         }
@@ -206,9 +213,8 @@ fn check(params: &SpawnParams) -> Result<()> {
 
 /// Whether a program can be started from a directory with a PATH.
 fn runnable(program: &str, cwd: &Path, path: &str) -> bool {
-    let executable = |file: PathBuf| {
-        nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file()
-    };
+    let executable =
+        |file: PathBuf| nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
     if program.contains('/') {
         return executable(cwd.join(program));
     }

@@ -410,7 +410,9 @@ impl Supervisor {
         let name = WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.slots.get_mut(&name) {
             Some(slot) => Ok((name, slot)),
-            None => Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")),
+            None => {
+                Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls"))
+            }
         }
     }
 
@@ -445,7 +447,8 @@ impl Supervisor {
     /// Answers a call.
     pub(super) fn answer<T: serde::Serialize>(reply: Reply, result: Result<T>) {
         let value = result.and_then(|t| {
-            serde_json::to_value(t).map_err(|e| Error::new(ErrorCode::Internal, format!("cannot answer: {e}")))
+            serde_json::to_value(t)
+                .map_err(|e| Error::new(ErrorCode::Internal, format!("cannot answer: {e}")))
         });
         // A client that went away needs no answer.
         drop(reply.send(value as Result<Value>));

@@ -57,12 +57,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// Looks once at all targets.
-    pub(crate) async fn look(
-        mut self,
-        server: Option<String>,
-        tmux: &Tmux,
-        targets: Vec<Target>,
-    ) -> Looked {
+    pub(crate) async fn look(mut self, server: Option<String>, tmux: &Tmux, targets: Vec<Target>) -> Looked {
         // Taken before the listing is sent: what is printed in the same second must be looked at again.
         let sent = super::local_now().timestamp();
         let mut looks = vec![];

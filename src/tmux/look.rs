@@ -143,12 +143,7 @@ impl Inner {
         }
     }
 
-    async fn capture_by_process(
-        &self,
-        pane: &str,
-        history: u32,
-        flags: &[&str],
-    ) -> Result<Option<Captured>> {
+    async fn capture_by_process(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
         let about = ["display-message", "-p", "-t", pane, ABOUT];
         let start = start(history);
         let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
