@@ -7,7 +7,9 @@
 //! What is deliberately absent: the markers of the agent CLIs (they are data, see [`crate::profiles`]) and
 //! any memory of earlier readings (that an unchanged screen means silence is the engine's business).
 
-use crate::profiles::{self, Profile};
+use std::sync::LazyLock;
+
+use crate::profiles::{self, Marker, Profile};
 
 mod baseline;
 mod echo;
@@ -51,12 +53,28 @@ pub struct Blocked {
     pub what: String,
 }
 
+/// The dialogs that any agent may show, compiled once: that takes longer than a thousand readings. (Each of
+/// them does compile, as a test of the profiles holds.)
+static COMMON_STARTUP: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| compile_markers(&profiles::common_startup(), true).flatten().collect());
+static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| compile_markers(&profiles::common_permission(), false).flatten().collect());
+
+fn compile_markers(
+    list: &[Marker],
+    startup: bool,
+) -> impl Iterator<Item = Result<(Pattern, Blocked), PatternError>> {
+    let blocked = move |marker: &Marker| Blocked { startup, what: marker.what.clone() };
+    list.iter().map(move |marker| Ok((Pattern::compile(&marker.pattern)?, blocked(marker))))
+}
+
 /// Reads the screens of one run of one agent.
 #[derive(Clone, Debug)]
 pub struct Reader {
     ready: Vec<Pattern>,
     working: Vec<Pattern>,
-    blocked: Vec<(Pattern, Blocked)>,
+    startup: Vec<(Pattern, Blocked)>,
+    permission: Vec<(Pattern, Blocked)>,
     done: Option<Pattern>,
     echo: Option<Echo>,
     baseline: Option<Baseline>,
@@ -77,22 +95,14 @@ impl Reader {
     ) -> Result<Self, PatternError> {
         let compile =
             |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
-        let mut blocked = vec![];
-        let (startup, permission) = (profiles::common_startup(), profiles::common_permission());
-        // The profile's own markers come first: they know best what to call a dialog.
-        for (list, startup) in
-            [(&profile.startup, true), (&profile.permission, false), (&startup, true), (&permission, false)]
-        {
-            for marker in list {
-                let what = marker.what.clone();
-                blocked.push((Pattern::compile(&marker.pattern)?, Blocked { startup, what }));
-            }
-        }
+        let blocked =
+            |list: &[Marker], startup| compile_markers(list, startup).collect::<Result<Vec<_>, _>>();
         let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
         Ok(Self {
             ready: compile(&profile.ready)?,
             working: compile(&profile.working)?,
-            blocked,
+            startup: blocked(&profile.startup, true)?,
+            permission: blocked(&profile.permission, false)?,
             done,
             echo,
             baseline: None,
@@ -118,7 +128,7 @@ impl Reader {
         // Markers are looked for on the screen alone, not in what has scrolled off above it.
         let hidden = if height == 0 { 0 } else { captured.saturating_sub(height).min(rows.len()) };
         let screen = rows[hidden..].join("\n");
-        let blocked = self.blocked.iter().find(|(marker, _)| marker.is_match(&screen));
+        let blocked = self.dialogs().find(|(marker, _)| marker.is_match(&screen));
         let any = |markers: &[Pattern]| markers.iter().any(|marker| marker.is_match(&screen));
         let working = blocked.is_none() && any(&self.working);
         // A screen whose last row but one is in use may have lost rows at its top.
@@ -131,6 +141,13 @@ impl Reader {
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
             done: self.is_done(&rows.join("\n"), scrolled),
         }
+    }
+
+    /// What to look for. Start-up dialogs come first, since their wording is the narrower one, and of each
+    /// kind the profile's own, which know best what to call it.
+    fn dialogs(&self) -> impl Iterator<Item = &(Pattern, Blocked)> {
+        let (startup, permission) = (&*COMMON_STARTUP, &*COMMON_PERMISSION);
+        self.startup.iter().chain(startup).chain(&self.permission).chain(permission)
     }
 
     /// True when the done pattern stands in the final output: the whole history of the run.

@@ -11,7 +11,7 @@ pub(super) fn end(rows: usize) -> String {
 /// input box below it (a mark or a rule in the first column) means that the phrase is only quoted.
 pub(super) fn dialog(phrase: &str, option: &str, what: &str) -> Marker {
     let pattern = format!(
-        r"(?i)(?:{phrase})[^\n]*\n(?:[^\n]*\n){{0,16}}?[\s│┃]*[❯›>●]\s(?:\d+[.)]\s)?(?:{option})[^\n]*(?:\n(?:[ │┃╰][^\n]*)?){{0,14}}\Z"
+        r"(?i)(?:{phrase})[^\n]*\n(?:[^\n]*\n){{0,16}}?[ \u00a0│┃]*[❯›>●][ \u00a0](?:[0-9]+[.)] )?(?:{option})[^\n]*(?:\n(?:[ │┃╰][^\n]*)?)*\Z"
     );
     marker(&pattern, what)
 }

@@ -35,12 +35,12 @@ pub(super) fn generic() -> Profile {
 /// interactive command is pasted to; `-p` reads stdin and exits.
 fn claude() -> Profile {
     // The input box: a row with the mark between two rules, then a short footer. The box may hold text.
-    let input = r"^─{3}[^\n]*\n[❯>](?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n){0,60}?─{3}[^\n]*";
+    let input = r"^─{3}[^\n]*\n[❯>](?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n)*?─{3}[^\n]*";
     // A message that stands directly above the input box: nothing but blank rows and right-aligned hints
     // lie between.
     let message = |text: &str, what: &str| -> Marker {
-        let gap = r"(?:\n(?:\s{12,}[^\n]*)?){0,60}?\n";
-        marker(&format!(r"(?i)^\s*⎿\s+(?:{text})[^\n]*{gap}(?-i:{input}){}", end(4)), what)
+        let gap = r"(?:\n(?: {12}[^\n]*)?)*?\n";
+        marker(&format!(r"(?i)^ *⎿[ \u00a0]+(?:{text})[^\n]*{gap}(?-i:{input}){}", end(4)), what)
     };
     Profile {
         name: "claude".into(),
@@ -79,7 +79,7 @@ fn codex() -> Profile {
         end_of_options: true,
         ready: vec![format!(
             // The input row (not a numbered option), more rows of a long text, and the footer.
-            r"^›(?: (?:[^\d\n][^\n]*|\d+(?:[^.\d\n][^\n]*)?)?)?(?:\n(?:  [^\n]*)?){{0,40}}?\n\n  [^\n]*(?:·|for shortcuts|context left)[^\n]*(?:\n  [^\n]*){{0,2}}\Z"
+            r"^›(?: (?:[^\d\n][^\n]*|\d+(?:[^.\d\n][^\n]*)?)?)?(?:\n(?:  [^\n]*)?)*?\n\n  [^\n]*(?:·|for shortcuts|context left)[^\n]*(?:\n  [^\n]*){{0,2}}\Z"
         )],
         working: vec![format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24))],
         startup: vec![dialog("hooks need review", r"review\b|trust all|continue", "hooks review dialog")],
@@ -125,7 +125,7 @@ fn gemini() -> Profile {
         one_shot_via: PromptVia::Stdin,
         ready: vec![
             format!(r"^[\s│]*>\s+Type your message or @path/to/file[^\n]*{}", end(8)),
-            format!(r"^─{{8}}[^\n]*\n(?: [^\n>]*\n|\n){{0,3}} >[ \u00a0][^\n]*(?:\n(?: [^\n]*)?){{0,30}}\Z"),
+            format!(r"^─{{8}}[^\n]*\n(?: [^\n>]*\n|\n){{0,3}} >[ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z"),
         ],
         working: vec![format!(r"^\s*[\u2800-\u28ff] [^\n]*\(esc to cancel[^\n]*{}", end(14))],
         permission: vec![dialog(

@@ -1,5 +1,5 @@
 use super::*;
-use crate::screen::Reader;
+use crate::screen::{Pattern, Reader};
 
 fn cmd(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
@@ -9,6 +9,9 @@ fn cmd(text: &str) -> Vec<String> {
 fn every_marker_of_the_table_compiles() {
     for row in table() {
         Reader::new(&row, None, None).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+    }
+    for marker in common_startup().iter().chain(&common_permission()) {
+        Pattern::compile(&marker.pattern).unwrap_or_else(|error| panic!("{}: {error}", marker.what));
     }
 }
 

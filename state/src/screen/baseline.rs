@@ -88,7 +88,7 @@ fn aligned(old: &[&str], now: &[&str]) -> Option<Vec<Range<usize>>> {
         .max()
         .unwrap_or_default();
     if down.0 > head_ink + up.0 && down.0 * 2 > old.iter().filter(|row| !row.is_empty()).count() {
-        return Some([0..down.1].into());
+        return Some([0..down.1, 0..0].into());
     }
     (head_ink + up.0 > 0).then(|| [0..head, head..head + up.1].into())
 }

@@ -10,8 +10,12 @@ use std::ops::Range;
 
 use super::Pattern;
 
-/// Characters of the prompt around a match that make its rows a part of the prompt.
-const ENOUGH: usize = 8;
+/// Characters of the prompt around a match that make rows a part of it: in a framed row, in rows of a screen
+/// that has scrolled, and anywhere else. An agent that was told to print a line with the marker in it prints
+/// that line, so one row without frame or mark is never enough.
+const ENOUGH_FRAMED: usize = 4;
+const ENOUGH_SCROLLED: usize = 8;
+const ENOUGH: usize = 24;
 
 /// White space this wide divides a row: a side panel begins behind it.
 const GAP: usize = 4;
@@ -176,8 +180,17 @@ impl Echo {
             let text = &ink.text[whole.clone()];
             let context = text.chars().count() - core_text.chars().count();
             let at_end = rest + (whole.end - core.end) == self.ink.len();
-            let cut = scrolled && whole.start == 0 && at_end && !self.bare;
-            (context >= ENOUGH || cut || is_marked(view, source.start)).then_some(source)
+            let several = view[source.clone()].contains('\n');
+            let enough = if scrolled { ENOUGH_SCROLLED } else { ENOUGH };
+            let is_part = match lead(view, source.start) {
+                Lead::Mark => true,
+                Lead::Frame => context >= ENOUGH_FRAMED,
+                Lead::Other => {
+                    let cut = scrolled && whole.start == 0 && at_end && !self.bare;
+                    cut || (several && context >= enough)
+                }
+            };
+            is_part.then_some(source)
         })
     }
 
@@ -208,11 +221,25 @@ fn common(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize
     a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// True when only the mark of the user's own text stands before this byte in its row.
-fn is_marked(view: &str, at: usize) -> bool {
+/// What stands before a stretch in its row.
+enum Lead {
+    /// The mark of the user's own text, and nothing else.
+    Mark,
+    /// The side of a frame.
+    Frame,
+    Other,
+}
+
+fn lead(view: &str, at: usize) -> Lead {
     let row = view[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let head: String = view[row..at].chars().filter(|c| !c.is_whitespace() && !is_frame(*c)).collect();
-    matches!(head.as_str(), "❯" | "›" | ">")
+    if matches!(head.as_str(), "❯" | "›" | ">") {
+        Lead::Mark
+    } else if view[row..at].contains(is_frame) {
+        Lead::Frame
+    } else {
+        Lead::Other
+    }
 }
 
 /// Overwrites a part of the text with NUL, which no stripped text holds; newlines stay, so that rows do.

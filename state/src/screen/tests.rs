@@ -1,3 +1,5 @@
+use std::sync::{LazyLock, Mutex};
+
 use proptest::prelude::*;
 
 use super::fixtures::SCREENS;
@@ -121,6 +123,12 @@ fn words_that_the_prompt_shares_with_the_answer_do_not_hide_it() {
         ("TASK_DONE", "- [ ] work\n- TASK_DONE when it works\n", "- TASK_DONE"),
         ("All tasks complete", "All tasks complete", "All tasks complete"),
         ("DONE", "DONE", "DONE"),
+        ("COMPLETE", "At the end print:\nRALPH STATUS: COMPLETE\nand stop", "RALPH STATUS: COMPLETE"),
+        (
+            "COMPLETE",
+            "Print:\n=== REPORT ===\nSTATUS: COMPLETE\nand stop",
+            "=== REPORT ===\nSTATUS: COMPLETE",
+        ),
         ("DONE", "DONE DONE print DONE", "❯ DONE DONE print DONE\nDONE"),
         ("DONE", "DONE, print DONE", "❯ DONE, print DONE\n\n● DONE"),
     ] {
@@ -211,6 +219,13 @@ fn prompts() -> impl Strategy<Value = String> {
         .prop_map(|(a, b)| format!("go {} MARK_ER {}", a.join(" "), b.join(" ")))
 }
 
+/// The final output alone: what a whole reading says besides has its own tests.
+fn finally_done(pattern: &str, prompt: &str, output: &str) -> bool {
+    let done = Pattern::compile(pattern).unwrap();
+    let profile = Profile { ready: vec![], ..Profile::generic() };
+    Reader::new(&profile, Some(done), Some(prompt.to_owned())).unwrap().done_in(output)
+}
+
 proptest! {
     #[test]
     fn the_echo_never_counts_and_the_answer_always_does(
@@ -220,9 +235,9 @@ proptest! {
         answer in prop::sample::select(vec!["MARK_ER", "● MARK_ER", "  MARK_ER"]),
     ) {
         let echo = wrapped(&prompt, width, lead.0, lead.1, hard).join("\n");
-        prop_assert!(!is_done(pattern, &prompt, &echo), "{}", echo);
+        prop_assert!(!finally_done(pattern, &prompt, &echo), "{}", echo);
         let answered = format!("{echo}\n{answer}\n");
-        prop_assert!(is_done(pattern, &prompt, &answered), "{}", answered);
+        prop_assert!(finally_done(pattern, &prompt, &answered), "{}", answered);
     }
 
     #[test]
@@ -235,7 +250,7 @@ proptest! {
         let all = wrapped(&prompt, width, "❯ ", "  ", false);
         let from = cut.min(all.len() - 1);
         let part = all[from..(from + rows).min(all.len())].join("\n");
-        prop_assert!(!is_done("MARK_ER", &prompt, &part), "{}", part);
+        prop_assert!(!finally_done("MARK_ER", &prompt, &part), "{}", part);
     }
 
     #[test]
@@ -244,8 +259,11 @@ proptest! {
         before in "(MARK|x|\n| ){0,12}", prompt in "(MARK|go|é|\n| ){0,9}", rows in 0u16..60,
     ) {
         let text = text.concat();
-        for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
-            let mut reader = reader(cli, "^MARK|MARK", Some(&prompt));
+        static READERS: LazyLock<Mutex<Vec<Reader>>> = LazyLock::new(|| {
+            Mutex::new(profiles::table().iter().map(|row| reader(&row.name, "^MARK|MARK", None)).collect())
+        });
+        for reader in READERS.lock().unwrap().iter_mut() {
+            reader.echo = reader.done.as_ref().and_then(|done| Echo::new(done, &prompt));
             reader.set_baseline(&before);
             let reading = reader.read(&text, (80, rows));
             prop_assert!(!(reading.ready && (reading.working || reading.blocked.is_some())));
