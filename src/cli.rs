@@ -1,1 +1,171 @@
-//! Placeholder.
+//! The command line: what can be typed, and the help for it.
+//!
+//! Definitions and text only; `main` parses, [`crate::client`] does the work. The man pages in `man/` and
+//! the shell completions are generated from here, so a sentence is written once. Deliberately absent: any
+//! check that needs more than the typed text (a file that must exist, a setting that may stand in for a
+//! flag); those are in the verbs.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+mod ralph;
+mod service;
+mod worker;
+
+pub use ralph::{
+    RalphArgs, RalphClean, RalphCommand, RalphInit, RalphLogs, RalphLs, RalphPause, RalphResume, RalphSet,
+    RalphStatus,
+};
+pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus};
+pub use worker::{Attach, Interrupt, Kill, Logs, Ls, Peek, Route, Send, Spawn, StatusArgs, WhichStatus};
+
+/// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
+const SCREEN: &str = "\
+Supervise coding-agent CLIs in tmux, and loop them until the work is done.
+
+{usage-heading} {usage}
+
+Workers (a worker is one agent in one tmux window):
+  spawn        Start an agent; with --ralph, loop it with fresh contexts
+  ls           List the workers
+  status       Show one worker
+  peek         Show what is on a worker's screen
+  logs         Show what a worker printed
+  send         Type text into a worker
+  interrupt    Press Ctrl-C in a worker
+  attach       Open a worker's window in this terminal
+  kill         End workers
+
+Loops (a loop starts its agent again and again, each time with a fresh context):
+  ralph init      Write a starter PROMPT.md here
+  ralph template  Print that starter prompt
+  ralph status    Show how far a loop is
+  ralph pause     Let the current agent finish, then start no other
+  ralph resume    Let a paused or lost loop go on
+  ralph ls        List the loops
+  ralph logs      Show a loop's iterations.log
+  ralph set       Change a setting of a loop while it runs
+  ralph clean     Remove the state of loops that are over
+
+Service:
+  daemon       Run, start, stop, restart or look at the daemon
+  demo         See a whole loop run in a few seconds, with a built-in agent
+  completions  Print a completion script for your shell
+
+Options:
+  -c, --config <FILE>  Read this settings file too
+  -h, --help           Print this help (`swarm help COMMAND` for one command)
+  -V, --version        Print the version
+
+Start here:  swarm demo
+Then:        swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -- claude
+Read more:   man swarm (exit status, files), swarm spawn --help\n";
+
+/// What only the man page carries.
+const LONG: &str = "\
+Exit status:
+  0  Done. For a loop: its done pattern matched, or it used all its iterations.
+  1  The command failed, or the loop did (five failures in a row, killed, lost, paused).
+  2  Wrong use of the command line, or no worker of that name.
+  3  The daemon is not running (daemon status) or could not be started.
+  4  This swarm and the running daemon speak different protocols (swarm daemon restart).
+  5  A wait ran out.
+  130  Ctrl-C twice: the follower left; the loop was told to pause and its agent goes on.
+
+Environment:
+  SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm
+  NO_COLOR   Do not colour the output, even on a terminal.
+  COLUMNS    The width of tables.
+
+Files:
+  ~/.config/swarm/config.toml  Your settings.
+  ./swarm.toml                 The settings of a project; they win over yours.
+  ~/.swarm/daemon.log          What the daemon has to say.
+  ~/.swarm/ralph/NAME/         The state of a loop: state.json, iterations.log.";
+
+/// Supervise coding-agent CLIs in tmux, and loop them until the work is done.
+#[derive(Debug, Parser)]
+#[command(
+    name = "swarm",
+    version,
+    about,
+    long_about = "Supervise coding-agent CLIs in tmux, and loop them until the work is done.\n\n\
+        A daemon in the background starts each agent in a tmux window of its own, watches it, and keeps \
+        its loop going. It is started by the first command that needs it. Agents go on when you close \
+        the terminal, and even when the daemon is stopped.",
+    help_template = SCREEN,
+    override_usage = "swarm [OPTIONS] <COMMAND>",
+    after_long_help = LONG,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Read this settings file too; it wins over the others
+    #[arg(short, long, value_name = "FILE", global = true, hide_short_help = true)]
+    pub config: Option<PathBuf>,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Every verb.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Start an agent; with --ralph, loop it with fresh contexts
+    Spawn(Box<Spawn>),
+    /// List the workers
+    Ls(Ls),
+    /// Show one worker
+    Status(StatusArgs),
+    /// Show what is on a worker's screen
+    Peek(Peek),
+    /// Show what a worker printed
+    Logs(Logs),
+    /// Type text into a worker
+    Send(Send),
+    /// Press Ctrl-C in a worker
+    Interrupt(Interrupt),
+    /// Open a worker's window in this terminal
+    Attach(Attach),
+    /// End workers
+    Kill(Kill),
+    /// Look after loops
+    Ralph(RalphArgs),
+    /// Run, start, stop, restart or look at the daemon
+    Daemon(DaemonArgs),
+    /// See a whole loop run in a few seconds, with a built-in agent
+    #[command(long_about = "See a whole loop run in a few seconds, with a built-in agent.\n\n\
+        Needs no key and costs nothing. Everything happens in a temporary directory, with a daemon and a \
+        tmux server of its own; nothing of it is left when the demo ends.")]
+    Demo,
+    /// Print a completion script for your shell
+    Completions(Completions),
+}
+
+/// How to print data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+    /// Only the names, one a line
+    Names,
+}
+
+/// How to print one thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PageFormat {
+    /// For people
+    #[default]
+    Text,
+    /// For programs
+    Json,
+}
+
+#[cfg(test)]
+mod tests;

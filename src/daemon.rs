@@ -1,1 +1,154 @@
-//! Placeholder.
+//! The daemon: one supervisor that owns all state, drivers that do the slow things, a socket.
+//!
+//! ```text
+//! server ──calls──▶ ┌────────────┐ ──effects──▶ driver (one a worker) ──▶ tmux, git, disk
+//! watcher ─looks──▶ │ supervisor │ ◀──reports── driver, watches on processes
+//! signals ─────────▶└────────────┘ ──notices──▶ listeners
+//! ```
+//!
+//! Agents are children of the tmux server, never of the daemon: it can be killed, upgraded and started
+//! again while they work. Deliberately absent: any decision about a worker (that is
+//! `swarm_state::engine`), and any printing.
+
+mod boot;
+mod calls;
+mod crash;
+mod deliver;
+mod driver;
+mod edits;
+mod ending;
+mod judge;
+mod killing;
+mod notices;
+mod output;
+mod saving;
+mod server;
+mod slot;
+mod spawning;
+mod supervisor;
+mod views;
+mod watcher;
+
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, Local};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::Paths;
+use crate::settings::Settings;
+use crate::store::{DaemonLock, Store};
+use supervisor::{End, Input, Supervisor};
+
+/// How the daemon is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunOptions {
+    /// Say `ready` (or `error …`) on standard output, once, and let go of it: somebody waits for it.
+    pub ready_on_stdout: bool,
+}
+
+/// Runs the daemon until it is told to end.
+///
+/// # Errors
+/// When another daemon holds the directory, or the directory or the socket cannot be used.
+pub fn run(options: RunOptions) -> Result<()> {
+    let outcome = start(options);
+    if let (Err(error), true) = (&outcome, options.ready_on_stdout) {
+        say(&format!("error {}", error.message));
+    }
+    outcome
+}
+
+fn start(options: RunOptions) -> Result<()> {
+    // A daemon of its own session has no terminal whose closing could end it. It fails only for a leader of
+    // a process group, which was started by hand in a terminal and may stay there.
+    let _ = nix::unistd::setsid();
+    let _ = std::env::set_current_dir("/");
+    let paths = Paths::from_env()?;
+    paths.prepare_sockets()?;
+    let Some(lock) = DaemonLock::try_acquire(&paths)? else {
+        let pid = DaemonLock::holder(&paths).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
+    };
+    log_to_stderr();
+    let store = Arc::new(Store::open(paths)?);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::system("cannot start the runtime", e))?;
+    let outcome = runtime.block_on(serve(&store, options));
+    // Nothing of a task that hangs may keep the lock.
+    runtime.shutdown_timeout(Duration::from_millis(300));
+    drop(lock);
+    outcome
+}
+
+async fn serve(store: &Arc<Store>, options: RunOptions) -> Result<()> {
+    let exe = std::env::current_exe().map_err(|e| Error::system("cannot find this program", e))?;
+    let source = Settings::load(&store.paths().user_config(), None, None).ok().and_then(|s| s.tmux.source);
+    let (inbox, inputs) = mpsc::unbounded_channel();
+    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source);
+    supervisor.boot().await;
+    let socket = store.paths().socket();
+    let listener = server::bind(&socket)?;
+    watch_signals(&inbox)?;
+    let serving = tokio::spawn(server::serve(listener, inbox));
+    tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
+    if options.ready_on_stdout {
+        say("ready");
+    }
+    let end = supervisor.run(inputs).await;
+    serving.abort();
+    // Only ours: the lock is still held.
+    drop(std::fs::remove_file(&socket));
+    // Answers that are under way are written by their own tasks.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    tracing::info!(?end, "ended");
+    Ok(())
+}
+
+/// SIGTERM and SIGINT end the daemon as `daemon stop` does; SIGHUP is a terminal's business, not ours.
+fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
+    for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
+        let mut stream = signal(kind).map_err(|e| Error::system("cannot watch signals", e))?;
+        let inbox = inbox.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if kind != SignalKind::hangup() {
+                    drop(inbox.send(Input::End(End::Stop)));
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Tells who started us, and lets go of the pipe: nothing else is ever written there.
+fn say(line: &str) {
+    let mut out = std::io::stdout();
+    // The starter may be gone; the daemon is not there for it alone.
+    drop(writeln!(out, "{line}").and_then(|()| out.flush()));
+    if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
+        let _ = nix::unistd::dup2_stdout(null.as_fd());
+    }
+}
+
+fn log_to_stderr() {
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    drop(log.try_init());
+}
+
+/// The wall clock with the local offset.
+fn local_now() -> DateTime<FixedOffset> {
+    Local::now().fixed_offset()
+}
+
+/// The monotonic clock since boot, which a new daemon shares with the old one.
+fn monotonic() -> Duration {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}

@@ -1,1 +1,324 @@
-//! Placeholder.
+//! Worktrees. The only module that runs git.
+//!
+//! The daemon's drivers call it: a worker gets a tree and a branch of its own, and later they go again if
+//! nothing is lost by it. What never happens here: `-D`, a stash, a checkout or a reset in a user's tree,
+//! `--force` that the user did not ask for, or a removal while the repository is in a state that makes git
+//! misread it.
+//!
+//! A branch that swarm makes says so in the first line of its reflog, so that a branch that the user had
+//! before is known as such and stays when its worktree goes.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+
+use crate::error::{Error, ErrorCode, Result};
+
+mod repo;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use repo::{Repo, check_branch, same_path};
+use run::{LONG, SHORT, Said, ask, git, git_patient};
+
+/// The first line in the reflog of a branch that swarm made.
+const MADE_BY: &str = "swarm: made for worker";
+
+/// A worktree that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Created {
+    /// Where it is.
+    pub worktree: Worktree,
+    /// Something to tell the user: a branch that was there was used again, a hook failed.
+    pub note: Option<String>,
+}
+
+/// A worktree that was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Where it was.
+    pub path: PathBuf,
+    /// Its branch is gone too.
+    pub branch_deleted: bool,
+    /// Something to tell the user: why the branch was kept.
+    pub note: Option<String>,
+}
+
+/// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` beside the main working tree, on the
+/// new branch `swarm/NAME` from the HEAD of `cwd`. A branch of that name that is checked out nowhere is
+/// used as it is. When it fails, nothing is left of it. To be run to its end: a caller that gives up waiting
+/// must not drop the future, or the clean-up is not done.
+///
+/// # Errors
+/// [`ErrorCode::Invalid`] for no repository, one without a commit or with `core.bare` set by accident, a
+/// bad branch name or one that clashes, a directory that is not empty; [`ErrorCode::Conflict`] for a
+/// branch that is checked out elsewhere; [`ErrorCode::System`] with git's own words for the rest.
+pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
+    let repo = Repo::find(cwd).await?;
+    repo.refuse_flipped().await?;
+    let head = first_commit(cwd).await?;
+    let branch = spec.branch.clone().unwrap_or_else(|| format!("swarm/{name}"));
+    check_branch(cwd, &branch).await?;
+    let lock = lock_for(&repo.common);
+    let _guard = lock.lock().await;
+    let exists = repo.branch_exists(&branch).await?;
+    repo.refuse_checked_out(&branch).await?;
+    let dir = match &spec.dir {
+        Some(dir) => cwd.join(dir),
+        None => repo.default_dir()?.join(name.as_str()),
+    };
+    refuse_occupied(&dir)?;
+    let undo = Undo { repo: &repo, dir: &dir, branch: &branch, head: &head, dirs: missing_dirs(&dir) };
+    if !exists {
+        undo.make_branch(name).await?;
+    }
+    let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
+    let said = git_patient(&repo.main, LONG, &args).await?;
+    let reused = exists.then(|| format!("branch '{branch}' was there already and is used as it is"));
+    let hook = if said.ok { None } else { undo.forgive_hook(&said).await };
+    if !said.ok && hook.is_none() {
+        undo.run(!exists).await;
+        let text = format!("cannot make worktree '{}': {}", dir.display(), said.complaint());
+        return Err(Error::new(ErrorCode::System, text));
+    }
+    let path = fs::canonicalize(&dir)
+        .map_err(|e| Error::system(format!("cannot find worktree '{}'", dir.display()), e))?;
+    let note = [reused, hook].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"));
+    Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note })
+}
+
+/// Removes a worktree, and its branch if swarm made that and everything on it is merged (`git branch -d`).
+/// One whose directory is gone already only loses its entry in the repository.
+///
+/// # Errors
+/// [`ErrorCode::Conflict`] when something in it would be lost (up to five files are named) and
+/// `force_dirty` is not set, or when it is not the worktree that swarm made; [`ErrorCode::System`] with
+/// git's own words for the rest. The worktree is still there then.
+pub async fn remove_worktree(wt: &Worktree, force_dirty: bool) -> Result<Removed> {
+    let repo = Repo::find(&wt.base_repo).await?;
+    repo.refuse_flipped().await?;
+    let lock = lock_for(&repo.common);
+    let _guard = lock.lock().await;
+    let mut args = vec![OsStr::new("worktree"), "remove".as_ref()];
+    if wt.path.exists() {
+        repo.refuse_stranger(wt).await?;
+        let losses = losses(&wt.path).await?;
+        if !losses.is_empty() {
+            if !force_dirty {
+                return Err(would_lose(wt, &losses));
+            }
+            args.push("--force".as_ref());
+        }
+    }
+    args.push(wt.path.as_os_str());
+    let said = git_patient(&repo.main, LONG, &args).await?;
+    let gone = said.mentions("is not a working tree") && !wt.path.exists();
+    if !(said.ok || gone) {
+        let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
+        return Err(Error::new(ErrorCode::System, text));
+    }
+    if let Some(parent) = wt.path.parent().filter(|dir| dir.to_string_lossy().ends_with("-worktrees")) {
+        // Only an empty one goes.
+        let _ = fs::remove_dir(parent);
+    }
+    let note = delete_branch(&repo, &wt.branch).await?;
+    Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note })
+}
+
+/// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
+/// finished, commits that no branch holds. Empty when nothing would.
+///
+/// # Errors
+/// When git cannot say.
+pub async fn losses(path: &Path) -> Result<Vec<String>> {
+    let what = format!("cannot tell whether '{}' holds work", path.display());
+    // Explicit, since a user's settings may hide untracked files and changes in submodules.
+    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+    let status = git_patient(path, LONG, &args).await?;
+    if !status.ok {
+        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
+    }
+    let mut found = changed_files(status.bytes());
+    let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
+    let unfinished = [
+        ("rebase-merge", "a rebase in progress"),
+        ("rebase-apply", "a rebase in progress"),
+        ("MERGE_HEAD", "a merge in progress"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick in progress"),
+        ("REVERT_HEAD", "a revert in progress"),
+        ("BISECT_LOG", "a bisect in progress"),
+    ];
+    for (file, operation) in unfinished {
+        if git_dir.join(file).exists() {
+            found.push(operation.to_owned());
+        }
+    }
+    let on_branch = git(path, SHORT, &["symbolic-ref", "--quiet", "HEAD"]).await?.ok;
+    if !on_branch && let Some(commit) = head_commit(path).await? {
+        let args = ["for-each-ref", "--count=1", "--contains", &commit];
+        if ask(path, &what, &args).await?.text().is_empty() {
+            found.push(format!("commit {commit:.12} that no branch holds"));
+        }
+    }
+    Ok(found)
+}
+
+/// True when removing the worktree would lose something.
+///
+/// # Errors
+/// When git cannot say.
+pub async fn is_dirty(path: &Path) -> Result<bool> {
+    Ok(!losses(path).await?.is_empty())
+}
+
+/// The commit that is checked out in `path`; `None` in a repository without one.
+///
+/// # Errors
+/// When git cannot be run.
+pub async fn head_commit(path: &Path) -> Result<Option<String>> {
+    let said = git(path, SHORT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    Ok(said.ok.then(|| said.text()))
+}
+
+async fn first_commit(cwd: &Path) -> Result<String> {
+    let said = git(cwd, SHORT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    if said.ok {
+        return Ok(said.text());
+    }
+    let text = format!("the repository at '{}' has no commit yet ({})", cwd.display(), said.complaint());
+    Err(Error::invalid(text).hint("make one first: git commit --allow-empty -m 'first commit'"))
+}
+
+fn would_lose(wt: &Worktree, losses: &[String]) -> Error {
+    let mut shown = losses.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if losses.len() > 5 {
+        shown.push_str(&format!(" and {} more", losses.len() - 5));
+    }
+    let text = format!("worktree '{}' holds work that is not committed: {shown}", wt.path.display());
+    Error::new(ErrorCode::Conflict, text).hint("commit it, or remove it with it: --force-dirty")
+}
+
+/// The files in the output of `git status --porcelain -z`.
+fn changed_files(output: &[u8]) -> Vec<String> {
+    let mut fields = output.split(|byte| *byte == 0);
+    let mut files = vec![];
+    while let Some(field) = fields.next() {
+        let Some((state, file)) = field.split_at_checked(3) else { continue };
+        files.push(String::from_utf8_lossy(file).into_owned());
+        // A renamed file is followed by its old name.
+        if state.starts_with(b"R") || state.starts_with(b"C") {
+            fields.next();
+        }
+    }
+    files
+}
+
+/// Deletes a branch that swarm made and that is merged; else says why it is kept.
+async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
+    let full = format!("refs/heads/{branch}");
+    if !repo.branch_exists(branch).await.unwrap_or(true) {
+        return Ok(Some(format!("branch '{branch}' was gone already")));
+    }
+    let log = git(&repo.main, SHORT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
+    if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+        return Ok(Some(format!("branch '{branch}' was not made by swarm and is kept")));
+    }
+    // Run where the main HEAD is: `-d` compares with that.
+    let said = git_patient(&repo.main, SHORT, &["branch", "-d", "--", branch]).await?;
+    Ok(match said.ok {
+        true => None,
+        false if said.mentions("not fully merged") => {
+            Some(format!("branch '{branch}' is kept: it holds commits that are not merged"))
+        }
+        false => Some(format!("branch '{branch}' is kept: {}", said.complaint())),
+    })
+}
+
+fn refuse_occupied(dir: &Path) -> Result<()> {
+    let Ok(found) = fs::symlink_metadata(dir) else { return Ok(()) };
+    let empty = found.is_dir() && fs::read_dir(dir).is_ok_and(|mut list| list.next().is_none());
+    if empty {
+        return Ok(());
+    }
+    let text = format!("'{}' exists already and is not an empty directory", dir.display());
+    Err(Error::invalid(text).hint("remove it, or choose another with --worktree-dir"))
+}
+
+/// `dir` and the directories above it that are not there, innermost first.
+fn missing_dirs(dir: &Path) -> Vec<PathBuf> {
+    dir.ancestors().take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
+}
+
+/// One worktree operation at a time and repository: git's own locks make the others fail, not wait.
+fn lock_for(common: &Path) -> Arc<tokio::sync::Mutex<()>> {
+    static LOCKS: LazyLock<Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>> =
+        LazyLock::new(Mutex::default);
+    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    locks.entry(common.to_owned()).or_default().clone()
+}
+
+/// What is known of a creation that is under way, to take it back.
+struct Undo<'a> {
+    repo: &'a Repo,
+    dir: &'a Path,
+    branch: &'a str,
+    /// Where the new branch starts.
+    head: &'a str,
+    /// The directories that git makes, innermost first.
+    dirs: Vec<PathBuf>,
+}
+
+impl Undo<'_> {
+    /// Makes the branch; fails when it is there by now. No start point by name, so no upstream is
+    /// configured and `config.lock` is not needed.
+    async fn make_branch(&self, name: &WorkerName) -> Result<()> {
+        let message = format!("{MADE_BY} {name}");
+        let full = format!("refs/heads/{}", self.branch);
+        let none = "0".repeat(self.head.len());
+        let args = ["update-ref", "--create-reflog", "-m", &message, &full, self.head, &none];
+        let said = git_patient(&self.repo.main, SHORT, &args).await?;
+        if said.ok {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::System,
+            format!("cannot make branch '{}': {}", self.branch, said.complaint()),
+        ))
+    }
+
+    /// git fails with the status of the repository's post-checkout hook when all its own work is done. The
+    /// worktree is whole then; says so. `None` when it is not.
+    async fn forgive_hook(&self, said: &Said) -> Option<String> {
+        let listed = self.repo.worktrees().await.ok()?;
+        let ours = listed.iter().any(|known| same_path(&known.path, self.dir));
+        if said.timed_out || !ours {
+            return None;
+        }
+        let clean = git(self.dir, LONG, &["diff-index", "--quiet", "HEAD", "--"]).await.ok()?.ok;
+        clean.then(|| format!("the repository's post-checkout hook failed: {}", said.complaint()))
+    }
+
+    /// Takes it back. Errors are passed over: the error that led here is the one to tell.
+    async fn run(&self, made_branch: bool) {
+        // Twice forced: git locks a worktree while it makes it. All that is in it came from this call.
+        let args =
+            [OsStr::new("worktree"), "remove".as_ref(), "-f".as_ref(), "-f".as_ref(), self.dir.as_os_str()];
+        let registered = self.repo.worktrees().await.unwrap_or_default();
+        if registered.iter().any(|known| same_path(&known.path, self.dir)) {
+            let _ = git_patient(&self.repo.main, LONG, &args).await;
+        }
+        for dir in &self.dirs {
+            let _ = fs::remove_dir(dir);
+        }
+        if made_branch {
+            // Only while it stands where it was made: a hook may have committed to it.
+            let full = format!("refs/heads/{}", self.branch);
+            let _ = git_patient(&self.repo.main, SHORT, &["update-ref", "-d", &full, self.head]).await;
+        }
+    }
+}

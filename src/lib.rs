@@ -2,6 +2,7 @@
 pub mod cli;
 pub mod client;
 pub mod daemon;
+pub mod demo;
 pub mod error;
 pub mod git;
 pub mod paths;

@@ -1,12 +1,67 @@
-//! Placeholder: only the program that runs inside a pane.
+//! Parse, dispatch, print the error, choose the exit code; nothing else.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Parser;
+use clap::error::ErrorKind;
+use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
+use swarm::client::render::Out;
+use swarm::client::{self, Failure};
+use swarm::{daemon, demo, wrapper};
+
 fn main() -> ExitCode {
-    let args: Vec<_> = std::env::args_os().collect();
-    match (args.get(1), args.get(2)) {
-        (Some(verb), Some(dir)) if verb == "__pane" => ExitCode::from(swarm::wrapper::main(Path::new(dir))),
-        _ => ExitCode::from(2),
+    let args: Vec<OsString> = std::env::args_os().collect();
+    // What runs inside a pane comes first: it must not depend on anything that the command line needs.
+    let status = match (args.get(1).and_then(|a| a.to_str()), args.get(2)) {
+        (Some("__pane"), Some(dir)) => wrapper::main(Path::new(dir)),
+        (Some("__demo-agent"), _) => demo::main(),
+        _ => command_line(&args, Out::from_env()),
+    };
+    ExitCode::from(status)
+}
+
+fn command_line(args: &[OsString], out: Out) -> u8 {
+    let result = match Cli::try_parse_from(args) {
+        Ok(cli) => dispatch(cli),
+        Err(error) => not_parsed(&error, out),
+    };
+    match result {
+        Ok(status) => status,
+        Err(Failure::Closed) => 0,
+        Err(Failure::Error(error)) => {
+            out.error(&error);
+            error.code.exit_status()
+        }
     }
+}
+
+fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    match cli.command {
+        Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
+            daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
+            Ok(0)
+        }
+        command => client::run(command, cli.config, Out::from_env()),
+    }
+}
+
+/// Help and version are answers; everything else is a mistake, worded by clap.
+fn not_parsed(error: &clap::Error, out: Out) -> Result<u8, Failure> {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        out.note(error.render().to_string().trim_end());
+        return Ok(2);
+    }
+    if error.use_stderr() {
+        out.usage_error(&error.render().to_string());
+        return Ok(2);
+    }
+    let text = error.render();
+    if out.coloured() {
+        out.raw(&text.ansi().to_string())?
+    } else {
+        out.raw(&text.to_string())?
+    }
+    Ok(0)
 }

@@ -1,1 +1,294 @@
-//! Placeholder.
+//! Every path that swarm uses, from `SWARM_DIR` or the home directory.
+//!
+//! The client needs the socket and the lock, the store everything else. All paths are absolute and free of
+//! symbolic links (as far as they exist), so that a home directory reached in two ways is one swarm.
+//! Nothing is created here but, in [`Paths::prepare_sockets`], the directory of a socket.
+//!
+//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes. Under a longer root the sockets move to
+//! `/tmp/swarm-UID/HASH.sock`, where HASH stands for the root: two roots never share a socket, and client
+//! and daemon find the same one whatever their environment is (so not under `XDG_RUNTIME_DIR`, which a
+//! login over ssh may lack).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+use directories::BaseDirs;
+use swarm_state::model::{Run, WorkerName};
+
+use crate::error::{Error, ErrorCode, Result};
+
+/// The most bytes of a Unix socket's path, without the closing NUL.
+#[cfg(target_os = "linux")]
+pub const SOCKET_PATH_MAX: usize = 107;
+/// The most bytes of a Unix socket's path, without the closing NUL.
+#[cfg(not(target_os = "linux"))]
+pub const SOCKET_PATH_MAX: usize = 103;
+
+/// Where everything is, below one root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paths {
+    root: PathBuf,
+}
+
+impl Paths {
+    /// The paths below `SWARM_DIR`, or below `.swarm` in the home directory.
+    ///
+    /// # Errors
+    /// When there is neither, or the current directory that a relative `SWARM_DIR` starts from is gone.
+    pub fn from_env() -> Result<Self> {
+        let root = match env::var_os("SWARM_DIR").filter(|dir| !dir.is_empty()) {
+            Some(dir) => PathBuf::from(dir),
+            None => home()?.join(".swarm"),
+        };
+        let root = std::path::absolute(&root)
+            .map_err(|e| Error::system(format!("cannot find '{}'", root.display()), e))?;
+        Ok(Self::new(root))
+    }
+
+    /// The paths below `root`.
+    pub fn new(root: PathBuf) -> Self {
+        Self { root: resolve(&root) }
+    }
+
+    /// The directory that holds everything; 0700.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The daemon's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.socket_named("swarm.sock", "sock")
+    }
+
+    /// The socket of swarm's own tmux server.
+    pub fn tmux_socket(&self) -> PathBuf {
+        self.socket_named("tmux.sock", "tmux")
+    }
+
+    /// The configuration of swarm's own tmux server, generated.
+    pub fn tmux_conf(&self) -> PathBuf {
+        self.root.join("tmux.conf")
+    }
+
+    /// The file whose lock the daemon holds for its life.
+    pub fn lock(&self) -> PathBuf {
+        self.root.join("daemon.lock")
+    }
+
+    /// What the daemon says of itself.
+    pub fn daemon_log(&self) -> PathBuf {
+        self.root.join("daemon.log")
+    }
+
+    /// The predecessor's list of workers; read, never written.
+    pub fn legacy_state(&self) -> PathBuf {
+        self.root.join("state.json")
+    }
+
+    /// The directory of the workers' records.
+    pub fn workers_dir(&self) -> PathBuf {
+        self.root.join("workers")
+    }
+
+    /// A worker's record.
+    pub fn worker_file(&self, name: &WorkerName) -> PathBuf {
+        self.workers_dir().join(format!("{name}.json"))
+    }
+
+    /// The directory of all loops.
+    pub fn ralph_root(&self) -> PathBuf {
+        self.root.join("ralph")
+    }
+
+    /// The directory of a loop.
+    pub fn ralph_dir(&self, name: &WorkerName) -> PathBuf {
+        self.ralph_root().join(name.as_str())
+    }
+
+    /// A loop's state, which people read and edit.
+    pub fn ralph_state(&self, name: &WorkerName) -> PathBuf {
+        self.ralph_dir(name).join("state.json")
+    }
+
+    /// A loop's log.
+    pub fn iterations_log(&self, name: &WorkerName) -> PathBuf {
+        self.ralph_dir(name).join("iterations.log")
+    }
+
+    /// What one iteration was given and left.
+    pub fn iteration_dir(&self, name: &WorkerName, iteration: u32) -> PathBuf {
+        self.ralph_dir(name).join("iterations").join(format!("{iteration:04}"))
+    }
+
+    /// The directory of the workers' logs.
+    pub fn logs_dir(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
+    /// What a worker printed, run by run.
+    pub fn worker_log(&self, name: &WorkerName) -> PathBuf {
+        self.logs_dir().join(format!("{name}.log"))
+    }
+
+    /// What a worker printed, raw and complete (`--record`).
+    pub fn record_file(&self, name: &WorkerName) -> PathBuf {
+        self.logs_dir().join(format!("{name}.raw"))
+    }
+
+    /// The directory of all runs.
+    pub fn runs_dir(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
+    /// What one run needs while it lives: its environment, its prompt, its exit status.
+    pub fn run_dir(&self, name: &WorkerName, run: Run) -> PathBuf {
+        self.runs_dir().join(format!("{name}.{run}"))
+    }
+
+    /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform.
+    /// Without a home directory, `config.toml` in the root.
+    pub fn user_config(&self) -> PathBuf {
+        let xdg = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
+        match xdg.or_else(|| Some(home().ok()?.join(".config"))) {
+            Some(dir) => dir.join("swarm").join("config.toml"),
+            None => self.root.join("config.toml"),
+        }
+    }
+
+    /// Makes sure that the directory of the sockets is there and ours alone: the root itself, or the short
+    /// one that stands in for it. To be called before a socket is bound, and before one is trusted.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, or another user owns it.
+    pub fn prepare_sockets(&self) -> Result<()> {
+        for socket in [self.socket(), self.tmux_socket()] {
+            private_dir(socket.parent().unwrap_or(&self.root))?;
+        }
+        Ok(())
+    }
+
+    fn socket_named(&self, file: &str, ending: &str) -> PathBuf {
+        let path = self.root.join(file);
+        if path.as_os_str().len() <= SOCKET_PATH_MAX {
+            return path;
+        }
+        let uid = nix::unistd::geteuid();
+        let hash = fnv1a(self.root.as_os_str());
+        PathBuf::from(format!("/tmp/swarm-{uid}/{hash:032x}.{ending}"))
+    }
+}
+
+/// Makes `dir`, and what is missing above it, with mode 0700; takes the rights of others from one that is
+/// there already (the predecessor made its directory 0755).
+///
+/// # Errors
+/// When it cannot be made, is no directory, or belongs to another user.
+pub(crate) fn private_dir(dir: &Path) -> Result<()> {
+    let fail = |cause: io::Error| Error::system(format!("cannot use directory '{}'", dir.display()), cause);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
+    let found = fs::metadata(dir).map_err(fail)?;
+    if found.uid() != nix::unistd::geteuid().as_raw() {
+        let text = format!("directory '{}' belongs to another user", dir.display());
+        return Err(Error::new(ErrorCode::System, text).hint("set SWARM_DIR to a directory of your own"));
+    }
+    if found.mode() & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(fail)?;
+    }
+    Ok(())
+}
+
+fn home() -> Result<PathBuf> {
+    let home = BaseDirs::new().map(|dirs| dirs.home_dir().to_owned()).filter(|home| home.is_absolute());
+    home.ok_or_else(|| {
+        Error::new(ErrorCode::System, "no home directory").hint("set HOME, or SWARM_DIR to a directory")
+    })
+}
+
+/// `path` without symbolic links, as far as it exists; the rest of it is kept as it stands.
+fn resolve(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for existing in path.ancestors() {
+        let Ok(real) = fs::canonicalize(existing) else { continue };
+        return match path.strip_prefix(existing) {
+            Ok(rest) if !rest.as_os_str().is_empty() => real.join(rest),
+            _ => real,
+        };
+    }
+    path
+}
+
+/// FNV-1a, 128 bits: the same number in every release, which std's hashers do not promise.
+fn fnv1a(text: &OsStr) -> u128 {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    text.as_bytes().iter().fold(BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> WorkerName {
+        WorkerName::new(text).unwrap()
+    }
+
+    #[test]
+    fn everything_lies_below_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::new(dir.path().join("s"));
+        let rel = |path: PathBuf| path.strip_prefix(paths.root()).unwrap().to_str().unwrap().to_owned();
+        assert_eq!(rel(paths.worker_file(&name("a"))), "workers/a.json");
+        assert_eq!(rel(paths.ralph_state(&name("a"))), "ralph/a/state.json");
+        assert_eq!(rel(paths.iteration_dir(&name("a"), 5)), "ralph/a/iterations/0005");
+        assert_eq!(rel(paths.iteration_dir(&name("a"), 12345)), "ralph/a/iterations/12345");
+        assert_eq!(rel(paths.worker_log(&name("a"))), "logs/a.log");
+        assert_eq!(rel(paths.run_dir(&name("a"), Run(7))), "runs/a.7");
+        assert_eq!(rel(paths.socket()), "swarm.sock");
+    }
+
+    #[test]
+    fn a_root_reached_in_two_ways_is_one_root() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("real")).unwrap();
+        std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
+        let real = Paths::new(dir.path().join("real/not/there/yet"));
+        assert_eq!(Paths::new(dir.path().join("link/not/there/yet")), real);
+        assert_eq!(Paths::new(dir.path().join("link//not/there/./yet/")), real);
+    }
+
+    #[test]
+    fn a_long_root_gets_short_sockets_of_its_own() {
+        let base = tempfile::tempdir().unwrap().path().to_owned();
+        let long = |tail: &str| Paths::new(base.join("d".repeat(120)).join(tail));
+        let (a, b) = (long("a"), long("b"));
+        assert_ne!(a.socket(), b.socket());
+        assert_ne!(a.socket(), a.tmux_socket());
+        assert_eq!(a.socket().parent(), a.tmux_socket().parent());
+        for path in [a.socket(), b.tmux_socket()] {
+            assert!(path.as_os_str().len() <= SOCKET_PATH_MAX, "{}", path.display());
+        }
+        // The change comes at the first byte that does not fit, and not before.
+        let fill = |socket_len: usize| {
+            let room = socket_len - "/swarm.sock".len() - base.as_os_str().len() - 1;
+            Paths::new(base.join("x".repeat(room))).socket()
+        };
+        assert!(fill(SOCKET_PATH_MAX).starts_with(&base));
+        assert!(!fill(SOCKET_PATH_MAX + 1).starts_with(&base));
+    }
+
+    #[test]
+    fn a_directory_of_ours_is_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("s");
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+        private_dir(&root).unwrap();
+        assert_eq!(fs::metadata(&root).unwrap().mode() & 0o777, 0o700);
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(private_dir(&file).is_err());
+    }
+}

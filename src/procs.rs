@@ -120,6 +120,32 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     }
 }
 
+/// Sends a signal to one process, if it is there, and says who it was.
+pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
+    let start_time = start_time(pid)?;
+    let proc = Proc { pid, ppid: 0, start_time, comm: name(pid)?, sid: 0 };
+    kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
+}
+
+/// The first child of a process.
+pub fn first_child(root: i32) -> Option<i32> {
+    tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
+}
+
+/// Whether the terminal of a process reads whole lines, as a shell script's does: then every line that is
+/// typed is taken, and the program has nothing to say about it. False when it cannot be told.
+pub fn tty_is_cooked(pid: i32) -> bool {
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+    let Ok(tty) = std::fs::read_link(format!("/proc/{pid}/fd/0")) else { return false };
+    if !tty.starts_with("/dev/pts") {
+        return false;
+    }
+    // Without NOCTTY it could become this process's terminal.
+    let flags = nix::fcntl::OFlag::O_RDONLY | nix::fcntl::OFlag::O_NOCTTY | nix::fcntl::OFlag::O_NONBLOCK;
+    let Ok(fd) = nix::fcntl::open(&tty, flags, nix::sys::stat::Mode::empty()) else { return false };
+    tcgetattr(&fd).is_ok_and(|t| t.local_flags.contains(LocalFlags::ICANON))
+}
+
 /// The CPU seconds, user and system, that `root` and everything below it have used, with those of children
 /// they have reaped. 0 where the system does not say.
 pub fn cpu_seconds(root: i32) -> f64 {

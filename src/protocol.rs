@@ -308,8 +308,12 @@ pub struct Lines {
     pub lines: Vec<String>,
     /// Earlier lines were left out because the answer would be too long.
     pub truncated: bool,
-    /// How many lines there are in all; a follower asks again and prints what is beyond what it saw.
+    /// How many lines there are in all, over all runs that are kept; a follower asks again and prints what
+    /// is beyond what it saw.
     pub total: u64,
+    /// The last lines are a picture that changes in place: the agent draws on the alternate screen.
+    #[serde(default)]
+    pub picture: bool,
 }
 
 /// What `send` takes.

@@ -45,6 +45,12 @@ impl Known {
     }
 }
 
+/// Flags of `capture-pane`: wrapped rows are one line again.
+const JOINED: &[&str] = &["-J"];
+
+/// Flags of `capture-pane`: every row is a line.
+const AS_ROWS: &[&str] = &[];
+
 impl Tmux {
     /// All panes that are ours: in the session, marked, or running our wrapper, wherever a user moved them.
     ///
@@ -78,15 +84,27 @@ impl Tmux {
     /// # Errors
     /// When the server is not there or does not answer.
     pub async fn capture(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, JOINED).await
+    }
+
+    /// As [`Tmux::capture`], but rows stay as the terminal shows them, so that they can be counted.
+    ///
+    /// # Errors
+    /// As [`Tmux::capture`].
+    pub async fn capture_rows(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+        self.take(pane, history, AS_ROWS).await
+    }
+
+    async fn take(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
         let inner = &*self.0;
         if let Some(link) = inner.link().await.filter(|link| link.captures != Captures::No) {
-            match inner.capture_by_control(&link, pane, history).await {
+            match inner.capture_by_control(&link, pane, history, flags).await {
                 Ok(Some(found)) => return Ok(found),
                 Err(Broken::Silent) => return Err(inner.silent()),
                 Ok(None) | Err(Broken::Lost) => {}
             }
         }
-        inner.capture_by_process(pane, history).await
+        inner.capture_by_process(pane, history, flags).await
     }
 }
 
@@ -97,15 +115,18 @@ impl Inner {
         link: &Link,
         pane: &str,
         history: u32,
+        flags: &[&str],
     ) -> Result<Option<Option<Captured>>, Broken> {
         let start = start(history);
         let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT]);
         let direct = link.captures == Captures::Direct;
         if direct {
-            lines.extend(quote::line(&["capture-pane", "-p", "-J", "-S", &start, "-t", pane]));
+            let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
+            lines.extend(quote::line(&[&capture, flags].concat()));
         } else {
             let buffer = format!("swarm-{}-{}", std::process::id(), unique());
-            lines.extend(quote::line(&["capture-pane", "-b", &buffer, "-J", "-S", &start, "-t", pane]));
+            let capture = ["capture-pane", "-b", &buffer, "-S", &start, "-t", pane];
+            lines.extend(quote::line(&[&capture, flags].concat()));
             lines.extend(quote::line(&["show-buffer", "-b", &buffer]));
             lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         }
@@ -124,10 +145,11 @@ impl Inner {
         })
     }
 
-    async fn capture_by_process(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
+    async fn capture_by_process(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
         let about = ["display-message", "-p", "-t", pane, ABOUT];
-        let capture = ["capture-pane", "-p", "-J", "-S", &start(history), "-t", pane];
-        let output = self.run(&[Words::from(about), Words::from(capture)]).await?;
+        let start = start(history);
+        let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
+        let output = self.run(&[Words::from(about), Words::from(capture).and(flags.iter().copied())]).await?;
         if !output.ok && output.stderr.contains("can't find pane") {
             return Ok(None);
         }

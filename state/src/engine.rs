@@ -1,1 +1,510 @@
-//! Placeholder.
+//! The heart: a worker as states x events -> effects.
+//!
+//! [`Worker::step`] is the only thing that changes a worker, [`Worker::deadline`] says when it wants a
+//! [`Event::Tick`], and the views say how it is. The daemon's supervisor feeds events and carries effects
+//! out in order; nothing here reads a clock or does IO.
+//!
+//! Seven rules, each held by a test:
+//!
+//! 1. Timers are derived from the phase. There is no set-timer effect, so none can be stale.
+//! 2. Every report from the world carries the run it is about; news of another run is dropped.
+//! 3. Intent before action: [`Effect::Persist`] stands before [`Effect::Spawn`]. A crash between them is
+//!    repaired by [`crate::reconcile`], never by a second agent.
+//! 4. Exit status is data; "unknown" is never success.
+//! 5. Safety: never two live panes of one worker, never more iterations than the maximum, stopped only
+//!    when no pane is left, no spawn by a paused or killed loop.
+//! 6. Liveness: a kill always reaches the end; every phase that waits has a deadline or a report
+//!    outstanding.
+//! 7. No wildcard arm over events or phases: a new one forces a decision everywhere.
+//!
+//! Deliberately absent: retries of tmux or git (the edge's work), texts (they are [`crate::notice`]), and
+//! any knowledge of what a screen shows (that is [`crate::screen`]).
+
+mod clock;
+mod step;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
+
+pub use clock::{AwakeClock, Jump};
+pub use watch::Watch;
+
+use crate::gates::Verdict;
+use crate::model::{Exit, LoopStatus, Run, Status};
+use crate::notice::{Entry, PauseBy, StopReason};
+use crate::screen::Reading;
+
+/// How long TERM is given before KILL, and how long between two KILLs.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a screen must be quiet after the done pattern matched before the agent is ended.
+pub const DONE_QUIET: Duration = Duration::from_secs(4);
+
+/// How long the delivery of a prompt may take before it counts as failed.
+pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Inactivity time-outs in all that a computing agent may use up before it is ended.
+pub const MAX_TIMEOUTS: u32 = 10;
+
+/// The time, given and never read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Now {
+    /// Monotonic time that the machine was awake.
+    pub mono: Duration,
+    /// The wall clock, local.
+    pub wall: DateTime<FixedOffset>,
+}
+
+impl Now {
+    /// The moment that lies `wait` ahead on the monotonic clock; the far end of time rather than an overflow.
+    fn after(self, wait: Duration) -> Duration {
+        self.mono.saturating_add(wait)
+    }
+}
+
+/// What was fixed at spawn and matters to the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The prompt is pasted once the agent is ready.
+    pub paste: bool,
+    /// Wait for a ready screen even with nothing to paste.
+    pub ready_wait: bool,
+    /// Seconds until a screen that is not ready is reported.
+    pub ready_timeout: u64,
+}
+
+/// The numbers of a loop.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loop {
+    /// The current or last iteration; 0 before the first.
+    pub iteration: u32,
+    /// The limit.
+    pub max_iterations: u32,
+    /// Seconds of an unchanged screen that end an iteration.
+    pub inactivity_timeout: u64,
+    /// Failures in a row.
+    pub failures: u32,
+    /// Failures in all.
+    pub total_failures: u32,
+    /// When the current iteration started.
+    pub iteration_started: Option<DateTime<FixedOffset>>,
+    /// The same on the monotonic clock, for its duration.
+    started_mono: Duration,
+    /// Who paused it.
+    pub paused: Option<PauseBy>,
+}
+
+/// A changed setting of a running loop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// A new iteration limit (at least 1).
+    pub max_iterations: Option<u32>,
+    /// A new inactivity time-out, seconds (at least 1).
+    pub inactivity_timeout: Option<u64>,
+}
+
+/// Why swarm is ending a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The screen did not change for the time-out.
+    Inactivity,
+    /// The done pattern matched and the agent is quiet.
+    Done,
+    /// The agent said that its turn is over.
+    TurnOver,
+    /// Somebody killed the worker.
+    Kill,
+}
+
+/// Where a worker is in its life. Each phase holds exactly what is valid in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Not started yet.
+    Idle,
+    /// The pane is being made; the edge will report.
+    Spawning {
+        /// A kill came meanwhile: end the pane as soon as it is there.
+        doomed: bool,
+    },
+    /// The pane is there, the agent is not ready yet.
+    Starting {
+        /// When that becomes worth telling; `None` once it was told.
+        ready_by: Option<Duration>,
+        /// What was seen.
+        watch: Watch,
+    },
+    /// The prompt is being delivered; the edge will report.
+    Prompting {
+        /// When the delivery counts as failed.
+        by: Duration,
+    },
+    /// The agent works.
+    Running {
+        /// What was seen.
+        watch: Watch,
+    },
+    /// The agent was asked to end.
+    Ending {
+        /// Why.
+        why: Why,
+        /// When force is used (again).
+        kill_at: Duration,
+    },
+    /// The run is over; the edge takes its last output and tries the gates.
+    Judging {
+        /// How it ended.
+        exit: Exit,
+        /// Why swarm ended it, if it did.
+        why: Option<Why>,
+    },
+    /// After a failure.
+    BackingOff {
+        /// When the next iteration starts.
+        until: Duration,
+        /// How long the whole wait is.
+        delay: Duration,
+    },
+    /// A paused loop with no agent.
+    Parked,
+    /// The tmux server went away under it; a loop can be resumed.
+    Lost,
+    /// Over.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
+}
+
+/// Why a run could not be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SpawnError {
+    /// The prompt file is gone or unreadable: the loop ends. Holds the documented message.
+    Prompt(String),
+    /// Anything else: a failure like another.
+    Other(String),
+}
+
+/// What a worker can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A person: begin.
+    Start,
+    /// A person, or the daemon that is stopping: start no further iteration.
+    Pause(PauseBy),
+    /// A person: go on.
+    Resume,
+    /// A person: end it.
+    Kill,
+    /// A person changed settings.
+    Edited(Edits),
+    /// The deadline has come (or any other moment: it is harmless).
+    Tick,
+    /// tmux answers, or no longer does.
+    Reachable(bool),
+    /// The run's pane is up.
+    Up(Run),
+    /// The run could not be started and nothing of it is left.
+    SpawnFailed(Run, SpawnError),
+    /// A fresh daemon found the run's pane alive.
+    Adopted(Run),
+    /// A fresh daemon found that the run was never started.
+    NeverStarted(Run),
+    /// A look at the run's screen.
+    Screen(Run, Reading),
+    /// The run's pane printed nothing since the last look.
+    Quiet(Run),
+    /// The prompt was delivered and taken.
+    PromptSent(Run),
+    /// It was not.
+    PromptFailed(Run, String),
+    /// The agent's own hook said that its turn is over.
+    TurnOver(Run),
+    /// Whether the run's process tree is computing.
+    Probed(Run, bool),
+    /// The run ended and its pane holds its last output.
+    Exited(Run, Exit),
+    /// The run's pane vanished while tmux lives; nothing of it runs any more.
+    PaneLost(Run),
+    /// The tmux server is gone and the run with it.
+    ServerLost(Run),
+    /// The run's output is stored, its pane is closed, and this is what the gates say.
+    Judged(Run, Verdict),
+}
+
+/// What the edge must do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Write the worker down; nothing after it in the list may happen before it did.
+    Persist,
+    /// Start the run.
+    Spawn(Run),
+    /// Paste the prompt and see that it was taken.
+    Deliver(Run),
+    /// Ask the whole process tree to end.
+    Terminate(Run),
+    /// End what is left of it by force.
+    ForceKill(Run),
+    /// Find out whether the process tree is computing.
+    Probe(Run),
+    /// Store the output, close the pane, try the gates.
+    Judge(Run),
+    /// Tell those who listen.
+    Tell(Entry),
+}
+
+/// One worker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    policy: Policy,
+    phase: Phase,
+    run: Run,
+    last_exit: Option<Exit>,
+    /// Why a person is needed, in their words, while that is so.
+    trouble: Option<Trouble>,
+    ralph: Option<Loop>,
+    #[serde(skip, default = "yes")]
+    reachable: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Why a person is needed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Trouble {
+    kind: Kind,
+    what: String,
+}
+
+/// What kind of trouble it is: what shields from inactivity and when it is over differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    /// A dialog that the next run would meet too: nothing is killed because of it.
+    Startup,
+    /// A dialog in mid-work.
+    Dialog,
+    /// No ready screen in time.
+    NotReady,
+    /// The prompt did not go in.
+    Prompt,
+}
+
+impl Worker {
+    /// A worker that runs its command once.
+    pub fn plain(policy: Policy) -> Self {
+        Self {
+            policy,
+            phase: Phase::Idle,
+            run: Run::default(),
+            last_exit: None,
+            trouble: None,
+            ralph: None,
+            reachable: true,
+        }
+    }
+
+    /// A worker that loops.
+    pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        let ralph = Loop {
+            iteration: 0,
+            max_iterations: max_iterations.max(1),
+            inactivity_timeout: inactivity_timeout.max(1),
+            failures: 0,
+            total_failures: 0,
+            iteration_started: None,
+            started_mono: Duration::ZERO,
+            paused: None,
+        };
+        Self { ralph: Some(ralph), ..Self::plain(policy) }
+    }
+
+    /// The same worker, taken for lost: what became of it is not ours to know.
+    #[must_use]
+    pub fn lost(mut self) -> Self {
+        self.phase = Phase::Lost;
+        self
+    }
+
+    /// Its phase.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The current or last run; 0 when there was none.
+    pub fn run(&self) -> Run {
+        self.run
+    }
+
+    /// Its loop, if it is one.
+    pub fn ralph(&self) -> Option<&Loop> {
+        self.ralph.as_ref()
+    }
+
+    /// How the last run ended; `None` while one lives or when there was none.
+    pub fn last_exit(&self) -> Option<Exit> {
+        self.last_exit
+    }
+
+    /// True while a pane of the current run may exist.
+    pub fn has_pane(&self) -> bool {
+        match self.phase {
+            Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. } => true,
+            Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {
+                false
+            }
+        }
+    }
+
+    /// True when looks at the screen are of use.
+    pub fn wants_screen(&self) -> bool {
+        match self.phase {
+            Phase::Starting { .. } | Phase::Running { .. } => true,
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => false,
+        }
+    }
+
+    /// True when it is over for good and its name is free.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.phase, Phase::Stopped { .. })
+    }
+
+    /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
+    pub fn deadline(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Starting { ready_by, .. } => ready_by,
+            Phase::Prompting { by } => Some(by),
+            Phase::Ending { kill_at, .. } => Some(kill_at),
+            Phase::BackingOff { until, .. } => Some(until),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Running { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => None,
+        }
+    }
+
+    /// The one word for how it is.
+    pub fn status(&self) -> Status {
+        let live = |calm: Status| match (self.reachable, &self.trouble) {
+            (false, _) => Status::Unreachable,
+            (true, Some(_)) => Status::Waiting,
+            (true, None) => calm,
+        };
+        match &self.phase {
+            Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
+                live(Status::Starting)
+            }
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
+            Phase::BackingOff { .. } => Status::BackingOff,
+            Phase::Parked => Status::Stopped,
+            Phase::Lost => Status::Lost,
+            Phase::Stopped { reason } if reason.is_success() => Status::Stopped,
+            Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
+            Phase::Stopped { .. } => Status::Failed,
+        }
+    }
+
+    /// Why it is so, in words, where there is something to say.
+    pub fn reason(&self) -> Option<String> {
+        let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
+            PauseBy::User => "paused".to_owned(),
+            PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
+        });
+        match &self.phase {
+            Phase::Stopped { reason } => Some(reason.word()),
+            Phase::Lost => Some("the tmux server went away".to_owned()),
+            Phase::BackingOff { delay, .. } => Some(format!("next try {}s after a failure", delay.as_secs())),
+            Phase::Ending { why, .. } => Some(
+                match why {
+                    Why::Inactivity => "ending: inactivity",
+                    Why::Done => "ending: done pattern matched",
+                    Why::TurnOver => "ending: turn over",
+                    Why::Kill => "ending: killed",
+                }
+                .to_owned(),
+            ),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked => self.trouble.as_ref().map(|t| t.what.clone()).or(paused),
+        }
+    }
+
+    /// The document's word for how its loop is; `None` for a plain worker.
+    pub fn loop_status(&self) -> Option<LoopStatus> {
+        let ralph = self.ralph.as_ref()?;
+        Some(match &self.phase {
+            Phase::Stopped { reason } if reason.is_success() => LoopStatus::Stopped,
+            Phase::Stopped { reason: StopReason::Killed } => LoopStatus::Stopped,
+            Phase::Stopped { .. } => LoopStatus::Failed,
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost => {
+                if ralph.paused.is_some() {
+                    LoopStatus::Paused
+                } else {
+                    LoopStatus::Running
+                }
+            }
+        })
+    }
+
+    /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.
+    pub fn rebase(&mut self, now: Now) {
+        match &mut self.phase {
+            Phase::BackingOff { until, delay } => *until = (*until).min(now.after(*delay)),
+            Phase::Starting { ready_by, watch } => {
+                *ready_by =
+                    ready_by.map(|by| by.min(now.after(Duration::from_secs(self.policy.ready_timeout))));
+                watch.forget_time();
+            }
+            Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
+            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(GRACE)),
+            Phase::Running { watch } => watch.forget_time(),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => {}
+        }
+        if let Some(ralph) = &mut self.ralph {
+            ralph.started_mono = ralph.started_mono.min(now.mono);
+        }
+    }
+}

@@ -80,7 +80,7 @@ impl Run {
     /// The run after this one.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 
@@ -247,6 +247,9 @@ pub struct WorkerSpec {
     pub record: bool,
     /// The tmux socket, where the user named one: a path, or a `-L` name.
     pub tmux_socket: Option<String>,
+    /// Columns and rows of the window.
+    #[serde(default = "default_size")]
+    pub size: (u16, u16),
     /// Present for a loop.
     pub ralph: Option<LoopSpec>,
 }
@@ -261,6 +264,13 @@ impl fmt::Debug for WorkerSpec {
             .field("ralph", &self.ralph)
             .finish_non_exhaustive()
     }
+}
+
+/// Columns and rows of a window that nobody asked to be otherwise.
+pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
+
+fn default_size() -> (u16, u16) {
+    DEFAULT_SIZE
 }
 
 /// What makes a worker a loop.
@@ -402,6 +412,7 @@ mod tests {
             done_pattern: None,
             record: false,
             tmux_socket: None,
+            size: DEFAULT_SIZE,
             ralph: None,
         };
         let text = format!("{spec:?}");

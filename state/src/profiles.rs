@@ -1,13 +1,26 @@
 //! The table of known agent CLIs: how each takes a prompt and what its screens mean.
 //!
 //! A profile is data. Settings (`[agents.NAME]`) can change or add rows; the merged row travels in the
-//! worker's spec, so a loop keeps the profile it was started with.
+//! worker's spec, so a loop keeps the profile it was started with. [`crate::screen::Reader`] compiles the
+//! markers; the daemon asks for routes and commands. What is deliberately absent: running anything, and
+//! reading settings.
+//!
+//! Markers match the screen from its top row to its last written row; a row's trailing blanks and the blank
+//! rows at the end are gone, so `\Z` is the end of what is written. An agent's answer may quote any phrase:
+//! a marker therefore also names the shape around it (the selected option, the rows down to the end).
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::PromptVia;
 
-/// A screen marker: a regular expression (one line is enough to match) and what it means to a person.
+mod dialogs;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use dialogs::{common_permission, common_startup};
+
+/// A screen marker: a regular expression (one match is enough) and what it means to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Marker {
     /// The pattern, in [`crate::screen::Pattern`]'s syntax.
@@ -16,8 +29,9 @@ pub struct Marker {
     pub what: String,
 }
 
-/// What swarm knows of one agent CLI.
+/// What swarm knows of one agent CLI. A field that is left out has the generic row's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Profile {
     /// Its name in settings and messages.
     pub name: String,
@@ -25,36 +39,117 @@ pub struct Profile {
     pub commands: Vec<String>,
     /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
     pub one_shot: Vec<String>,
-    /// The route for an interactive command.
+    /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
     pub interactive_via: PromptVia,
-    /// The route for a one-shot command.
+    /// The route for a one-shot command. `auto` means `stdin`.
     pub one_shot_via: PromptVia,
     /// The flag that precedes the prompt on the `arg` route, where one is needed.
     pub arg_flag: Option<String>,
+    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
+    pub end_of_options: bool,
     /// Any of these means that the input box is there.
     pub ready: Vec<String>,
     /// Any of these means that the agent is at work.
     pub working: Vec<String>,
-    /// Dialogs at start-up: the next run would meet the same, so nothing is killed.
+    /// Dialogs at start-up: the next run would meet the same, so nothing is killed. Beside these, those of
+    /// [`common_startup`] hold for every agent.
     pub startup: Vec<Marker>,
-    /// Dialogs in mid-work: the inactivity rule holds.
+    /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`common_permission`] hold.
     pub permission: Vec<Marker>,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::generic()
+    }
+}
+
+/// All rows; the last is [`Profile::generic`].
+pub fn table() -> Vec<Profile> {
+    rows::table()
+}
+
+/// The row for a command, by the base name of its program; the generic row where none knows it.
+///
+/// The program is looked for behind `env` and its options and assignments.
+pub fn find(table: &[Profile], cmd: &[String]) -> Profile {
+    let name = cmd.get(program(cmd)).map(|word| base_name(word)).unwrap_or_default();
+    let by_name = |wanted: &str| table.iter().find(|row| row.name == wanted).cloned();
+    table
+        .iter()
+        .find(|row| row.commands.iter().any(|command| command == name))
+        .cloned()
+        .or_else(|| by_name("generic"))
+        .unwrap_or_default()
 }
 
 impl Profile {
     /// The row for a command that no other row knows.
     pub fn generic() -> Self {
-        Self {
-            name: "generic".into(),
-            commands: vec![],
-            one_shot: vec![],
-            interactive_via: PromptVia::Stdin,
-            one_shot_via: PromptVia::Stdin,
-            arg_flag: None,
-            ready: vec![],
-            working: vec![],
-            startup: vec![],
-            permission: vec![],
+        rows::generic()
+    }
+
+    /// True when the command runs once, without a screen of its own.
+    pub fn is_one_shot(&self, cmd: &[String]) -> bool {
+        let is = |arg: &str, word: &str| {
+            arg == word
+                || (word.starts_with("--") && arg.split_once('=').is_some_and(|(flag, _)| flag == word))
+        };
+        cmd.iter()
+            .skip(program(cmd) + 1)
+            .take_while(|arg| *arg != "--")
+            .any(|arg| self.one_shot.iter().any(|word| is(arg, word)))
+    }
+
+    /// The route of the prompt for this command: what is wanted, or what the profile says. Never `Auto`.
+    pub fn route(&self, cmd: &[String], wanted: PromptVia, is_loop: bool) -> PromptVia {
+        let known = |via: PromptVia, auto: PromptVia| if via == PromptVia::Auto { auto } else { via };
+        let own = if self.is_one_shot(cmd) {
+            known(self.one_shot_via, PromptVia::Stdin)
+        } else {
+            known(self.interactive_via, if is_loop { PromptVia::Stdin } else { PromptVia::Paste })
+        };
+        known(wanted, own)
+    }
+
+    /// The command with the prompt as its argument, for the `arg` route.
+    ///
+    /// A prompt that begins with `-` is kept from being read as an option: a long flag takes it as
+    /// `--flag=PROMPT`; without a flag `--` stands before it where the command is known to take that.
+    pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        let dashed = prompt.starts_with('-');
+        match &self.arg_flag {
+            Some(flag) if dashed && flag.starts_with("--") => cmd.push(format!("{flag}={prompt}")),
+            Some(flag) => cmd.extend([flag.clone(), prompt.to_owned()]),
+            None => {
+                if dashed && self.end_of_options && !cmd.iter().any(|arg| arg == "--") {
+                    cmd.push("--".into());
+                }
+                cmd.push(prompt.to_owned());
+            }
+        }
+        cmd
+    }
+}
+
+/// The index of the program's word: behind `env`, its options and its assignments.
+fn program(cmd: &[String]) -> usize {
+    let mut at = 0;
+    while cmd.get(at).is_some_and(|word| base_name(word) == "env") {
+        at += 1;
+        while let Some(word) = cmd.get(at) {
+            match word.as_str() {
+                "-u" | "--unset" | "-C" | "--chdir" => at += 2,
+                word if word.starts_with('-') || word.contains('=') => at += 1,
+                _ => break,
+            }
         }
     }
+    at
+}
+
+/// The last component of a path.
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
 }

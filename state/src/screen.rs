@@ -1,7 +1,31 @@
 //! Captured text -> what it means.
 //!
 //! The edge captures a pane, this module says what is on it: a fingerprint (did it change?), whether the
-//! agent is ready, working or blocked, and whether the done pattern stands in new output.
+//! agent is ready, working or blocked, and whether the done pattern stands in new output. The engine
+//! consumes [`Reading`]; logs and tables use [`strip`] and [`printable`].
+//!
+//! What is deliberately absent: the markers of the agent CLIs (they are data, see [`crate::profiles`]) and
+//! any memory of earlier readings (that an unchanged screen means silence is the engine's business).
+
+use std::sync::LazyLock;
+
+use crate::profiles::{self, Marker, Profile};
+
+mod baseline;
+mod echo;
+mod pattern;
+mod python;
+mod text;
+
+#[cfg(test)]
+mod fixtures;
+#[cfg(test)]
+mod tests;
+
+use baseline::Baseline;
+use echo::Echo;
+pub use pattern::{Pattern, PatternError};
+pub use text::{printable, strip};
 
 /// What one look at a pane says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,4 +51,138 @@ pub struct Blocked {
     pub startup: bool,
     /// What it is, for a person.
     pub what: String,
+}
+
+/// The dialogs that any agent may show, compiled once: that takes longer than a thousand readings. (Each of
+/// them does compile, as a test of the profiles holds.)
+static COMMON_STARTUP: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| compile_markers(&profiles::common_startup(), true).flatten().collect());
+static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| compile_markers(&profiles::common_permission(), false).flatten().collect());
+
+fn compile_markers(
+    list: &[Marker],
+    startup: bool,
+) -> impl Iterator<Item = Result<(Pattern, Blocked), PatternError>> {
+    let blocked = move |marker: &Marker| Blocked { startup, what: marker.what.clone() };
+    list.iter().map(move |marker| Ok((Pattern::compile(&marker.pattern)?, blocked(marker))))
+}
+
+/// Reads the screens of one run of one agent.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    ready: Vec<Pattern>,
+    working: Vec<Pattern>,
+    startup: Vec<(Pattern, Blocked)>,
+    permission: Vec<(Pattern, Blocked)>,
+    done: Option<Pattern>,
+    echo: Option<Echo>,
+    baseline: Option<Baseline>,
+}
+
+impl Reader {
+    /// A reader for an agent of this profile.
+    ///
+    /// `done` is the done pattern. `prompt` is the text whose echo on the screen must not count; `None`
+    /// where nothing can echo it.
+    ///
+    /// # Errors
+    /// [`PatternError`] when a marker of the profile is no pattern.
+    pub fn new(
+        profile: &Profile,
+        done: Option<Pattern>,
+        prompt: Option<String>,
+    ) -> Result<Self, PatternError> {
+        let compile =
+            |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
+        let blocked =
+            |list: &[Marker], startup| compile_markers(list, startup).collect::<Result<Vec<_>, _>>();
+        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
+        Ok(Self {
+            ready: compile(&profile.ready)?,
+            working: compile(&profile.working)?,
+            startup: blocked(&profile.startup, true)?,
+            permission: blocked(&profile.permission, false)?,
+            done,
+            echo,
+            baseline: None,
+        })
+    }
+
+    /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
+    /// already does not count.
+    pub fn set_baseline(&mut self, text: &str) {
+        let matches = |view: &str| self.done.as_ref().is_some_and(|done| done.is_match(view));
+        let plain = text::plain(text);
+        let view = text::rows(&plain).join("\n");
+        // Nearly always there is nothing to remember.
+        self.baseline = (matches(&view) || matches(&dedent(&view))).then(|| Baseline::new(&view));
+    }
+
+    /// Reads a captured screen (scrollback above it does no harm) of a pane of `size` columns and rows.
+    pub fn read(&self, text: &str, size: (u16, u16)) -> Reading {
+        let plain = text::plain(text);
+        let height = usize::from(size.1);
+        let captured = plain.strip_suffix('\n').unwrap_or(&plain).split('\n').count();
+        let rows = text::rows(&plain);
+        // Markers are looked for on the screen alone, not in what has scrolled off above it.
+        let hidden = if height == 0 { 0 } else { captured.saturating_sub(height).min(rows.len()) };
+        let screen = rows[hidden..].join("\n");
+        let blocked = self.dialogs().find(|(marker, _)| marker.is_match(&screen));
+        let any = |markers: &[Pattern]| markers.iter().any(|marker| marker.is_match(&screen));
+        let working = blocked.is_none() && any(&self.working);
+        // A screen whose last row but one is in use may have lost rows at its top.
+        let scrolled = height > 0 && rows.len() + 1 >= height;
+        Reading {
+            fingerprint: text::fingerprint(&rows),
+            size,
+            ready: blocked.is_none() && !working && any(&self.ready),
+            working,
+            blocked: blocked.map(|(_, blocked)| blocked.clone()),
+            done: self.is_done(&rows.join("\n"), scrolled),
+        }
+    }
+
+    /// What to look for. Start-up dialogs come first, since their wording is the narrower one, and of each
+    /// kind the profile's own, which know best what to call it.
+    fn dialogs(&self) -> impl Iterator<Item = &(Pattern, Blocked)> {
+        let (startup, permission) = (&*COMMON_STARTUP, &*COMMON_PERMISSION);
+        self.startup.iter().chain(startup).chain(&self.permission).chain(permission)
+    }
+
+    /// True when the done pattern stands in the final output: the whole history of the run.
+    pub fn done_in(&self, text: &str) -> bool {
+        self.is_done(&text::rows(&text::plain(text)).join("\n"), false)
+    }
+
+    fn is_done(&self, view: &str, scrolled: bool) -> bool {
+        let Some(done) = &self.done else { return false };
+        if view.trim().is_empty() {
+            return false;
+        }
+        let fresh = |view: &str| {
+            if !done.is_match(view) {
+                return false;
+            }
+            let found = match &self.echo {
+                Some(echo) => echo.outside(done, view, scrolled),
+                None => done.find_all(view),
+            };
+            match &self.baseline {
+                Some(baseline) => baseline.has_fresh(done, view, &found),
+                None => !found.is_empty(),
+            }
+        };
+        // Agents indent their answers and put a bullet before the first line; `^DONE$` means such a line too.
+        fresh(view) || (done.is_anchored() && fresh(&dedent(view)))
+    }
+}
+
+/// The text without the indent and the bullet of an agent's answer.
+fn dedent(view: &str) -> String {
+    let bare = |row: &str| {
+        let row = row.trim_start();
+        row.strip_prefix(['●', '•', '⏺', '✦']).map_or(row, str::trim_start).to_owned()
+    };
+    view.split('\n').map(bare).collect::<Vec<_>>().join("\n")
 }

@@ -1,0 +1,36 @@
+#!/bin/sh
+# A fake agent for tests: it does what it is told through a FIFO.
+#
+#   fake-agent.sh DIR [ARG…]
+#
+# DIR/ctl is the FIFO (the test keeps it open). Each run appends "start N PID" to DIR/runs, keeps its arguments in
+# DIR/args.N and what it got on standard input, when that is no terminal, in DIR/prompt.N. Then it obeys, a line each:
+#   print TEXT    exit CODE    signal NAME    ask (reads a line from the terminal into DIR/asked.N)
+set -u
+dir=$1
+shift
+touch "$dir/runs"
+n=$(($(grep -c '^start' "$dir/runs") + 1))
+echo "start $n $$" >>"$dir/runs"
+for arg in "$@"; do printf '%s\n' "$arg"; done >"$dir/args.$n"
+[ -t 0 ] || cat >"$dir/prompt.$n"
+echo "ready $n" >>"$dir/runs"
+exec 3<>"$dir/ctl"
+while read -r verb rest <&3; do
+    case $verb in
+        print) printf '%s\n' "$rest" ;;
+        ask)
+            read -r line </dev/tty
+            printf '%s\n' "$line" >"$dir/asked.$n"
+            ;;
+        exit)
+            echo "end $n $rest" >>"$dir/runs"
+            exit "$rest"
+            ;;
+        signal)
+            echo "end $n $rest" >>"$dir/runs"
+            kill -s "$rest" $$
+            ;;
+        *) echo "fake-agent: what is '$verb'?" >&2 ;;
+    esac
+done

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Installs swarm and what it needs on Debian or Ubuntu: tmux, git, a C compiler for the build, Rust.
+#
+#   install.sh                 everything: packages, Rust when it is missing, swarm, man pages, completions
+#   install.sh --tools-only [PACKAGE…]   the packages alone
+set -eu
+cd "$(dirname "$0")/.."
+
+need_rust=1.88
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs the packages whose programs are missing.
+packages() {
+    wanted=
+    for pair in tmux:tmux git:git cc:gcc "$@"; do
+        command -v "${pair%%:*}" >/dev/null 2>&1 || wanted="$wanted ${pair##*:}"
+    done
+    [ -n "$wanted" ] || return 0
+    if ! command -v apt-get >/dev/null 2>&1; then
+        echo "install.sh: please install:$wanted" >&2
+        exit 1
+    fi
+    as_root apt-get update -q
+    # Word splitting is wanted: a list of packages.
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $wanted
+}
+
+# True when cargo is there and new enough.
+rust_is_there() {
+    command -v cargo >/dev/null 2>&1 || return 1
+    have=$(rustc --version | sed 's/^rustc \([0-9]*\.[0-9]*\).*/\1/')
+    [ "$(printf '%s\n%s\n' "$need_rust" "$have" | sort -V | head -n 1)" = "$need_rust" ]
+}
+
+rust() {
+    # shellcheck source=/dev/null
+    [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+    rust_is_there && return 0
+    echo "install.sh: Rust $need_rust or newer is missing, getting it with rustup" >&2
+    packages curl:curl
+    curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs | sh -s -- -y --profile minimal
+    # shellcheck source=/dev/null
+    . "$HOME/.cargo/env"
+}
+
+if [ "${1:-}" = --tools-only ]; then
+    shift
+    packages "$@"
+    exit 0
+fi
+
+packages
+rust
+cargo install --path . --locked
+
+bin=${CARGO_INSTALL_ROOT:-${CARGO_HOME:-$HOME/.cargo}}/bin/swarm
+share=${XDG_DATA_HOME:-$HOME/.local/share}
+mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
+cp man/*.1 "$share/man/man1/"
+"$bin" completions bash >"$share/bash-completion/completions/swarm"
+"$bin" completions zsh >"$share/zsh/site-functions/_swarm"
+"$bin" completions fish >"$share/fish/vendor_completions.d/swarm.fish"
+
+echo "installed $bin"
+case ":$PATH:" in
+    *":$(dirname "$bin"):"*) ;;
+    *) echo "install.sh: $(dirname "$bin") is not on your PATH" >&2 ;;
+esac

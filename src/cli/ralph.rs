@@ -1,0 +1,131 @@
+//! The verbs of a loop.
+
+use clap::{Args, Subcommand};
+use swarm_state::model::WorkerName;
+
+use super::{Format, PageFormat};
+
+/// `swarm ralph`
+#[derive(Debug, Args)]
+#[command(long_about = "Look after loops.\n\n\
+    A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \
+    context and the prompt file as it is then; what the agents know of each other is what they leave in \
+    the working directory. The loop ends when the done pattern matches, when its iterations are used up, \
+    or after five failures in a row.")]
+pub struct RalphArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: RalphCommand,
+}
+
+/// Every verb of `swarm ralph`.
+#[derive(Debug, Subcommand)]
+pub enum RalphCommand {
+    /// Write a starter PROMPT.md here
+    Init(RalphInit),
+    /// Print that starter prompt
+    Template,
+    /// Show how far a loop is
+    Status(RalphStatus),
+    /// Let the current agent finish, then start no other
+    Pause(RalphPause),
+    /// Let a paused or lost loop go on
+    Resume(RalphResume),
+    /// List the loops
+    Ls(RalphLs),
+    /// Show a loop's iterations.log
+    Logs(RalphLogs),
+    /// Change a setting of a loop while it runs
+    Set(RalphSet),
+    /// Remove the state of loops that are over
+    Clean(RalphClean),
+}
+
+/// `swarm ralph init`
+#[derive(Debug, Args)]
+pub struct RalphInit {
+    /// Overwrite PROMPT.md if it is there
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `swarm ralph status`
+#[derive(Debug, Args)]
+pub struct RalphStatus {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
+/// `swarm ralph pause`
+#[derive(Debug, Args)]
+#[command(long_about = "Let the current agent finish, then start no other.\n\n\
+    Nothing is sent to the agent. A loop that waits after a failure stops waiting at once.")]
+pub struct RalphPause {
+    /// The loop's worker
+    pub name: WorkerName,
+}
+
+/// `swarm ralph resume`
+#[derive(Debug, Args)]
+#[command(long_about = "Let a paused or lost loop go on.\n\n\
+    The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
+    next iteration starts. An iteration that was lost with the tmux server is repeated.")]
+pub struct RalphResume {
+    /// The loop's worker
+    pub name: WorkerName,
+}
+
+/// `swarm ralph ls`
+#[derive(Debug, Args)]
+pub struct RalphLs {
+    /// How to print them
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+}
+
+/// `swarm ralph logs`
+#[derive(Debug, Args)]
+pub struct RalphLogs {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// Go on printing until the loop is over
+    #[arg(short, long)]
+    pub follow: bool,
+    /// How many lines, from the end [default: all]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<u32>,
+}
+
+/// `swarm ralph set`
+#[derive(Debug, Args)]
+#[command(long_about = "Change a setting of a loop while it runs.\n\n\
+    Keys: max_iterations, inactivity_timeout (seconds), done_pattern (null removes it), prompt_file. The \
+    change holds from the next iteration on.")]
+pub struct RalphSet {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// What to change
+    #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_pair)]
+    pub changes: Vec<(String, String)>,
+}
+
+fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as KEY=VALUE, as in max_iterations=20".to_owned()),
+    }
+}
+
+/// `swarm ralph clean`
+#[derive(Debug, Args)]
+pub struct RalphClean {
+    /// The loop's worker
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub name: Option<WorkerName>,
+    /// Every loop that is over
+    #[arg(long)]
+    pub all: bool,
+}

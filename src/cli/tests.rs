@@ -1,0 +1,166 @@
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::*;
+
+fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once(&"swarm").chain(args))
+}
+
+fn spawn(args: &[&str]) -> Spawn {
+    match parse(&[&["spawn"], args].concat()).unwrap_or_else(|e| panic!("{e}")).command {
+        Command::Spawn(spawn) => *spawn,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn help_fits_on_one_screen_and_names_every_command() {
+    for flag in ["--help", "-h"] {
+        let error = parse(&[flag]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp);
+        let text = error.render().to_string();
+        assert!(text.lines().count() <= 50, "{} rows", text.lines().count());
+        assert!(text.lines().all(|line| line.chars().count() <= 88), "{text}");
+        let names = |command: &clap::Command, before: &str| -> Vec<String> {
+            command.get_subcommands().map(|c| format!("{before}{}", c.get_name())).collect()
+        };
+        let root = Cli::command();
+        let ralph = root.find_subcommand("ralph").unwrap();
+        let all = names(&root, "").into_iter().filter(|n| n != "ralph").chain(names(ralph, "ralph "));
+        for name in all {
+            assert!(text.contains(&format!("\n  {name} ")), "{name} is not in the help");
+        }
+    }
+}
+
+#[test]
+fn every_argument_and_command_has_help() {
+    fn walk(command: &clap::Command) {
+        assert!(command.get_about().is_some(), "{}", command.get_name());
+        for arg in command.get_arguments() {
+            assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+        }
+        command.get_subcommands().for_each(walk);
+    }
+    walk(&Cli::command());
+}
+
+#[test]
+fn the_documents_command_lines_parse() {
+    let args = spawn(&[
+        "--name",
+        "agent",
+        "--ralph",
+        "--prompt-file",
+        "./PROMPT.md",
+        "--max-iterations",
+        "10",
+        "--",
+        "claude",
+    ]);
+    assert_eq!(args.name.map(String::from).as_deref(), Some("agent"));
+    assert!(args.ralph.ralph && !args.detach);
+    assert_eq!(args.ralph.max_iterations, Some(10));
+    assert_eq!(args.cmd, ["claude"]);
+    let args = spawn(&[
+        "--tmux",
+        "-d",
+        "--ralph",
+        "--ralph-dir",
+        "ralph",
+        "-n",
+        "3",
+        "--",
+        "claude",
+        "-p",
+        "--",
+        "x",
+    ]);
+    assert!(args.detach);
+    assert_eq!(args.cmd, ["claude", "-p", "--", "x"]);
+    for line in [
+        "ralph pause agent",
+        "ralph resume agent",
+        "ralph status agent",
+        "ralph init --force",
+        "ralph template",
+        "logs agent --follow",
+        "ls --format json",
+        "ls --format names",
+        "attach agent",
+        "kill agent",
+        "ralph set agent max_iterations=20",
+        "ralph clean --all",
+        "daemon run --ready-on-stdout",
+        "demo",
+        "completions fish",
+        "-c f ls",
+        "ls -c f",
+        "kill --all --rm-worktree --force-dirty",
+    ] {
+        parse(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+#[test]
+fn a_prompt_may_begin_with_a_dash() {
+    assert_eq!(spawn(&["--prompt", "- [ ] x", "--", "c"]).prompt.prompt.as_deref(), Some("- [ ] x"));
+    assert_eq!(spawn(&["--prompt", "--help", "--", "c"]).prompt.prompt.as_deref(), Some("--help"));
+    assert_eq!(
+        spawn(&["--done-pattern", "-DONE-", "--", "c"]).prompt.done_pattern.as_deref(),
+        Some("-DONE-")
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for line in [
+        "spawn --name a/b -- x",
+        "spawn --name= -- x",
+        "spawn --name -rf -- x",
+        "status ../x",
+        "kill",
+        "kill --all a",
+        "spawn --ralph --max-iterations 0 -- x",
+        "spawn --ralph --inactivity-timeout 0 -- x",
+        "spawn --max-iterations 3 -- x",
+        "spawn --prompt a --prompt-file b -- x",
+        "spawn --branch b -- x",
+        "spawn --size 200 -- x",
+        "spawn --size 0x9 -- x",
+        "spawn --prompt-via pipe -- x",
+        "spawn x",
+        "ralph set a",
+        "ralph set a max",
+        "ralph clean",
+        "ralph clean --all a",
+        "kill --force-dirty a",
+        "peek a -n 0",
+        "completions elvish",
+        "nonsense",
+        "",
+    ] {
+        let words: Vec<&str> = line.split(' ').filter(|w| !w.is_empty()).collect();
+        let error = parse(&words).err().unwrap_or_else(|| panic!("{line} was taken"));
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+    let error = parse(&["status", "a b"]).unwrap_err().to_string();
+    assert!(error.contains("use 1 to 64 of A-Z a-z 0-9 _ -"), "{error}");
+}
+
+#[test]
+fn missing_loop_flags_are_not_claps_business() {
+    assert!(spawn(&["--ralph", "--", "x"]).ralph.ralph);
+    assert!(spawn(&["--ralph"]).cmd.is_empty());
+}
+
+#[test]
+fn sizes() {
+    assert_eq!(spawn(&["--size", "120x40", "--", "x"]).size, Some((120, 40)));
+}

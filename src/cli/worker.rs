@@ -1,0 +1,303 @@
+//! The verbs of a worker.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use swarm_state::model::{PromptVia, WorkerName};
+
+use super::{Format, PageFormat};
+
+/// The help of `spawn` in long form and in its man page.
+const SPAWN_LONG: &str = "\
+Start an agent in a tmux window of its own and look after it.
+
+Without --ralph the command returns as soon as the agent runs; look at it with `swarm attach NAME`.
+
+With --ralph the agent is started again each time it ends, or when its screen has not changed for the \
+inactivity time-out; each start is an iteration with a fresh context, and each reads the prompt file \
+afresh. The command follows the loop and ends with its result: 0 when the done pattern matched or all \
+iterations are used, 1 when the loop failed. Closing the terminal does not end the loop. Ctrl-C pauses \
+it: the current agent may finish, no other is started; a second Ctrl-C leaves at once. With --detach the \
+command returns when the first agent runs.";
+
+const SPAWN_EXAMPLES: &str = "\
+Examples:
+  swarm spawn --name fix --prompt 'Fix the failing test' -- claude
+  swarm spawn --name agent --ralph --prompt-file PROMPT.md --max-iterations 10 \\
+      --done-pattern 'All tasks complete' -- claude
+  swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- codex";
+
+/// `swarm spawn`
+#[derive(Debug, Args)]
+#[command(long_about = SPAWN_LONG, after_long_help = SPAWN_EXAMPLES)]
+pub struct Spawn {
+    /// The worker's name [default: made from the directory's]
+    #[arg(long)]
+    pub name: Option<WorkerName>,
+    /// Where the agent works [default: here]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Set a variable for the agent; KEY alone takes its value from your environment
+    #[arg(long, value_name = "KEY[=VALUE]")]
+    pub env: Vec<String>,
+    /// Label the worker (may be given several times)
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Return at once instead of following the loop
+    #[arg(short, long)]
+    pub detach: bool,
+    /// End a live worker of the same name first
+    #[arg(long)]
+    pub replace: bool,
+    /// Keep everything the agent prints, raw
+    #[arg(long)]
+    pub record: bool,
+    /// Columns and rows of the window [default: 200x50]
+    #[arg(long, value_name = "COLSxROWS", value_parser = parse_size)]
+    pub size: Option<(u16, u16)>,
+    /// Use this tmux server: a socket's path, or a name as in tmux -L
+    #[arg(long, value_name = "SOCKET")]
+    pub tmux_socket: Option<String>,
+    /// Accepted and without meaning: every worker runs in tmux
+    #[arg(long)]
+    pub tmux: bool,
+    /// How to print what was spawned
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+    #[command(flatten)]
+    pub prompt: PromptArgs,
+    #[command(flatten)]
+    pub ralph: LoopArgs,
+    #[command(flatten)]
+    pub worktree: WorktreeArgs,
+    /// The agent's command [default: `command` of the settings]
+    #[arg(last = true, value_name = "COMMAND")]
+    pub cmd: Vec<String>,
+}
+
+/// What the agent is told.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Prompt")]
+pub struct PromptArgs {
+    /// Tell the agent this
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "prompt_file")]
+    pub prompt: Option<String>,
+    /// Tell the agent what this file holds; a loop reads it afresh for each iteration
+    #[arg(long, value_name = "FILE")]
+    pub prompt_file: Option<PathBuf>,
+    /// How the prompt reaches the agent; auto decides by the command
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub prompt_via: Route,
+    /// Return only when the agent is ready for input (a loop always waits for that)
+    #[arg(long)]
+    pub ready_wait: bool,
+    /// How long the agent may take to be ready
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    pub ready_timeout: u64,
+    /// A regular expression (as in Python's re): the worker is done when the agent prints it
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    pub done_pattern: Option<String>,
+}
+
+/// What makes it a loop.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Loop")]
+pub struct LoopArgs {
+    /// Loop the agent: start it again with a fresh context each time it ends
+    #[arg(long)]
+    pub ralph: bool,
+    /// The most iterations; needed with --ralph
+    #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_iterations: Option<u32>,
+    /// Start the next iteration when the screen has not changed for this long [default: 60]
+    #[arg(long, value_name = "SECONDS", requires = "ralph", value_parser = clap::value_parser!(u64).range(1..))]
+    pub inactivity_timeout: Option<u64>,
+    /// Short for --prompt-file DIR/prompt.md --max-iterations 15
+    #[arg(long, value_name = "DIR", requires = "ralph")]
+    pub ralph_dir: Option<PathBuf>,
+    /// Print also what the agent prints
+    #[arg(long, requires = "ralph", conflicts_with = "detach")]
+    pub stream: bool,
+}
+
+/// Isolation in git.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Worktree")]
+pub struct WorktreeArgs {
+    /// Let the agent work in a git worktree of its own
+    #[arg(long)]
+    pub worktree: bool,
+    /// The worktree's branch [default: swarm/NAME]
+    #[arg(long, value_name = "BRANCH", requires = "worktree")]
+    pub branch: Option<String>,
+    /// The worktree's directory [default: beside the repository, REPO-worktrees/NAME]
+    #[arg(long, value_name = "DIR", requires = "worktree")]
+    pub worktree_dir: Option<PathBuf>,
+}
+
+/// [`PromptVia`] as the command line spells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Route(pub PromptVia);
+
+impl ValueEnum for Route {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self(PromptVia::Auto), Self(PromptVia::Stdin), Self(PromptVia::Arg), Self(PromptVia::Paste)]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            PromptVia::Auto => "What fits the command",
+            PromptVia::Stdin => "On standard input, as in `cat PROMPT | agent`",
+            PromptVia::Arg => "As an argument",
+            PromptVia::Paste => "Pasted into the agent's input box when it is ready",
+        };
+        Some(PossibleValue::new(self.0.as_str()).help(help))
+    }
+}
+
+/// `200x50` as columns and rows.
+fn parse_size(text: &str) -> Result<(u16, u16), String> {
+    let range = 2..=5000_u16;
+    text.split_once('x')
+        .and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)))
+        .filter(|(cols, rows)| range.contains(cols) && range.contains(rows))
+        .ok_or_else(|| "give columns and rows, each from 2 to 5000, as in 200x50".to_owned())
+}
+
+/// Which workers to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum WhichStatus {
+    /// Those that swarm still looks after
+    Running,
+    /// Those that have ended
+    Stopped,
+    /// All
+    #[default]
+    All,
+}
+
+/// `swarm ls`
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// How to print them
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+    /// Which of them
+    #[arg(long, value_enum, default_value_t, value_name = "STATUS")]
+    pub status: WhichStatus,
+    /// Only those with this label (given several times: with all of them)
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+}
+
+/// `swarm status`
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  swarm looks after it: starting, running, waiting, backing_off or unreachable.
+  1  It has ended: stopped, failed or lost.
+  2  There is no worker of that name.")]
+pub struct StatusArgs {
+    /// The worker
+    pub name: WorkerName,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
+/// `swarm peek`
+#[derive(Debug, Args)]
+pub struct Peek {
+    /// The worker
+    pub name: WorkerName,
+    /// How many lines, from the end
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub lines: u32,
+}
+
+/// `swarm logs`
+#[derive(Debug, Args)]
+pub struct Logs {
+    /// The worker
+    pub name: WorkerName,
+    /// Go on printing until the worker has ended
+    #[arg(short, long)]
+    pub follow: bool,
+    /// How many lines, from the end [default: all; with --follow 10]
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<u32>,
+    /// Also what it printed in earlier runs
+    #[arg(long)]
+    pub history: bool,
+}
+
+/// `swarm send`
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "swarm send [OPTIONS] <NAME> <TEXT>...\n       swarm send [OPTIONS] <NAME> -\n       \
+        swarm send [OPTIONS] <NAME> --file <FILE>\n       swarm send [OPTIONS] --all <TEXT>...",
+    after_long_help = "\
+Options stand before the text: whatever follows its first word is text.
+
+Examples:
+  swarm send agent 'run the tests again'
+  swarm send --no-enter agent y
+  git diff | swarm send agent -"
+)]
+pub struct Send {
+    /// The worker; with --all the text begins here
+    #[arg(allow_hyphen_values = true, required_unless_present = "all")]
+    pub name: Option<String>,
+    /// The text; its words are joined by one blank. A single - reads it from standard input
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub text: Vec<String>,
+    /// Send what this file holds
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Do not press Enter after it
+    #[arg(long)]
+    pub no_enter: bool,
+    /// Send it to every live worker
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `swarm interrupt`
+#[derive(Debug, Args)]
+pub struct Interrupt {
+    /// The worker
+    pub name: WorkerName,
+}
+
+/// `swarm attach`
+#[derive(Debug, Args)]
+#[command(long_about = "Open a worker's window in this terminal.\n\n\
+    You see what the agent does and can type to it. Leave with Ctrl-B, then D; the agent goes on.")]
+pub struct Attach {
+    /// The worker
+    pub name: WorkerName,
+    /// Look, but do not touch: nothing you type reaches the agent
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// `swarm kill`
+#[derive(Debug, Args)]
+#[command(long_about = "End workers, with every process they started.\n\n\
+    A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
+    removed when it holds no commit of its own.")]
+pub struct Kill {
+    /// The workers
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    pub names: Vec<WorkerName>,
+    /// Every live worker
+    #[arg(long)]
+    pub all: bool,
+    /// Remove its worktree too, unless work in it would be lost
+    #[arg(long)]
+    pub rm_worktree: bool,
+    /// Remove the worktree even if it holds uncommitted work
+    #[arg(long, requires = "rm_worktree")]
+    pub force_dirty: bool,
+}

@@ -1,0 +1,14 @@
+//! `swarm completions`: generated from the command line's definition.
+
+use clap::CommandFactory;
+
+use super::Ended;
+use super::render::Out;
+use crate::cli::{Cli, Completions};
+
+pub(super) fn run(args: &Completions, out: Out) -> Ended {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "swarm", &mut script);
+    out.raw(&String::from_utf8_lossy(&script))?;
+    Ok(0)
+}

@@ -1,0 +1,383 @@
+//! The connection to the daemon, and the daemon's start when it is absent.
+//!
+//! One probe tells three cases apart: the daemon is *ready*, it speaks another *version*, or there is
+//! *nobody*. [`connect`] starts it in the last case. Two clients that do so at once both succeed: the
+//! daemon's own lock lets one daemon through, and the client of the other connects to that one.
+//!
+//! Every call has a time-out and every line a limit, so that a command never hangs on a stuck daemon.
+//! This is one of the few places that start a process.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::Paths;
+use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Notice, Request, Response, VERSION};
+
+/// How long the daemon may take for a question about what it knows.
+pub const QUICK: Duration = Duration::from_secs(10);
+
+/// How long it may take for what waits for processes, tmux or git.
+pub const SLOW: Duration = Duration::from_secs(90);
+
+/// How long a daemon may take to come up.
+const START: Duration = Duration::from_secs(10);
+
+/// How long the exchange of hellos may take.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// What is behind the socket.
+pub enum Probe {
+    /// A daemon that speaks our protocol.
+    Ready(Client),
+    /// A daemon that speaks another one.
+    WrongVersion(DaemonHello),
+    /// None.
+    Nobody,
+}
+
+/// A connection on which hellos were exchanged.
+pub struct Client {
+    lines: LineReader<BufReader<OwnedReadHalf>>,
+    writer: OwnedWriteHalf,
+    next_id: u64,
+    log: PathBuf,
+    /// Who is at the other end.
+    pub daemon: DaemonHello,
+}
+
+/// Asks who is behind the socket of `paths`.
+///
+/// # Errors
+/// When somebody is there who cannot be talked to.
+pub async fn probe(paths: &Paths) -> Result<Probe> {
+    let socket = paths.socket();
+    let stream = match timeout(HELLO, UnixStream::connect(&socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(e)) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            return Ok(Probe::Nobody);
+        }
+        Ok(Err(e)) => return Err(Error::system(format!("cannot connect to {}", socket.display()), e)),
+        Err(_) => return Err(silent(paths)),
+    };
+    let (reader, mut writer) = stream.into_split();
+    let mut lines = LineReader::new(BufReader::new(reader));
+    let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
+    let exchange = async {
+        let mut line = serde_json::to_vec(&hello).map_err(std::io::Error::other)?;
+        line.push(b'\n');
+        writer.write_all(&line).await?;
+        lines.next().await
+    };
+    let answer = match timeout(HELLO, exchange).await {
+        Err(_) => return Err(silent(paths)),
+        Ok(Ok(Some(answer))) => answer,
+        // It hung up before it said anything: it is going away.
+        Ok(Ok(None)) => return Ok(Probe::Nobody),
+        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(Probe::Nobody),
+        Ok(Err(e)) => return Err(Error::system("cannot talk to the daemon", e)),
+    };
+    let daemon: DaemonHello = serde_json::from_slice(&answer).map_err(|_| {
+        let what = format!("whatever answers on {} is no swarm daemon", socket.display());
+        Error::new(ErrorCode::NoDaemon, what)
+    })?;
+    if daemon.swarm != VERSION {
+        return Ok(Probe::WrongVersion(daemon));
+    }
+    Ok(Probe::Ready(Client { lines, writer, next_id: 1, log: paths.daemon_log(), daemon }))
+}
+
+fn is_hang_up(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
+}
+
+fn silent(paths: &Paths) -> Error {
+    Error::new(ErrorCode::NoDaemon, "the daemon does not answer").hint(format!(
+        "its log is {}; its process id is in {}",
+        paths.daemon_log().display(),
+        paths.lock().display()
+    ))
+}
+
+/// The refusal that names both versions and the cure.
+pub fn wrong_version(daemon: &DaemonHello) -> Error {
+    let message = format!(
+        "this swarm {} speaks protocol {VERSION}, the running daemon (swarm {}, pid {}) speaks protocol {}",
+        env!("CARGO_PKG_VERSION"),
+        daemon.daemon,
+        daemon.pid,
+        daemon.swarm
+    );
+    Error::new(ErrorCode::Version, message).hint("swarm daemon restart")
+}
+
+/// A connection to the daemon, or `None` when it does not run. Never starts it.
+///
+/// # Errors
+/// When a daemon is there that cannot be talked to.
+pub async fn connect_existing(paths: &Paths) -> Result<Option<Client>> {
+    match probe(paths).await? {
+        Probe::Ready(client) => Ok(Some(client)),
+        Probe::WrongVersion(daemon) => Err(wrong_version(&daemon)),
+        Probe::Nobody => Ok(None),
+    }
+}
+
+/// A connection to the daemon, which is started when it is absent.
+///
+/// # Errors
+/// When there is no talking to it, or it does not come up ([`ErrorCode::NoDaemon`]).
+pub async fn connect(paths: &Paths) -> Result<Client> {
+    Ok(connect_or_start(paths).await?.0)
+}
+
+/// As [`connect`]; says also whether it was this call that started the daemon.
+///
+/// # Errors
+/// As [`connect`].
+pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
+    let deadline = Instant::now() + START;
+    loop {
+        if let Some(client) = connect_existing(paths).await? {
+            return Ok((client, false));
+        }
+        let failed = match start(paths).await {
+            Ok(()) => match connect_existing(paths).await? {
+                Some(client) => return Ok((client, true)),
+                None => Error::new(ErrorCode::NoDaemon, "the daemon said it was ready, and is gone"),
+            },
+            Err(error) => error,
+        };
+        // Another client's daemon may be on its way up, or an old one on its way down.
+        if let Some(client) = connect_existing(paths).await? {
+            return Ok((client, false));
+        }
+        if !already_running(&failed) || Instant::now() >= deadline {
+            return Err(failed);
+        }
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn already_running(error: &Error) -> bool {
+    error.message.contains("already running")
+}
+
+/// Starts `swarm daemon run` and waits until it is ready.
+async fn start(paths: &Paths) -> Result<()> {
+    let no_daemon = |what: &str, e: std::io::Error| {
+        Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(paths.root())
+        .map_err(|e| no_daemon(&paths.root().display().to_string(), e))?;
+    let log = paths.daemon_log();
+    let stderr = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(&log)
+        .map_err(|e| no_daemon(&log.display().to_string(), e))?;
+    let from = stderr.metadata().map(|m| m.len()).unwrap_or(0);
+    let program = own_program()?;
+    let mut command = tokio::process::Command::new(&program);
+    command.args(["daemon", "run", "--ready-on-stdout"]).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_scrubbed(name)) {
+        command.env_remove(name);
+    }
+    // Its directory is `/`: a relative SWARM_DIR would mean another place there.
+    command.env("SWARM_DIR", paths.root());
+    let mut child = command.spawn().map_err(|e| no_daemon(&program.display().to_string(), e))?;
+    let Some(stdout) = child.stdout.take() else {
+        return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing"));
+    };
+    let mut lines = LineReader::new(BufReader::new(stdout));
+    let said = match timeout(START, lines.next()).await {
+        Ok(line) => line.ok().flatten().map(|l| String::from_utf8_lossy(&l).trim().to_owned()),
+        Err(_) => Some("error it was not ready within 10 s".to_owned()),
+    };
+    match said.as_deref() {
+        Some("ready") => Ok(()),
+        said => Err(not_ready(said, &log, from)),
+    }
+}
+
+/// What an agent's repository or tmux would mean to a daemon that serves all of them.
+fn is_scrubbed(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    name.starts_with(b"GIT_") || name.starts_with(b"TMUX")
+}
+
+/// The running program, also after the file was replaced by a newer one.
+pub fn own_program() -> Result<PathBuf> {
+    let path = std::env::current_exe().map_err(|e| Error::system("cannot find my own program", e))?;
+    if path.exists() {
+        return Ok(path);
+    }
+    let text = path.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
+}
+
+/// The error for a daemon that did not come up: what it said, else the end of its log.
+fn not_ready(said: Option<&str>, log: &Path, from: u64) -> Error {
+    let tail = new_in_log(log, from);
+    let reason = match said {
+        Some(line) => {
+            line.strip_prefix("error").map(|l| l.trim_start_matches([':', ' '])).unwrap_or(line).to_owned()
+        }
+        None => tail.last().cloned().unwrap_or_else(|| "it ended without a word".to_owned()),
+    };
+    let mut message = format!("the daemon did not start: {reason}");
+    for line in tail.iter().filter(|line| !line.contains(&reason)) {
+        message.push_str("\n  ");
+        message.push_str(line);
+    }
+    Error::new(ErrorCode::NoDaemon, message).hint(format!("its log is {}", log.display()))
+}
+
+/// The last lines that came into the log since it was `from` bytes long.
+fn new_in_log(log: &Path, from: u64) -> Vec<String> {
+    const MOST: u64 = 16 * 1024;
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let from = from.max(file.metadata()?.len().saturating_sub(MOST));
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(MOST).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
+    let lines: Vec<String> =
+        text.lines().map(swarm_state::screen::printable).filter(|l| !l.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(10)..].to_vec()
+}
+
+impl Client {
+    /// Calls and waits for the answer, at most `limit`.
+    ///
+    /// # Errors
+    /// The daemon's refusal; [`ErrorCode::Timeout`]; [`ErrorCode::NoDaemon`] when the connection ended.
+    pub async fn call<T: DeserializeOwned>(&mut self, call: &Call, limit: Duration) -> Result<T> {
+        let (id, method, line) = self.request(call)?;
+        let answer = async {
+            self.writer.write_all(&line).await.map_err(|e| hung_up(&e))?;
+            loop {
+                let response = self.response().await?;
+                if response.id == id && response.notice.is_none() {
+                    return Ok(response);
+                }
+            }
+        };
+        let response = timeout(limit, answer).await.map_err(|_| {
+            let message = format!("the daemon did not answer `{method}` within {} s", limit.as_secs());
+            Error::new(ErrorCode::Timeout, message).hint(format!("its log is {}", self.log.display()))
+        })??;
+        match (response.ok, response.err) {
+            (_, Some(error)) => Err(error),
+            (ok, None) => serde_json::from_value(ok.unwrap_or(Value::Null)).map_err(|e| unreadable(&e)),
+        }
+    }
+
+    /// The next notice of a subscription. Can be dropped at any time without losing one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NoDaemon`] when the connection ended.
+    pub async fn notice(&mut self) -> Result<Notice> {
+        loop {
+            let response = self.response().await?;
+            if let Some(notice) = response.notice {
+                return Ok(notice);
+            }
+            if let Some(error) = response.err {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Waits until the other end hangs up.
+    pub async fn hang_up(mut self) {
+        while self.response().await.is_ok() {}
+    }
+
+    fn request(&mut self, call: &Call) -> Result<(u64, String, Vec<u8>)> {
+        let bug =
+            |e: serde_json::Error| Error::new(ErrorCode::Internal, format!("cannot word a request: {e}"));
+        let mut value = serde_json::to_value(call).map_err(bug)?;
+        let method = value["method"].as_str().unwrap_or_default().to_owned();
+        let id = self.next_id;
+        self.next_id += 1;
+        let request = Request { id, method: method.clone(), params: value["params"].take() };
+        let mut line = serde_json::to_vec(&request).map_err(bug)?;
+        line.push(b'\n');
+        if line.len() > MAX_LINE {
+            let message = format!("the request is too long: {} bytes, at most {MAX_LINE}", line.len());
+            return Err(Error::invalid(message).hint("a long prompt belongs into a file: --prompt-file FILE"));
+        }
+        Ok((id, method, line))
+    }
+
+    async fn response(&mut self) -> Result<Response> {
+        let line = self.lines.next().await.map_err(|e| hung_up(&e))?;
+        let line = line.ok_or_else(|| Error::new(ErrorCode::NoDaemon, "the daemon hung up"))?;
+        serde_json::from_slice(&line).map_err(|e| unreadable(&e))
+    }
+}
+
+fn hung_up(error: &std::io::Error) -> Error {
+    Error::new(ErrorCode::NoDaemon, format!("the connection to the daemon broke: {error}"))
+}
+
+fn unreadable(error: &serde_json::Error) -> Error {
+    Error::new(ErrorCode::Internal, format!("the daemon's answer makes no sense: {error}"))
+        .hint("swarm daemon restart, if swarm was updated")
+}
+
+/// Lines of bytes, each at most [`MAX_LINE`] long; a read that is dropped half-way loses nothing.
+struct LineReader<R> {
+    reader: R,
+    line: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> LineReader<R> {
+    fn new(reader: R) -> Self {
+        Self { reader, line: Vec::new() }
+    }
+
+    /// The next line without its end; `None` at the end of input.
+    async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        loop {
+            let chunk = self.reader.fill_buf().await?;
+            if chunk.is_empty() {
+                return Ok(None);
+            }
+            let end = chunk.iter().position(|b| *b == b'\n');
+            let taken = end.map_or(chunk.len(), |at| at + 1);
+            self.line.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
+            self.reader.consume(taken);
+            if self.line.len() >= MAX_LINE {
+                return Err(std::io::Error::new(ErrorKind::InvalidData, "a line of over 1 MiB"));
+            }
+            if end.is_some() {
+                return Ok(Some(std::mem::take(&mut self.line)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

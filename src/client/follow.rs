@@ -1,0 +1,312 @@
+//! The follower: `swarm spawn --ralph` prints what the loop does and ends with its code.
+//!
+//! The loop lives in the daemon; this only listens. [`machine`] decides; here are the connection (started
+//! again and resumed when it breaks), the signals and the printing. Each source of news is a task of its
+//! own, so that a daemon that does not answer never delays a Ctrl-C.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::connect::{self, Client, QUICK};
+use super::stream::{Look, Stream};
+use super::{Ctx, Ended, Failure};
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::Paths;
+use crate::protocol::{
+    Call, Changed, Named, Notice, PeekParams, Peeked, Snapshot, Spawned, SubscribeParams, WorkerView,
+};
+
+mod machine;
+
+use machine::{Act, End, Machine};
+
+/// How a follower prints.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    /// What the agent prints too.
+    pub(super) stream: bool,
+    /// The loop's lines on stdout; on stderr otherwise (stdout then holds one JSON object).
+    pub(super) lines: bool,
+}
+
+/// For how long the daemon is looked for before the follower gives up.
+const GIVE_UP: Duration = Duration::from_secs(60);
+
+/// For how long a daemon that left a paused loop may take to come back (a restart) before it counts as
+/// stopped on purpose.
+const RESTART: Duration = Duration::from_secs(5);
+
+/// For how long the last notices may be on their way when the snapshot says that the loop is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Between two looks at the agent's screen.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What a follower hears.
+enum News {
+    Snapshot(Snapshot),
+    Notice(Notice),
+    /// The pause was taken, or not.
+    Paused(Result<WorkerView>),
+    /// The agent printed this.
+    Printed(Vec<String>),
+    /// The daemon was stopped while the loop was paused.
+    DaemonLeft,
+    /// There is no way to hear more.
+    Deaf(Error),
+}
+
+/// Follows the loop of `spawned` to its end.
+pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
+    let mut signals = Signals::new()?;
+    let paths = ctx.paths()?;
+    let name = spawned.worker.name.clone();
+    let mut machine = Machine::new(&spawned.worker, spawned.seq);
+    let paused = Arc::new(AtomicBool::new(false));
+    let (send, mut news) = unbounded_channel();
+    tokio::spawn(listen(paths.clone(), name.clone(), spawned.seq, Arc::clone(&paused), send.clone()));
+    if options.stream {
+        tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
+    }
+    let say = |line: &str| if options.lines { ctx.out.line(line) } else { Ok(ctx.out.note(line)) };
+    loop {
+        let acts = match next(&mut news, &mut signals, &machine).await {
+            Heard::HangUp => return Ok(129),
+            Heard::Interrupt => machine.interrupt(),
+            Heard::Silence => machine.pending().cloned().map(Act::End).into_iter().collect(),
+            Heard::News(News::Notice(notice)) => machine.notice(&notice),
+            Heard::News(News::Snapshot(snapshot)) => machine.snapshot(&snapshot),
+            Heard::News(News::Paused(Ok(worker))) => {
+                machine.pause_taken(&worker);
+                vec![]
+            }
+            Heard::News(News::Paused(Err(error))) => {
+                ctx.out.warn(&format!("cannot pause {name}: {error}"));
+                vec![]
+            }
+            Heard::News(News::Printed(lines)) => {
+                lines.iter().try_for_each(|line| say(line))?;
+                vec![]
+            }
+            Heard::News(News::DaemonLeft) => vec![Act::End(machine.resumable())],
+            Heard::News(News::Deaf(error)) => {
+                return Err(error.hint(format!("swarm ralph status {name}")).into());
+            }
+        };
+        paused.store(machine.paused(), Ordering::Relaxed);
+        for act in acts {
+            match act {
+                Act::Print(line) => say(&line)?,
+                Act::Note(note) => ctx.out.note(&note),
+                Act::Pause => drop(tokio::spawn(pause(paths.clone(), name.clone(), send.clone()))),
+                Act::End(end) => {
+                    last_lines(&mut news, options, &say).await?;
+                    return finish(ctx, end);
+                }
+            }
+        }
+    }
+}
+
+fn finish(ctx: &Ctx, end: End) -> Ended {
+    match (end.error, end.hint) {
+        (Some(message), Some(hint)) => ctx.out.error(&Error::invalid(message).hint(hint)),
+        (Some(message), None) => ctx.out.error(&Error::invalid(message)),
+        (None, Some(hint)) => ctx.out.hint(&hint),
+        (None, None) => {}
+    }
+    Ok(end.code)
+}
+
+/// What the agent printed last is still to come when the loop's last line is there.
+async fn last_lines(
+    news: &mut UnboundedReceiver<News>,
+    options: Options,
+    say: &impl Fn(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if !options.stream {
+        return Ok(());
+    }
+    let until = Instant::now() + 2 * LOOK + Duration::from_millis(200);
+    while let Ok(Some(item)) = tokio::time::timeout_at(until, news.recv()).await {
+        if let News::Printed(lines) = item {
+            lines.iter().try_for_each(|line| say(line))?;
+        }
+    }
+    Ok(())
+}
+
+/// One thing that a follower hears.
+enum Heard {
+    News(News),
+    Interrupt,
+    HangUp,
+    /// Nothing, for so long that the last words will not come.
+    Silence,
+}
+
+async fn next(news: &mut UnboundedReceiver<News>, signals: &mut Signals, machine: &Machine) -> Heard {
+    let silence = async {
+        if machine.pending().is_some() {
+            sleep(LAST_WORDS).await;
+        } else {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        heard = signals.next() => heard,
+        Some(item) = news.recv() => Heard::News(item),
+        () = silence => Heard::Silence,
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let on = |kind| signal(kind).map_err(|e| Error::system("cannot listen for signals", e));
+        Ok(Self {
+            interrupt: on(SignalKind::interrupt())?,
+            terminate: on(SignalKind::terminate())?,
+            hang_up: on(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Heard {
+        tokio::select! {
+            _ = self.interrupt.recv() => Heard::Interrupt,
+            _ = self.terminate.recv() => Heard::Interrupt,
+            _ = self.hang_up.recv() => Heard::HangUp,
+        }
+    }
+}
+
+/// Subscribes, again and again, from the last notice that was heard; ends when nobody wants the news.
+async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, news: UnboundedSender<News>) {
+    let mut seq = seq;
+    let mut since = Instant::now();
+    let mut wait = Duration::from_millis(50);
+    loop {
+        let heard = subscription(&paths, &name, &mut seq, &news).await;
+        if heard.was_connected {
+            (since, wait) = (Instant::now(), Duration::from_millis(50));
+        }
+        let fatal = heard.error.code != ErrorCode::NoDaemon && heard.error.code != ErrorCode::Timeout;
+        if fatal || since.elapsed() > GIVE_UP {
+            let _ = news.send(News::Deaf(heard.error));
+            return;
+        }
+        if paused.load(Ordering::Relaxed) && !comes_back(&paths).await {
+            let _ = news.send(News::DaemonLeft);
+            return;
+        }
+        if news.is_closed() {
+            return;
+        }
+        sleep(wait).await;
+        wait = (wait * 2).min(Duration::from_secs(5));
+    }
+}
+
+/// How a subscription ended.
+struct Broken {
+    was_connected: bool,
+    error: Error,
+}
+
+async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &UnboundedSender<News>) -> Broken {
+    let mut was_connected = false;
+    let mut talk = async || -> Result<()> {
+        let mut client = connect::connect(paths).await?;
+        let call = Call::Subscribe(SubscribeParams { worker: Some(name.to_owned()), since: Some(*seq) });
+        let snapshot: Snapshot = client.call(&call, QUICK).await?;
+        was_connected = true;
+        let _ = news.send(News::Snapshot(snapshot));
+        loop {
+            let notice = client.notice().await?;
+            *seq = (*seq).max(notice.seq);
+            let _ = news.send(News::Notice(notice));
+        }
+    };
+    let error = match talk().await {
+        Err(error) => error,
+        Ok(()) => Error::new(ErrorCode::NoDaemon, "the daemon hung up"),
+    };
+    Broken { was_connected, error }
+}
+
+/// Whether a daemon is there again soon, started by somebody else.
+async fn comes_back(paths: &Paths) -> bool {
+    let until = Instant::now() + RESTART;
+    while Instant::now() < until {
+        if matches!(connect::connect_existing(paths).await, Ok(Some(_))) {
+            return true;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+    false
+}
+
+/// Asks for the pause; a daemon that is just being restarted is asked again.
+async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
+    let named = || Named { name: name.clone() };
+    let ask = async || -> Result<WorkerView> {
+        let mut client = connect::connect(&paths).await?;
+        let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK).await?;
+        client.call(&Call::Status(named()), QUICK).await
+    };
+    let mut answer = ask().await;
+    for _ in 0..5 {
+        if !matches!(&answer, Err(e) if e.code == ErrorCode::NoDaemon) {
+            break;
+        }
+        sleep(Duration::from_millis(500)).await;
+        answer = ask().await;
+    }
+    let _ = news.send(News::Paused(answer));
+}
+
+/// Looks at the agent's screen again and again and sends what is new on it.
+async fn watch(paths: Paths, name: String, news: UnboundedSender<News>) {
+    let mut stream = Stream::default();
+    let mut client: Option<Client> = None;
+    while !news.is_closed() {
+        if client.is_none() {
+            client = connect::connect_existing(&paths).await.ok().flatten();
+        }
+        if let Some(open) = &mut client {
+            let call = Call::Peek(PeekParams { name: name.clone(), lines: 400 });
+            match timeout(QUICK, open.call::<Peeked>(&call, QUICK)).await {
+                Ok(Ok(peeked)) => {
+                    let lines = stream.feed(&look(&peeked));
+                    if !lines.is_empty() {
+                        let _ = news.send(News::Printed(lines));
+                    }
+                }
+                Ok(Err(error)) if error.code != ErrorCode::NoDaemon => {}
+                Ok(Err(_)) | Err(_) => client = None,
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+fn look(peeked: &Peeked) -> Look<'_> {
+    Look {
+        run: peeked.run,
+        first: peeked.first,
+        lines: &peeked.lines,
+        picture: peeked.alternate,
+        live: peeked.live,
+    }
+}

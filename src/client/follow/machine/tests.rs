@@ -1,0 +1,178 @@
+use serde_json::json;
+use swarm_state::model::Exit;
+use swarm_state::notice::IterationExit;
+
+use super::*;
+use crate::client::testing::view;
+
+fn worker(status: &str, metadata: Value) -> WorkerView {
+    let mut all = json!({"ralph": true, "ralph_iteration": 1, "max_iterations": 9, "status": "running"});
+    for (key, value) in metadata.as_object().unwrap() {
+        all[key] = value.clone();
+    }
+    view("a", status, all)
+}
+
+fn machine() -> Machine {
+    Machine::new(&worker("running", json!({})), 10)
+}
+
+fn notice(seq: u64, status: Status, entry: Entry) -> Notice {
+    Notice { seq, worker: "a".into(), at: "2026-01-01T10:00:00+01:00".into(), status, entry }
+}
+
+fn ended(iteration: u32) -> Entry {
+    Entry::IterationEnded { iteration, exit: IterationExit::Exit(Exit::Code(0)), seconds: 1 }
+}
+
+/// The end among the acts: its code and hint.
+fn end(acts: &[Act]) -> Option<(u8, Option<String>)> {
+    acts.iter().find_map(|act| match act {
+        Act::End(end) => Some((end.code, end.hint.clone())),
+        Act::Print(_) | Act::Note(_) | Act::Pause => None,
+    })
+}
+
+fn resume(code: u8) -> Option<(u8, Option<String>)> {
+    Some((code, Some("to go on: swarm ralph resume a".into())))
+}
+
+fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
+    Snapshot { seq, gap: false, workers: vec![worker] }
+}
+
+#[test]
+fn lines_are_printed_once_and_only_ours() {
+    let mut m = machine();
+    let start = notice(11, Status::Running, Entry::IterationStarted { iteration: 1, max: 9 });
+    assert_eq!(m.notice(&start), [Act::Print("[ralph] a: starting iteration 1/9".into())]);
+    assert_eq!(m.notice(&start), [], "a repeated notice");
+    let mut other = notice(12, Status::Running, Entry::Resumed);
+    other.worker = "b".into();
+    assert_eq!(m.notice(&other), []);
+    assert_eq!(
+        m.notice(&notice(13, Status::Running, Entry::Ready { run: 1 })),
+        [],
+        "not a line of the document"
+    );
+}
+
+#[test]
+fn it_ends_with_the_loops_code() {
+    let cases = [
+        (Entry::LoopComplete { iterations: 2, reason: StopReason::Complete }, Some((0, None))),
+        (Entry::LoopComplete { iterations: 9, reason: StopReason::MaxIterations }, Some((0, None))),
+        (Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) }, resume(1)),
+        (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
+        (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
+        (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
+        (Entry::Paused { by: PauseBy::User }, None),
+        (Entry::Waiting { run: 1, reason: "trust dialog".into() }, None),
+    ];
+    for (entry, expected) in cases {
+        assert_eq!(
+            end(&machine().notice(&notice(11, Status::Stopped, entry.clone()))),
+            expected,
+            "{entry:?}"
+        );
+    }
+}
+
+#[test]
+fn a_prompt_that_went_away_is_the_documents_error() {
+    let reason = StopReason::Prompt("prompt file not found: ./P.md".into());
+    let acts = machine().notice(&notice(11, Status::Failed, Entry::LoopFailed { iterations: 1, reason }));
+    let Some(Act::End(end)) = acts.last() else { panic!("{acts:?}") };
+    assert_eq!((end.code, end.error.as_deref()), (1, Some("prompt file not found: ./P.md")));
+}
+
+#[test]
+fn the_first_interrupt_pauses_and_waits_for_the_agent() {
+    let mut m = machine();
+    assert_eq!(m.interrupt().last(), Some(&Act::Pause));
+    // An iteration that ended before the pause took effect does not end the follower.
+    assert_eq!(end(&m.notice(&notice(11, Status::Running, ended(1)))), None);
+    assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Paused { by: PauseBy::User }))), None);
+    assert_eq!(end(&m.notice(&notice(13, Status::Running, Entry::Ready { run: 2 }))), None);
+    assert_eq!(end(&m.notice(&notice(14, Status::Stopped, ended(2)))), resume(1));
+}
+
+#[test]
+fn a_pause_with_no_agent_ends_at_once() {
+    let mut m = machine();
+    m.interrupt();
+    assert_eq!(end(&m.notice(&notice(11, Status::Stopped, Entry::Paused { by: PauseBy::User }))), resume(1));
+    // Paused before by somebody else: there is no notice, the answer says it.
+    let mut m = machine();
+    m.interrupt();
+    m.pause_taken(&worker("running", json!({"status": "paused", "paused_by": "user"})));
+    assert_eq!(m.pending(), None, "its agent is at work");
+    m.pause_taken(&worker("stopped", json!({"status": "paused", "paused_by": "user"})));
+    assert_eq!(m.pending().map(|e| e.code), Some(1));
+}
+
+#[test]
+fn the_second_interrupt_leaves() {
+    let mut m = machine();
+    m.interrupt();
+    assert_eq!(end(&m.interrupt()).map(|(code, _)| code), Some(130));
+}
+
+#[test]
+fn a_loop_that_was_resumed_is_followed_again() {
+    let mut m = machine();
+    m.interrupt();
+    m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
+    m.notice(&notice(12, Status::Running, Entry::Resumed));
+    assert_eq!(end(&m.notice(&notice(13, Status::Running, ended(1)))), None);
+    assert_eq!(m.interrupt().last(), Some(&Act::Pause), "the next interrupt is a first one again");
+}
+
+#[test]
+fn paused_by_another_client_it_stays() {
+    let mut m = machine();
+    m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
+    assert_eq!(end(&m.notice(&notice(12, Status::Stopped, ended(1)))), None);
+    m.snapshot(&snapshot(12, worker("stopped", json!({"status": "paused", "paused_by": "user"}))));
+    assert_eq!(m.pending(), None);
+    assert!(m.paused());
+}
+
+#[test]
+fn after_a_gap_the_snapshot_says_how_it_ended() {
+    let cases = [
+        (worker("running", json!({})), None),
+        (worker("backing_off", json!({})), None),
+        (worker("unreachable", json!({})), None),
+        (worker("stopped", json!({"status": "stopped", "reason": "done_pattern"})), Some(0)),
+        (worker("stopped", json!({"status": "stopped", "reason": "max_iterations"})), Some(0)),
+        (worker("stopped", json!({"status": "stopped", "reason": "killed"})), Some(1)),
+        (worker("failed", json!({"status": "failed", "reason": "consecutive_failures"})), Some(1)),
+        (worker("failed", json!({"status": "failed", "reason": "prompt_file"})), Some(1)),
+        (worker("lost", json!({})), Some(1)),
+        (worker("stopped", json!({"status": "paused", "paused_by": "shutdown"})), Some(1)),
+        (view("other", "running", json!({})), Some(1)),
+    ];
+    for (worker, code) in cases {
+        let mut m = machine();
+        m.snapshot(&snapshot(20, worker.clone()));
+        assert_eq!(m.pending().map(|e| e.code), code, "{worker:?}");
+    }
+    let mut replaced = worker("running", json!({}));
+    replaced.started = "2027-01-01T10:00:00+01:00".into();
+    let mut m = machine();
+    m.snapshot(&snapshot(20, replaced));
+    assert_eq!(m.pending().map(|e| e.code), Some(1));
+}
+
+#[test]
+fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
+    let mut m = machine();
+    m.snapshot(&snapshot(20, worker("running", json!({}))));
+    assert_eq!(end(&m.notice(&notice(11, Status::Stopped, Entry::Paused { by: PauseBy::Shutdown }))), None);
+    assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Resumed))), None);
+    assert_eq!(end(&m.notice(&notice(13, Status::Lost, Entry::Lost { reason: "x".into() }))), None);
+    // What ended is over, repeated or not.
+    let over = Entry::LoopComplete { iterations: 1, reason: StopReason::Complete };
+    assert_eq!(end(&m.notice(&notice(14, Status::Stopped, over))), Some((0, None)));
+}

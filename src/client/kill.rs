@@ -1,0 +1,69 @@
+//! `swarm kill`: end workers, each by itself, and say what had to be forced.
+
+use super::send::{each, live};
+use super::{Ctx, Ended};
+use crate::cli::Kill;
+use crate::protocol::{Call, KillParams, Killed};
+
+pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
+    let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
+    if args.all {
+        names = live(ctx).await?;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    if names.is_empty() {
+        ctx.out.note("no live workers");
+        return Ok(0);
+    }
+    let alone = names.len() == 1;
+    let (rm_worktree, force_dirty) = (args.rm_worktree, args.force_dirty);
+    let calls = names
+        .into_iter()
+        .map(|name| (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty })));
+    let mut status = 0;
+    for (name, answer) in each::<Killed>(ctx, calls).await? {
+        match answer {
+            Ok(killed) => {
+                ctx.out.lines(&words(&name, &killed))?;
+                killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+            }
+            Err(error) if alone => return Err(error.into()),
+            Err(mut error) => {
+                if !error.message.contains(&name) {
+                    error.message = format!("{name}: {}", error.message);
+                }
+                ctx.out.error(&error);
+                status = 1;
+            }
+        }
+    }
+    Ok(status)
+}
+
+fn words(name: &str, killed: &Killed) -> Vec<String> {
+    let how = match (killed.already, killed.forced.as_slice()) {
+        (true, _) => " (it had ended before)".to_owned(),
+        (false, []) => String::new(),
+        (false, forced) => format!(" (by force: {})", forced.join(", ")),
+    };
+    let mut lines = vec![swarm_state::screen::printable(&format!("killed {name}{how}"))];
+    if let Some(path) = &killed.worktree_removed {
+        lines.push(format!("removed worktree {}", path.display()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forced_is_named() {
+        assert_eq!(words("a", &Killed::default()), ["killed a"]);
+        let killed = Killed { forced: vec!["7 node".into(), "8 sh".into()], ..Killed::default() };
+        assert_eq!(words("a", &killed), ["killed a (by force: 7 node, 8 sh)"]);
+        let killed = Killed { already: true, worktree_removed: Some("/w".into()), ..Killed::default() };
+        assert_eq!(words("a", &killed), ["killed a (it had ended before)", "removed worktree /w"]);
+    }
+}

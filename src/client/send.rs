@@ -1,0 +1,198 @@
+//! `swarm send` and `swarm interrupt`: keys for workers.
+
+use std::io::Read;
+use std::path::Path;
+
+use swarm_state::model::WorkerName;
+use tokio::task::JoinSet;
+
+use super::connect::{QUICK, SLOW};
+use super::{Ctx, Ended, Failure};
+use crate::cli::{Interrupt, Send};
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{Call, Empty, Listing, Named, SendParams};
+
+/// To whom, and where the text comes from.
+#[derive(Debug, PartialEq, Eq)]
+struct Letter {
+    /// `None`: every live worker.
+    to: Option<WorkerName>,
+    source: Source,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    Words(String),
+    Stdin,
+    File,
+}
+
+pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
+    let letter = parse(&args)?;
+    let text = match (letter.source, &args.file) {
+        (Source::Words(text), _) => text,
+        (Source::Stdin, _) => text_of("standard input", read_stdin())?,
+        (Source::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
+        (Source::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
+    };
+    let all = letter.to.is_none();
+    let names = match letter.to {
+        Some(name) => vec![name.to_string()],
+        None => live(ctx).await?,
+    };
+    if names.is_empty() {
+        return Err(Error::invalid("there is no live worker to send to").hint("swarm ls").into());
+    }
+    let calls = names.into_iter().map(|name| {
+        (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
+    });
+    let mut status = 0;
+    for (name, answer) in each::<Empty>(ctx, calls).await? {
+        match answer {
+            Ok(Empty {}) => {}
+            Err(error) if !all => return Err(error.into()),
+            Err(mut error) => {
+                error.message = format!("{name}: {}", error.message);
+                ctx.out.error(&error);
+                status = 1;
+            }
+        }
+    }
+    Ok(status)
+}
+
+pub(super) async fn interrupt(ctx: &Ctx, args: &Interrupt) -> Ended {
+    let call = Call::Interrupt(Named { name: args.name.to_string() });
+    let Empty {} = ctx.connect().await?.call(&call, QUICK).await?;
+    Ok(0)
+}
+
+/// What was meant: with `--all` the first word is text, not a name.
+fn parse(args: &Send) -> Result<Letter> {
+    let usage = |message: &str| Error::new(ErrorCode::Usage, message).hint("swarm send --help");
+    let mut words: Vec<&str> = args.text.iter().map(String::as_str).collect();
+    let to = match (&args.name, args.all) {
+        (Some(name), false) => Some(WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?),
+        (None, false) => return Err(usage("say which worker, or --all")),
+        (name, true) => {
+            words.splice(0..0, name.as_deref());
+            None
+        }
+    };
+    let source = match (words.as_slice(), &args.file) {
+        ([], Some(_)) => Source::File,
+        ([], None) => {
+            return Err(usage("nothing to send: give a text, --file FILE, or - for standard input"));
+        }
+        (_, Some(_)) => return Err(usage("give either a text or --file, not both")),
+        (["-"], None) => Source::Stdin,
+        (words, None) => Source::Words(words.join(" ")),
+    };
+    Ok(Letter { to, source })
+}
+
+fn read(file: &Path) -> std::io::Result<Vec<u8>> {
+    std::fs::read(file)
+}
+
+fn read_stdin() -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Text without the one line end at its end: Enter is pressed by itself.
+fn text_of(what: &str, bytes: std::io::Result<Vec<u8>>) -> Result<String> {
+    let bytes = bytes.map_err(|e| Error::system(format!("cannot read {what}"), e))?;
+    let mut text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("{what} is no text (it is not UTF-8)")))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+/// The names of the live workers.
+pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
+    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
+    Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
+}
+
+/// Makes the calls side by side, each on a connection of its own; answers in the order of the calls.
+pub(super) async fn each<T>(
+    ctx: &Ctx,
+    calls: impl Iterator<Item = (String, Call)>,
+) -> Result<Vec<(String, Result<T>)>, Failure>
+where
+    T: serde::de::DeserializeOwned + std::marker::Send + 'static,
+{
+    let paths = ctx.paths()?;
+    let mut tasks = JoinSet::new();
+    for (index, (name, call)) in calls.enumerate() {
+        let paths = paths.clone();
+        tasks.spawn(async move {
+            let answer = async { super::connect::connect(&paths).await?.call(&call, SLOW).await };
+            (index, name, answer.await)
+        });
+    }
+    let mut answers = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        answers.push(done.map_err(|e| Error::new(ErrorCode::Internal, format!("a call was lost: {e}")))?);
+    }
+    answers.sort_by_key(|(index, _, _)| *index);
+    Ok(answers.into_iter().map(|(_, name, answer)| (name, answer)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn typed(args: &[&str]) -> Result<Letter> {
+        let cli = Cli::try_parse_from(["swarm", "send"].iter().chain(args)).unwrap();
+        let Command::Send(args) = cli.command else { panic!("not send") };
+        parse(&args)
+    }
+
+    fn words(args: &[&str]) -> (Option<String>, String) {
+        let letter = typed(args).unwrap();
+        let Source::Words(text) = letter.source else { panic!("{letter:?}") };
+        (letter.to.map(String::from), text)
+    }
+
+    #[test]
+    fn text_is_taken_as_it_was_typed() {
+        let a = Some("a".to_owned());
+        assert_eq!(words(&["a", "run", "it  again"]), (a.clone(), "run it  again".into()));
+        assert_eq!(words(&["a", "- [ ] task"]), (a.clone(), "- [ ] task".into()));
+        assert_eq!(words(&["a", "--help-me", "--no-enter"]), (a.clone(), "--help-me --no-enter".into()));
+        assert_eq!(words(&["a", "-x"]), (a.clone(), "-x".into()));
+        assert_eq!(words(&["--no-enter", "a", ""]), (a.clone(), String::new()));
+        assert_eq!(words(&["a", "--no-enter", "y"]), (a, "y".into()));
+        assert_eq!(words(&["--all", "hello", "you"]), (None, "hello you".into()));
+        assert_eq!(words(&["--all", "- [ ] x"]), (None, "- [ ] x".into()));
+    }
+
+    #[test]
+    fn the_sources_exclude_each_other() {
+        assert_eq!(typed(&["a", "-"]).unwrap().source, Source::Stdin);
+        assert_eq!(typed(&["--file", "f", "a"]).unwrap().source, Source::File);
+        assert_eq!(typed(&["--file", "f", "--all"]).unwrap(), Letter { to: None, source: Source::File });
+        for wrong in [&["a"][..], &["--all"], &["--file", "f", "a", "text"]] {
+            assert_eq!(typed(wrong).unwrap_err().code, ErrorCode::Usage, "{wrong:?}");
+        }
+        assert_eq!(typed(&["", "x"]).unwrap_err().code, ErrorCode::Invalid);
+    }
+
+    #[test]
+    fn one_line_end_goes() {
+        assert_eq!(text_of("f", Ok(b"a\n\n".to_vec())).unwrap(), "a\n");
+        assert_eq!(text_of("f", Ok(b"a\r\n".to_vec())).unwrap(), "a");
+        assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not UTF-8"));
+    }
+}

@@ -1,0 +1,208 @@
+//! `swarm spawn`: check what was typed, call, say what was spawned, and follow a loop.
+//!
+//! Everything that only the caller knows is decided here: its directory, its environment, its settings.
+//! The daemon gets absolute paths and whole values.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use swarm_state::model::{Prompt, WorktreeSpec};
+use swarm_state::profiles;
+use swarm_state::screen::Pattern;
+
+use super::connect::SLOW;
+use super::{Ctx, Ended, follow};
+use crate::cli::{PageFormat, Spawn};
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{Call, RalphParams, SpawnParams, Spawned, WorkerView};
+use crate::settings::Settings;
+
+mod env;
+
+/// The document's inactivity time-out, seconds.
+const INACTIVITY: u64 = 60;
+
+/// The iterations of `--ralph-dir`.
+const RALPH_DIR_ITERATIONS: u32 = 15;
+
+pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
+    let user = ctx.paths()?.user_config();
+    let settings = Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())?;
+    let mut warnings = Vec::new();
+    let params = params(&args, &settings, &mut warnings)?;
+    for warning in &warnings {
+        ctx.out.warn(warning);
+    }
+    let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
+    let max = params.ralph.as_ref().map(|r| r.max_iterations);
+    let call = Call::Spawn(Box::new(params));
+    let spawned: Spawned = ctx.connect().await?.call(&call, limit).await?;
+    for warning in &spawned.warnings {
+        ctx.out.warn(warning);
+    }
+    match args.format {
+        PageFormat::Json => ctx.out.json(&spawned.worker)?,
+        PageFormat::Text => ctx.out.line(&line(&spawned.worker, max))?,
+    }
+    if max.is_none() || args.detach {
+        return Ok(0);
+    }
+    let options = follow::Options { stream: args.ralph.stream, lines: args.format == PageFormat::Text };
+    follow::run(ctx, &spawned, options).await
+}
+
+/// `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`
+fn line(worker: &WorkerView, max: Option<u32>) -> String {
+    let mode = max.map(|max| format!(" [ralph mode: iteration 1/{max}]")).unwrap_or_default();
+    format!("spawned {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
+}
+
+/// What was typed, with the settings behind it, as the daemon wants it.
+fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
+    let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
+    if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
+        warnings.push("high iteration count (>50) may consume significant resources".to_owned());
+    }
+    let prompt = match (&ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
+        (Some(_), Some(_), _) => {
+            let message = "--prompt does not go with --ralph: a loop reads its prompt from a file, afresh for each iteration";
+            return Err(Error::invalid(message).hint("--prompt-file FILE"));
+        }
+        (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
+        (None, Some(text), _) => Prompt::Text(text.clone()),
+        (None, None, Some(file)) => Prompt::File(prompt_file(file)?),
+        (None, None, None) => Prompt::None,
+    };
+    let cmd = command(args, settings)?;
+    let env = env::build(std::env::vars_os(), &args.env, warnings)?;
+    Ok(SpawnParams {
+        name: args.name.as_ref().map(ToString::to_string),
+        profile: profiles::find(&settings.agents, &cmd),
+        cmd,
+        cwd: directory(args.cwd.as_deref())?,
+        env: env.values,
+        env_names: env.set,
+        tags: args.tag.clone(),
+        worktree: worktree(args)?,
+        prompt,
+        prompt_via: args.prompt.prompt_via.0,
+        ready_wait: args.prompt.ready_wait,
+        ready_timeout: args.prompt.ready_timeout,
+        done_pattern: done_pattern(args, settings, warnings)?,
+        replace: args.replace,
+        record: args.record,
+        tmux_socket: tmux_socket(args)?,
+        size: args.size.or(settings.tmux.size),
+        ralph,
+    })
+}
+
+/// The document's checks, in the document's order.
+fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
+    let from_dir = args.ralph.ralph_dir.as_ref();
+    let file = args
+        .prompt
+        .prompt_file
+        .clone()
+        .or_else(|| from_dir.map(|dir| dir.join("prompt.md")))
+        .or_else(|| settings.ralph.prompt_file.clone())
+        .ok_or_else(|| {
+            Error::invalid("--ralph requires --prompt-file")
+                .hint("swarm ralph init writes a starter PROMPT.md")
+        })?;
+    let max_iterations = args
+        .ralph
+        .max_iterations
+        .or_else(|| from_dir.map(|_| RALPH_DIR_ITERATIONS))
+        .or(settings.ralph.max_iterations)
+        .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
+    let inactivity_timeout =
+        args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout).unwrap_or(INACTIVITY);
+    Ok(RalphParams { prompt_file: prompt_file(&file)?, max_iterations, inactivity_timeout })
+}
+
+/// Checks that a prompt file can be read, again and again, and makes its path absolute.
+pub(super) fn prompt_file(typed: &Path) -> Result<PathBuf> {
+    let shown = typed.display();
+    let not_found = || Error::invalid(format!("prompt file not found: {shown}"));
+    let unreadable = || Error::invalid(format!("cannot read prompt file: {shown}"));
+    let kind = match std::fs::metadata(typed) {
+        Ok(metadata) => metadata.file_type(),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(not_found());
+        }
+        Err(_) => return Err(unreadable()),
+    };
+    // A pipe can be read once and then blocks; /dev/null is a prompt like an empty file.
+    let again = kind.is_file() || typed == Path::new("/dev/null");
+    if !again || File::open(typed).is_err() {
+        return Err(unreadable());
+    }
+    absolute(typed)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|e| Error::system(format!("cannot resolve {}", path.display()), e))
+}
+
+fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
+    let cmd =
+        if args.cmd.is_empty() { settings.command.clone().unwrap_or_default() } else { args.cmd.clone() };
+    if cmd.first().is_none_or(String::is_empty) {
+        return Err(Error::new(ErrorCode::Usage, "which command? It stands at the end, after --")
+            .hint("swarm spawn --name agent -- claude; or set `command` in the settings"));
+    }
+    Ok(cmd)
+}
+
+fn directory(typed: Option<&Path>) -> Result<PathBuf> {
+    let path = match typed {
+        Some(path) => absolute(path)?,
+        None => std::env::current_dir().map_err(|e| Error::system("the current directory is gone", e))?,
+    };
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(Error::invalid(format!("no such directory: {}", path.display())))
+    }
+}
+
+fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
+    if !args.worktree.worktree {
+        return Ok(None);
+    }
+    let dir = args.worktree.worktree_dir.as_deref().map(absolute).transpose()?;
+    Ok(Some(WorktreeSpec { branch: args.worktree.branch.clone(), dir }))
+}
+
+/// A socket with a `/` is a path, as for the daemon; it is meant from here.
+fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
+    match args.tmux_socket.as_deref() {
+        None => Ok(None),
+        Some("") => Err(Error::invalid("--tmux-socket is empty")),
+        Some(path) if path.contains('/') => {
+            let path = absolute(Path::new(path))?.into_os_string().into_string();
+            path.map(Some).map_err(|_| Error::invalid("the tmux socket's path is not UTF-8"))
+        }
+        Some(name) => Ok(Some(name.to_owned())),
+    }
+}
+
+fn done_pattern(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<Option<String>> {
+    let from_settings = if args.ralph.ralph { settings.ralph.done_pattern.clone() } else { None };
+    let Some(text) = args.prompt.done_pattern.clone().or(from_settings) else { return Ok(None) };
+    let pattern = match Pattern::compile(&text) {
+        Ok(pattern) if !text.is_empty() => pattern,
+        Ok(_) => return Err(Error::invalid("invalid done pattern: it is empty")),
+        Err(e) => return Err(Error::invalid(format!("invalid done pattern: {e}"))),
+    };
+    if pattern.matches_everything() {
+        warnings.push(format!("the done pattern {text:?} matches any output: it ends the work at once"));
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests;

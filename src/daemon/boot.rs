@@ -1,0 +1,151 @@
+//! A fresh daemon: load what is on disk, look at the panes that exist, and bring the two together.
+//!
+//! An agent that lived on is adopted; one that ended meanwhile is judged; a run that was written down and
+//! never started is started; a pane that belongs to no worker's current run is ended.
+
+use std::collections::BTreeSet;
+
+use swarm_state::format::Record;
+use swarm_state::model::{Run, WorkerName};
+use swarm_state::reconcile::{self, Claim, Evidence};
+
+use super::ending;
+use super::slot::{self, Slot};
+use super::supervisor::Supervisor;
+use crate::error::{Error, Result};
+use crate::procs;
+use crate::store::Problem;
+use crate::tmux::{Health, Row};
+use crate::wrapper;
+
+/// What one tmux server holds, at the start.
+struct Found {
+    rows: Vec<Row>,
+    server: Option<i32>,
+}
+
+impl Supervisor {
+    /// Loads and reconciles. Nothing is served before it is done.
+    pub(crate) async fn boot(&mut self) {
+        let (records, problems) = self.store.load_all();
+        self.problems = problems;
+        for record in records {
+            let name = record.name.clone();
+            if let Err(error) = self.load(record) {
+                let message = format!("worker '{name}' was not loaded: {error}");
+                self.problems.push(Problem { message, name: Some(name), reserved: true });
+            }
+        }
+        let sockets: BTreeSet<_> =
+            self.slots.values().map(|s| s.spec.tmux_socket.clone()).chain([None]).collect();
+        for socket in sockets {
+            let tmux = self.tmux(&socket);
+            let server = match tmux.health().await {
+                Health::Alive { pid } => Some(pid),
+                Health::Gone | Health::Unresponsive => None,
+            };
+            let rows = if server.is_some() { tmux.list().await.unwrap_or_default() } else { vec![] };
+            self.reconcile(&socket, &Found { rows, server });
+            self.end_orphans(&socket).await;
+        }
+    }
+
+    fn load(&mut self, record: Record) -> Result<()> {
+        let context = self.context(&record.name, &record.spec.tmux_socket);
+        let foreign = record.legacy.is_some();
+        let mut engine = if foreign {
+            slot::engine(&record.spec).lost()
+        } else {
+            serde_json::from_value(record.engine).map_err(|e| Error::system("its state cannot be read", e))?
+        };
+        engine.rebase(self.now());
+        let name = record.name.clone();
+        let mut slot = Slot::new(record.spec, engine, context)?;
+        slot.started = record.started;
+        slot.pane = record.pane;
+        slot.worktree = record.worktree;
+        slot.extra = record.extra;
+        slot.legacy = record.legacy;
+        if !foreign {
+            // The stamp is not known, so the first look at the file compares it with what the record holds:
+            // an edit made while no daemon was there is found.
+            slot.ralph_known = slot.ralph_file();
+        }
+        self.slots.insert(name.clone(), slot);
+        Ok(())
+    }
+
+    fn reconcile(&mut self, socket: &Option<String>, found: &Found) {
+        let names: Vec<WorkerName> = self
+            .slots
+            .iter()
+            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.legacy.is_none())
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let Some(slot) = self.slots.get_mut(&name) else { continue };
+            let run = slot.engine.run();
+            let row = found
+                .rows
+                .iter()
+                .find(|row| claim_of(row).is_some_and(|(w, r)| w == name.as_str() && r == run));
+            if let (Some(row), Some(server)) = (row, found.server) {
+                slot.pane = Some(swarm_state::model::Pane {
+                    run,
+                    id: row.pane.clone(),
+                    window: row.window.clone(),
+                    pid: row.pid,
+                    server_pid: server,
+                });
+            }
+            let seen = evidence(slot, row, found.server);
+            let context = slot.driver.context.clone();
+            let pane = slot.pane.clone().filter(|p| p.run == run);
+            let Some(event) = reconcile::finding(&slot.engine, seen) else { continue };
+            tracing::info!(worker = %name, ?seen, ?event, "reconciled");
+            if let Some(pane) = pane.filter(|_| seen.alive) {
+                context.watch_exit(pane);
+            }
+            self.step(&name, event);
+        }
+    }
+
+    /// Ends panes of ours that belong to no worker's current run.
+    async fn end_orphans(&mut self, socket: &Option<String>) {
+        let tmux = self.tmux(socket);
+        let Ok(rows) = tmux.list().await else { return };
+        for row in rows {
+            let Some((worker, run)) = claim_of(&row) else { continue };
+            let ours = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket);
+            let saved = ours.map(|(name, slot)| (name.as_str(), &slot.engine));
+            // A record that could not be read may be this pane's: it stays.
+            let unread = self.problems.iter().any(|p| p.name.as_ref().is_some_and(|n| n.as_str() == worker));
+            if unread || !reconcile::is_orphan(&Claim { worker, run }, saved) {
+                continue;
+            }
+            tracing::warn!(pane = %row.pane, worker, %run, "ending a pane that no worker owns");
+            procs::signal_tree(row.pid, nix::sys::signal::Signal::SIGTERM);
+            drop(tmux.kill_window(&row.window).await);
+        }
+    }
+}
+
+fn evidence(slot: &Slot, row: Option<&Row>, server: Option<i32>) -> Evidence {
+    let run = slot.engine.run();
+    let dir = slot.driver.context.run_dir(run);
+    let record = wrapper::read_exit(&dir);
+    let known_server = slot.pane.as_ref().filter(|p| p.run == run).map(|p| p.server_pid);
+    Evidence {
+        alive: row.is_some_and(|row| !row.dead) && record.is_none(),
+        dead: row.filter(|row| row.dead).map(ending::exit_of_row),
+        recorded: record.as_ref().map(ending::exit_of),
+        closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
+        started: wrapper::started(&dir).is_some(),
+        same_server: server.is_some() && known_server.is_none_or(|known| Some(known) == server),
+    }
+}
+
+/// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.
+fn claim_of(row: &Row) -> Option<(&str, Run)> {
+    row.worker.as_deref().zip(row.run.map(Run))
+}

@@ -1,0 +1,296 @@
+//! The methods of the protocol, except `spawn` and `kill`, which have files of their own.
+//!
+//! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
+//! task of its own, which answers when it is done.
+
+use serde_json::Value;
+use swarm_state::engine::{Edits, Event, Phase};
+use swarm_state::model::{LoopStatus, WorkerName};
+use swarm_state::notice::PauseBy;
+use tokio::sync::oneshot;
+
+use super::driver::Job;
+use super::output;
+use super::slot::{Reply, Slot};
+use super::supervisor::{End, Input, Supervisor};
+use super::views;
+use crate::error::{Error, ErrorCode, Result};
+use crate::procs;
+use crate::protocol::{
+    AttachView, Call, Changed, Cleaned, DaemonStopped, DaemonView, Empty, Listing, Named, RalphCleanParams,
+    RalphSetParams, RalphView, SendParams, VERSION,
+};
+
+impl Supervisor {
+    /// Carries out one call.
+    pub(super) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
+        match call {
+            Call::Spawn(params) => self.spawn(*params, reply),
+            Call::Kill(params) => self.kill(params, reply),
+            Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
+            Call::Status(Named { name }) => {
+                Self::answer(reply, self.find(&name).map(|(_, s)| views::worker(s)))
+            }
+            Call::Peek(params) => match self.find(&params.name) {
+                Ok((_, slot)) => output::peek(slot, params.lines, reply),
+                Err(error) => Self::answer::<()>(reply, Err(error)),
+            },
+            Call::Logs(params) => match self.find(&params.name) {
+                Ok((_, slot)) => output::logs(slot, &params, reply),
+                Err(error) => Self::answer::<()>(reply, Err(error)),
+            },
+            Call::Send(params) => self.send(params, reply),
+            Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
+            Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
+            Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
+            Call::RalphResume(Named { name }) => Self::answer(reply, self.resume(&name, peer)),
+            Call::RalphStatus(Named { name }) => Self::answer(reply, self.ralph_status(&name)),
+            Call::RalphSet(params) => Self::answer(reply, self.ralph_set(&params, peer)),
+            Call::RalphLogs(params) => match self.find_loop(&params.name) {
+                Ok((_, slot)) => output::iterations(slot, &params, reply),
+                Err(error) => Self::answer::<()>(reply, Err(error)),
+            },
+            Call::RalphClean(params) => Self::answer(reply, self.ralph_clean(&params)),
+            Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
+            Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
+            Call::DaemonHandover(Empty {}) => {
+                Self::answer(reply, Ok(Empty {}));
+                drop(self.inbox.send(Input::End(End::Handover)));
+            }
+            // The server hands subscriptions over as an input of their own.
+            Call::Subscribe(_) => {
+                Self::answer::<()>(reply, Err(Error::new(ErrorCode::Internal, "subscribe is no plain call")));
+            }
+        }
+    }
+
+    fn listing(&self) -> Listing {
+        Listing {
+            workers: self.slots.values().map(views::worker).collect(),
+            problems: self.problems.iter().map(|p| p.message.clone()).collect(),
+        }
+    }
+
+    // ---- the pane ----
+
+    fn send(&mut self, params: SendParams, reply: Reply) {
+        match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((pane, slot)) => {
+                let (done, outcome) = oneshot::channel();
+                let reader = slot.reader.clone();
+                slot.driver.push(Job::Type {
+                    pane,
+                    reader,
+                    text: params.text,
+                    enter: params.enter,
+                    reply: done,
+                });
+                answer_later(outcome, reply);
+            }
+        }
+    }
+
+    fn interrupt(&mut self, name: &str, reply: Reply) {
+        match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((pane, slot)) => {
+                // Beside the queue: a delivery that hangs is what one wants to interrupt.
+                let tmux = slot.driver.context.tmux.clone();
+                tokio::spawn(async move {
+                    let outcome = tmux.keys(&pane.id, &["C-c"]).await;
+                    Self::answer(reply, outcome.map(|()| Empty {}));
+                });
+            }
+        }
+    }
+
+    fn attach(&mut self, name: &str) -> Result<AttachView> {
+        let (_, slot) = self.find(name)?;
+        let pane = pane_of(slot)?;
+        Ok(AttachView {
+            socket: slot.driver.context.tmux.socket_path(),
+            session: "swarm".into(),
+            window: pane.window,
+            pane: pane.id,
+            size: slot.spec.size,
+        })
+    }
+
+    // ---- loops ----
+
+    /// A loop by the text a client sent; anything else is the document's error.
+    fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
+        WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
+        match self.find(text) {
+            Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
+            Ok(_) | Err(_) => {
+                Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls"))
+            }
+        }
+    }
+
+    fn ralph_status(&mut self, name: &str) -> Result<RalphView> {
+        let (name, _) = self.find_loop(name)?;
+        self.absorb_edits(&name);
+        let view = self.slots.get(&name).and_then(views::ralph);
+        view.ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without numbers"))
+    }
+
+    fn pause(&mut self, name: &str) -> Result<Changed> {
+        let (name, slot) = self.find_loop(name)?;
+        let before = status_of(slot)?;
+        if slot.engine.is_stopped() {
+            let message = format!("the loop of worker '{name}' is over ({before})");
+            return Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm ralph status {name}")));
+        }
+        let changed = before != LoopStatus::Paused;
+        if changed {
+            self.step(&name, Event::Pause(PauseBy::User));
+        }
+        Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
+    }
+
+    fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
+        let (name, slot) = self.find_loop(name)?;
+        refuse_own(slot, peer, "resume")?;
+        let before = status_of(slot)?;
+        let lost = *slot.engine.phase() == Phase::Lost;
+        let changed = !slot.engine.is_stopped() && (before == LoopStatus::Paused || lost);
+        if changed {
+            self.step(&name, Event::Resume);
+        }
+        Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
+    }
+
+    fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
+        let (name, slot) = self.find_loop(&params.name)?;
+        refuse_own(slot, peer, "change")?;
+        if slot.engine.is_stopped() {
+            return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
+        }
+        self.absorb_edits(&name);
+        let edits = match self.slots.get_mut(&name) {
+            Some(slot) => super::edits::set(slot, &params.key, &params.value)?,
+            None => Edits::default(),
+        };
+        self.step(&name, Event::Edited(edits));
+        self.ralph_status(name.as_str())
+    }
+
+    fn ralph_clean(&mut self, params: &RalphCleanParams) -> Result<Cleaned> {
+        if let Some(name) = &params.name {
+            WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?;
+        }
+        let mut cleaned = Cleaned { removed: vec![], kept: vec![] };
+        for dir in self.store.ralph_dirs() {
+            let base = dir.split_once('.').map_or(dir.as_str(), |(base, _)| base);
+            if params.name.as_deref().is_some_and(|wanted| wanted != base) {
+                continue;
+            }
+            let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
+            if dir == base && WorkerName::new(base).ok().and_then(|n| self.slots.get(&n)).is_some_and(live) {
+                cleaned.kept.push(dir);
+                continue;
+            }
+            self.store.remove_ralph_dir(&dir)?;
+            cleaned.removed.push(dir);
+        }
+        match &params.name {
+            Some(name) if cleaned.removed.is_empty() && cleaned.kept.is_empty() => {
+                let known = WorkerName::new(name).is_ok_and(|n| self.slots.contains_key(&n));
+                let message = format!("no ralph state for '{name}'");
+                Err(if known { Error::invalid(message) } else { Error::new(ErrorCode::NotFound, message) })
+            }
+            _ => Ok(cleaned),
+        }
+    }
+
+    /// What a command must tell when its change could not be saved.
+    fn save_warnings(&self, name: &WorkerName) -> Vec<String> {
+        match self.slots.get(name) {
+            Some(slot) if slot.unsaved => {
+                vec!["the change holds, but could not be saved yet; swarm keeps trying".to_owned()]
+            }
+            Some(_) | None => vec![],
+        }
+    }
+
+    // ---- the daemon ----
+
+    fn daemon_status(&self, reply: Reply) {
+        let mut view = DaemonView {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            protocol: VERSION,
+            started: self.started.to_rfc3339(),
+            swarm_dir: self.store.paths().root().to_owned(),
+            socket: self.store.paths().socket(),
+            tmux: None,
+            live: self.slots.values().filter(|s| s.is_live()).count(),
+            workers: self.slots.len(),
+            paused_by_shutdown: self.paused_by_shutdown(),
+        };
+        let tmux =
+            self.slots.values().find(|s| s.spec.tmux_socket.is_none()).map(|s| s.driver.context.tmux.clone());
+        tokio::spawn(async move {
+            if let Some(tmux) = tmux {
+                view.tmux = tmux.version().await;
+            }
+            Self::answer(reply, Ok(view));
+        });
+    }
+
+    fn paused_by_shutdown(&self) -> Vec<String> {
+        let paused = self.slots.values().filter(|s| views::paused_by_shutdown(s));
+        paused.map(|s| s.spec.name.to_string()).collect()
+    }
+
+    fn daemon_stop(&mut self, reply: Reply) {
+        self.take_end(End::Stop);
+        let agents = self.slots.values().filter(|s| s.engine.has_pane()).count();
+        let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents };
+        Self::answer(reply, Ok(stopped));
+    }
+}
+
+/// The pane of a worker that runs, or why there is none.
+fn pane_of(slot: &Slot) -> Result<swarm_state::model::Pane> {
+    let name = &slot.spec.name;
+    match &slot.pane {
+        Some(pane) if slot.engine.has_pane() && pane.run == slot.engine.run() => Ok(pane.clone()),
+        _ if slot.engine.has_pane() => {
+            let message = format!("worker '{name}' is just starting");
+            Err(Error::new(ErrorCode::Conflict, message).hint("try again in a moment"))
+        }
+        _ => {
+            let message = format!("worker '{name}' is not running ({})", slot.engine.status());
+            Err(Error::new(ErrorCode::Conflict, message)
+                .hint(format!("swarm logs {name} shows what it printed")))
+        }
+    }
+}
+
+fn status_of(slot: &Slot) -> Result<LoopStatus> {
+    slot.engine.loop_status().ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without a status"))
+}
+
+/// An agent may not steer its own loop by a shortcut.
+fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
+    let (Some(peer), Some(pane)) = (peer, &slot.pane) else { return Ok(()) };
+    if slot.engine.has_pane() && procs::ancestors(peer).contains(&pane.pid) {
+        let message = format!("worker '{}' may not {what} its own loop", slot.spec.name);
+        return Err(Error::new(ErrorCode::Conflict, message).hint("run this from outside the worker"));
+    }
+    Ok(())
+}
+
+/// Answers when the driver has.
+fn answer_later(outcome: oneshot::Receiver<Result<()>>, reply: Reply) {
+    tokio::spawn(async move {
+        let outcome =
+            outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
+        let value: Result<Value> = outcome.map(|()| Value::Object(serde_json::Map::new()));
+        drop(reply.send(value));
+    });
+}

@@ -1,0 +1,38 @@
+//! Crash points, for tests of what a crash leaves behind.
+//!
+//! With `SWARM_CRASH_AT=WORD:N` in its environment the daemon aborts just before it carries out the Nth
+//! effect of that word (`persist`, `spawn`, `judge`, …), as if it had been killed with -9 there.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use swarm_state::engine::Effect;
+
+static SEEN: AtomicU64 = AtomicU64::new(0);
+
+/// Aborts when this effect is the one that was asked for.
+pub(crate) fn point(effect: &Effect) {
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    let wanted = WANTED.get_or_init(|| {
+        let text = std::env::var("SWARM_CRASH_AT").ok()?;
+        let (word, nth) = text.split_once(':')?;
+        Some((word.to_owned(), nth.parse().ok()?))
+    });
+    let Some((word, nth)) = wanted else { return };
+    if word == self::word(effect) && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
+        std::process::abort();
+    }
+}
+
+fn word(effect: &Effect) -> &'static str {
+    match effect {
+        Effect::Persist => "persist",
+        Effect::Spawn(_) => "spawn",
+        Effect::Deliver(_) => "deliver",
+        Effect::Terminate(_) => "terminate",
+        Effect::ForceKill(_) => "force_kill",
+        Effect::Probe(_) => "probe",
+        Effect::Judge(_) => "judge",
+        Effect::Tell(_) => "tell",
+    }
+}

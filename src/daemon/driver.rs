@@ -1,0 +1,274 @@
+//! Carries out one worker's effects, in order.
+//!
+//! A driver is a task with a queue: what must happen in order (start a run, deliver a prompt, type text,
+//! take the output) goes through it, so that one worker's slow worktree or hung tmux delays that worker
+//! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`super::ending`].
+//! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use swarm_state::engine::SpawnError;
+use swarm_state::gates::Verdict;
+use swarm_state::model::{Exit, Pane, Prompt, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
+use swarm_state::screen::Reader;
+use tokio::sync::{mpsc, oneshot};
+
+use super::deliver;
+use super::ending;
+use super::judge;
+use super::supervisor::Input;
+use crate::error::{Error, Result};
+use crate::git;
+use crate::store::Store;
+use crate::tmux::{NewWindow, Tmux};
+use crate::wrapper::LaunchSpec;
+
+/// The reader of one worker's screen, shared by those who look at it.
+pub(crate) type SharedReader = Arc<Mutex<Reader>>;
+
+/// What a driver found out.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// The worktree is there.
+    WorktreeMade(Worktree),
+    /// The worktree was removed.
+    WorktreeGone,
+    /// The run's pane is up.
+    Up(Pane),
+    /// The run could not be started.
+    SpawnFailed(Run, SpawnError),
+    /// The prompt was taken, or not.
+    Prompt(Run, Result<()>),
+    /// The run ended.
+    Exited(Run, Exit),
+    /// Its pane vanished.
+    PaneLost(Run),
+    /// Its server vanished.
+    ServerLost(Run),
+    /// Whether its processes are computing.
+    Probed(Run, bool),
+    /// Processes that had to be killed.
+    Forced(Vec<String>),
+    /// The output is stored and the gates were tried.
+    Judged(Run, Verdict),
+    /// Something a person should know.
+    Warning(String),
+}
+
+/// What a driver does in order.
+pub(crate) enum Job {
+    /// Start a run.
+    Spawn { run: Run, iteration: Option<u32>, spec: Arc<WorkerSpec>, worktree: Option<Worktree> },
+    /// Paste the prompt of a run.
+    Deliver { pane: Pane, reader: SharedReader },
+    /// Type text that a person sent.
+    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
+    /// Take the output of a run that ended, close its pane, try the gates.
+    Judge {
+        run: Run,
+        exit: Exit,
+        iteration: Option<u32>,
+        pane: Option<Pane>,
+        spec: Arc<WorkerSpec>,
+        reader: SharedReader,
+    },
+    /// Remove the worktree.
+    RemoveWorktree { worktree: Worktree, force_dirty: bool, reply: oneshot::Sender<Result<git::Removed>> },
+}
+
+/// The things every job needs.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// Whose driver it is.
+    pub(crate) name: WorkerName,
+    /// Its tmux server.
+    pub(crate) tmux: Tmux,
+    /// The disk.
+    pub(crate) store: Arc<Store>,
+    /// The supervisor's inbox.
+    pub(crate) inbox: mpsc::UnboundedSender<Input>,
+    /// This program, for the wrapper in the pane.
+    pub(crate) exe: Arc<PathBuf>,
+}
+
+impl Context {
+    /// Tells the supervisor. A supervisor that is gone needs no news.
+    pub(crate) fn report(&self, report: Report) {
+        drop(self.inbox.send(Input::Report { worker: self.name.clone(), report }));
+    }
+
+    /// The folder of a run.
+    pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
+        self.store.paths().run_dir(&self.name, run)
+    }
+
+    /// Watches a run's wrapper until it is gone, then reports how the run ended.
+    pub(crate) fn watch_exit(&self, pane: Pane) {
+        let context = self.clone();
+        tokio::spawn(async move { ending::watch(context, pane).await });
+    }
+}
+
+/// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
+pub(crate) struct Driver {
+    queue: mpsc::UnboundedSender<Job>,
+    /// What it works with.
+    pub(crate) context: Context,
+}
+
+impl Driver {
+    /// Starts the task.
+    pub(crate) fn start(context: Context) -> Self {
+        let (queue, mut jobs) = mpsc::unbounded_channel();
+        let own = context.clone();
+        tokio::spawn(async move {
+            while let Some(job) = jobs.recv().await {
+                work(&own, job).await;
+            }
+        });
+        Self { queue, context }
+    }
+
+    /// Puts a job at the end of the queue.
+    pub(crate) fn push(&self, job: Job) {
+        // The task lives as long as the handle; a send can only fail while the runtime shuts down.
+        drop(self.queue.send(job));
+    }
+}
+
+async fn work(context: &Context, job: Job) {
+    match job {
+        Job::Spawn { run, iteration, spec, worktree } => {
+            match spawn(context, run, iteration, &spec, worktree).await {
+                Ok(pane) => {
+                    context.report(Report::Up(pane.clone()));
+                    context.watch_exit(pane);
+                }
+                Err(error) => {
+                    // Left-overs are swept at the next start.
+                    drop(context.store.remove_run_dir(&context.name, run));
+                    context.report(Report::SpawnFailed(run, error));
+                }
+            }
+        }
+        Job::Deliver { pane, reader } => {
+            let outcome = deliver::prompt(context, &pane, &reader).await;
+            context.report(Report::Prompt(pane.run, outcome));
+        }
+        Job::Type { pane, reader, text, enter, reply } => {
+            drop(reply.send(deliver::typed(context, &pane, &reader, &text, enter).await));
+        }
+        Job::Judge { run, exit, iteration, pane, spec, reader } => {
+            let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
+            context.report(Report::Judged(run, verdict));
+        }
+        Job::RemoveWorktree { worktree, force_dirty, reply } => {
+            drop(reply.send(git::remove_worktree(&worktree, force_dirty).await));
+        }
+    }
+}
+
+/// Starts a run: worktree, prompt, launch file, window. On failure nothing of the run is left but the
+/// worktree, which the next try uses.
+async fn spawn(
+    context: &Context,
+    run: Run,
+    iteration: Option<u32>,
+    spec: &WorkerSpec,
+    worktree: Option<Worktree>,
+) -> Result<Pane, SpawnError> {
+    let other = |error: Error| SpawnError::Other(sentence(&error));
+    let cwd = match (&spec.worktree, worktree) {
+        (Some(_), Some(made)) => made.path,
+        (Some(wanted), None) => {
+            let made = git::create_worktree(&spec.cwd, &spec.name, wanted).await.map_err(other)?;
+            let path = made.worktree.path.clone();
+            context.report(Report::WorktreeMade(made.worktree));
+            if let Some(note) = made.note {
+                context.report(Report::Warning(note));
+            }
+            path
+        }
+        (None, _) => spec.cwd.clone(),
+    };
+    if !cwd.is_dir() {
+        return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
+    }
+    let prompt = read_prompt(&spec.prompt)?;
+    let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
+    let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
+    if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
+        let kept =
+            context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt.as_bytes());
+        kept.map_err(other)?;
+    }
+    launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
+    let window = NewWindow {
+        name: spec.name.to_string(),
+        cwd,
+        argv: vec![context.exe.as_os_str().to_owned(), "__pane".into(), dir.into_os_string()],
+        worker: spec.name.to_string(),
+        run: run.0,
+        size: spec.size,
+        record: spec.record.then(|| context.store.paths().record_file(&spec.name)),
+    };
+    context.tmux.ensure_server().await.map_err(other)?;
+    context.tmux.new_window(window).await.map_err(other)
+}
+
+/// The agent's argv, environment and standard input.
+fn launch_spec(
+    context: &Context,
+    spec: &WorkerSpec,
+    cwd: &Path,
+    dir: &Path,
+    prompt: Option<&str>,
+) -> Result<LaunchSpec> {
+    let mut env = spec.env.clone();
+    env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
+    env.insert("SWARM_WORKER".into(), spec.name.to_string());
+    env.entry("TERM".into()).or_insert_with(|| "screen-256color".into());
+    let mut argv = spec.cmd.clone();
+    let mut stdin = None;
+    match (spec.prompt_via, prompt) {
+        (_, None) => {}
+        (PromptVia::Arg, Some(prompt)) => argv = spec.profile.command_with_prompt(&argv, prompt),
+        (PromptVia::Stdin, Some(prompt)) => {
+            let file = dir.join("prompt");
+            crate::store::write_atomic(&file, prompt.as_bytes())
+                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
+            stdin = Some(file);
+        }
+        // Kept for the delivery: the file may have changed by then, and an iteration has one prompt.
+        (PromptVia::Paste | PromptVia::Auto, Some(prompt)) => {
+            let file = dir.join("prompt");
+            crate::store::write_atomic(&file, prompt.as_bytes())
+                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
+        }
+    }
+    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers: spec.ralph.is_some() })
+}
+
+/// The prompt of a run, read afresh. The messages are the ralph document's.
+fn read_prompt(prompt: &Prompt) -> Result<Option<String>, SpawnError> {
+    match prompt {
+        Prompt::None => Ok(None),
+        Prompt::Text(text) => Ok(Some(text.clone())),
+        Prompt::File(path) => match std::fs::read(path) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(SpawnError::Prompt(format!("prompt file not found: {}", path.display())))
+            }
+            Err(_) => Err(SpawnError::Prompt(format!("cannot read prompt file: {}", path.display()))),
+        },
+    }
+}
+
+/// An error with its next step, as one sentence for a log line.
+fn sentence(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
+    }
+}

@@ -1,0 +1,56 @@
+//! `swarm ralph set NAME key=value`: the polite way to what editing `state.json` by hand does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use swarm_state::engine::Edits;
+use swarm_state::model::Prompt;
+use swarm_state::screen::Pattern;
+
+use super::slot::Slot;
+use crate::error::{Error, Result};
+
+/// The settings that may change while a loop runs.
+const KEYS: &str = "max_iterations, inactivity_timeout, done_pattern, prompt_file";
+
+/// Checks one setting, takes over what is of the spec, and gives what is of the engine.
+pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
+    let mut edits = Edits::default();
+    match key {
+        "max_iterations" => edits.max_iterations = Some(number(key, value)?),
+        "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?.into()),
+        "done_pattern" => {
+            let pattern = (value != "null").then(|| value.to_owned());
+            if let Some(pattern) = &pattern {
+                Pattern::compile(pattern).map_err(|e| Error::invalid(format!("done_pattern: {e}")))?;
+            }
+            Arc::make_mut(&mut slot.spec).done_pattern = pattern;
+            slot.renew_reader();
+        }
+        "prompt_file" => {
+            let path = PathBuf::from(value);
+            if !path.is_absolute() {
+                return Err(Error::invalid("prompt_file: must be an absolute path"));
+            }
+            if !path.is_file() {
+                return Err(Error::invalid(format!("prompt file not found: {value}")));
+            }
+            let spec = Arc::make_mut(&mut slot.spec);
+            if let Some(ralph) = &mut spec.ralph {
+                ralph.prompt_file.clone_from(&path);
+            }
+            spec.prompt = Prompt::File(path);
+        }
+        _ => {
+            return Err(Error::invalid(format!("unknown setting '{key}'")).hint(format!("one of: {KEYS}")));
+        }
+    }
+    Ok(edits)
+}
+
+fn number(key: &str, value: &str) -> Result<u32> {
+    match value.parse() {
+        Ok(number) if number >= 1 => Ok(number),
+        _ => Err(Error::invalid(format!("{key}: '{value}' is no whole number of at least 1"))),
+    }
+}

@@ -1,0 +1,74 @@
+//! The end of a run: take its output, close its pane, try the gates.
+//!
+//! Nothing that an agent printed may be lost, so the pane is closed only after its history and last screen
+//! were stored. Doing it twice (a daemon that was killed half-way) stores once: the verdict is written
+//! down in the run's folder when the output is safe.
+
+use serde_json::json;
+use swarm_state::gates::Verdict;
+use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
+
+use super::driver::{Context, Report, SharedReader};
+use crate::error::Error;
+use crate::store::write_atomic;
+
+/// Stores the output of a run, closes its pane, and says what the gates say.
+pub(crate) async fn judge(
+    context: &Context,
+    run: Run,
+    exit: Exit,
+    iteration: Option<u32>,
+    pane: Option<&Pane>,
+    spec: &WorkerSpec,
+    reader: &SharedReader,
+) -> Verdict {
+    let mark = context.run_dir(run).join("verdict");
+    let verdict = match std::fs::read(&mark) {
+        Ok(said) => Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| said == b"done") },
+        Err(_) => {
+            let output = output_of(context, pane).await;
+            if let Err(error) = keep(context, run, exit, iteration, &output) {
+                context.report(Report::Warning(format!("the output of run {run} was not stored: {error}")));
+            }
+            let verdict = try_gates(spec, reader, &output);
+            let word: &[u8] = if verdict.is_complete() { b"done" } else { b"not done" };
+            // Without the mark the output would at worst be stored twice.
+            drop(write_atomic(&mark, word));
+            verdict
+        }
+    };
+    if let Some(pane) = pane {
+        // A window that cannot be closed now is an orphan that the next start finds.
+        drop(context.tmux.kill_window(&pane.window).await);
+    }
+    // Left-overs are swept at the next start.
+    drop(context.store.remove_run_dir(&context.name, run));
+    verdict
+}
+
+fn try_gates(spec: &WorkerSpec, reader: &SharedReader, output: &str) -> Verdict {
+    let done = || reader.lock().is_ok_and(|reader| reader.done_in(output));
+    Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done()) }
+}
+
+/// All that is left in the pane, history first.
+async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
+    let Some(pane) = pane else { return String::new() };
+    match context.tmux.capture(&pane.id, u32::MAX).await {
+        Ok(Some(captured)) => captured.text.trim_end().to_owned(),
+        Ok(None) | Err(_) => String::new(),
+    }
+}
+
+fn keep(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output: &str) -> Result<(), Error> {
+    let (store, name) = (&context.store, &context.name);
+    let at = super::local_now().to_rfc3339();
+    let what = iteration.map_or_else(|| format!("run {run}"), |i| format!("iteration {i}"));
+    store.append_worker_log(name, &format!("=== {what}, ended {at}, exit {exit} ==="), output)?;
+    if let Some(iteration) = iteration {
+        store.write_iteration_file(name, iteration, "output.txt", output.as_bytes())?;
+        let result = json!({"iteration": iteration, "run": run, "exit_code": exit.code(), "signal": exit.signal(), "ended": at});
+        store.write_iteration_file(name, iteration, "result.json", format!("{result}\n").as_bytes())?;
+    }
+    Ok(())
+}

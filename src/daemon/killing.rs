@@ -1,0 +1,65 @@
+//! `kill`: end a worker, its whole process tree, and on request its worktree.
+
+use swarm_state::engine::Event;
+use swarm_state::model::WorkerName;
+use tokio::sync::oneshot;
+
+use super::driver::{Job, Report};
+use super::slot::{AfterStop, Reply};
+use super::supervisor::{Input, Supervisor};
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{KillParams, Killed};
+
+impl Supervisor {
+    /// Ends a worker; the answer comes when nothing of it runs any more.
+    pub(super) fn kill(&mut self, params: KillParams, reply: Reply) {
+        let name = match self.find(&params.name) {
+            Err(error) => return Self::answer::<()>(reply, Err(error)),
+            Ok((name, slot)) if slot.legacy.is_some() => {
+                let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
+                return Self::answer::<()>(reply, Err(Error::new(ErrorCode::Conflict, message)));
+            }
+            Ok((name, slot)) if slot.engine.is_stopped() => {
+                return self.finish_kill_of(&name, params, reply, true);
+            }
+            Ok((name, slot)) => {
+                slot.forced.clear();
+                slot.after_stop.push(AfterStop::Killed(params, reply));
+                name
+            }
+        };
+        self.step(&name, Event::Kill);
+    }
+
+    /// The worker has ended: what is left is its worktree, and the answer.
+    pub(super) fn finish_kill(&mut self, name: &WorkerName, params: KillParams, reply: Reply) {
+        self.finish_kill_of(name, params, reply, false);
+    }
+
+    fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
+        if slot.unsaved {
+            killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
+        }
+        let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
+            return Self::answer(reply, Ok(killed));
+        };
+        let (done, removed) = oneshot::channel();
+        slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
+        let (inbox, name) = (self.inbox.clone(), name.clone());
+        tokio::spawn(async move {
+            let result: Result<Killed> = match removed.await {
+                Err(_) => Err(Error::new(ErrorCode::Internal, "the daemon is stopping")),
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(removed)) => {
+                    killed.worktree_removed = Some(removed.path);
+                    killed.warnings.extend(removed.note);
+                    drop(inbox.send(Input::Report { worker: name, report: Report::WorktreeGone }));
+                    Ok(killed)
+                }
+            };
+            Self::answer(reply, result);
+        });
+    }
+}

@@ -1,0 +1,185 @@
+//! What the supervisor holds of one worker.
+
+use std::sync::{Arc, Mutex};
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::{Map, Value};
+use swarm_state::engine::{Phase, Policy, Worker};
+use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
+use swarm_state::model::{Pane, Prompt, PromptVia, Run, WorkerSpec, Worktree};
+use swarm_state::screen::{Pattern, Reader};
+use tokio::sync::oneshot;
+
+use super::driver::{Context, Driver, SharedReader};
+use crate::error::{Error, Result};
+use crate::protocol::{KillParams, SpawnParams};
+use crate::store::RalphStamp;
+
+/// How an answer goes back to the client.
+pub(crate) type Reply = oneshot::Sender<Result<Value>>;
+
+/// What is to be done once a worker has stopped.
+pub(crate) enum AfterStop {
+    /// Answer a kill.
+    Killed(KillParams, Reply),
+    /// Spawn its successor (`--replace`).
+    Replace(Box<SpawnParams>, Reply),
+}
+
+/// The client that waits for a new worker's first run.
+pub(crate) struct Newborn {
+    /// Where the answer goes.
+    pub(crate) reply: Reply,
+    /// Answer only when the agent is ready.
+    pub(crate) until_ready: bool,
+    /// The notice to follow from.
+    pub(crate) seq: u64,
+}
+
+/// One worker.
+pub(crate) struct Slot {
+    pub(crate) spec: Arc<WorkerSpec>,
+    pub(crate) engine: Worker,
+    pub(crate) started: DateTime<FixedOffset>,
+    pub(crate) pane: Option<Pane>,
+    pub(crate) worktree: Option<Worktree>,
+    /// Fields of its record that this version does not know.
+    pub(crate) extra: Map<String, Value>,
+    /// Set for a worker that another swarm made: it is shown and never touched.
+    pub(crate) legacy: Option<Legacy>,
+    pub(crate) driver: Driver,
+    pub(crate) reader: SharedReader,
+    /// The last save failed: the disk is full or the like.
+    pub(crate) unsaved: bool,
+    /// What the disk said then.
+    pub(crate) save_error: Option<String>,
+    /// Its first run never came up: it goes as soon as it has stopped.
+    pub(crate) stillborn: bool,
+    /// A run that may start as soon as a save succeeds.
+    pub(crate) held: Option<Run>,
+    /// `state.json` as it was last written, and what tells that somebody else wrote it since.
+    pub(crate) ralph_known: Option<RalphFile>,
+    pub(crate) ralph_stamp: Option<RalphStamp>,
+    /// Processes that the current kill had to force.
+    pub(crate) forced: Vec<String>,
+    pub(crate) newborn: Option<Newborn>,
+    pub(crate) after_stop: Vec<AfterStop>,
+    /// The last lines of the screen while a person is needed.
+    pub(crate) last_screen: Vec<String>,
+}
+
+/// What the engine must know of a spec.
+pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
+    Policy {
+        paste: spec.prompt_via == PromptVia::Paste && spec.prompt != Prompt::None,
+        ready_wait: spec.ready_wait,
+        ready_timeout: spec.ready_timeout,
+    }
+}
+
+/// A fresh engine for a spec.
+pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
+    match &spec.ralph {
+        Some(ralph) => Worker::looping(policy(spec), ralph.max_iterations, ralph.inactivity_timeout),
+        None => Worker::plain(policy(spec)),
+    }
+}
+
+/// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
+pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
+    let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
+    let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
+    let prompt = match &spec.prompt {
+        Prompt::None => None,
+        Prompt::Text(text) => Some(text.clone()),
+        Prompt::File(path) => std::fs::read(path).ok().map(|b| String::from_utf8_lossy(&b).into_owned()),
+    };
+    Reader::new(&spec.profile, done, prompt).map_err(|e| invalid(&e))
+}
+
+impl Slot {
+    /// A worker that was just asked for, or that a record tells of.
+    pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: Context) -> Result<Self> {
+        let reader = Arc::new(Mutex::new(reader(&spec)?));
+        Ok(Self {
+            spec: Arc::new(spec),
+            engine,
+            started: super::local_now(),
+            pane: None,
+            worktree: None,
+            extra: Map::new(),
+            legacy: None,
+            driver: Driver::start(context),
+            reader,
+            unsaved: false,
+            save_error: None,
+            stillborn: false,
+            held: None,
+            ralph_known: None,
+            ralph_stamp: None,
+            forced: vec![],
+            newborn: None,
+            after_stop: vec![],
+            last_screen: vec![],
+        })
+    }
+
+    /// Its record, as it is to be written down.
+    pub(crate) fn record(&self) -> Result<Record> {
+        let engine = serde_json::to_value(&self.engine)
+            .map_err(|e| Error::system("cannot write the worker's state down", e))?;
+        let iteration = self.engine.ralph().map(|l| l.iteration);
+        let metadata = Metadata { ralph: iteration.is_some(), ralph_iteration: iteration, extra: Map::new() };
+        Ok(Record {
+            format: FORMAT,
+            name: self.spec.name.clone(),
+            metadata,
+            spec: (*self.spec).clone(),
+            started: self.started,
+            pane: self.pane.clone(),
+            worktree: self.worktree.clone(),
+            engine,
+            legacy: self.legacy.clone(),
+            extra: self.extra.clone(),
+        })
+    }
+
+    /// Its loop, as `state.json` is to hold it; `None` for a plain worker.
+    pub(crate) fn ralph_file(&self) -> Option<RalphFile> {
+        let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
+        let reason = match self.engine.phase() {
+            Phase::Stopped { reason } => Some(reason.slug().to_owned()),
+            _ => None,
+        };
+        Some(RalphFile {
+            worker_name: self.spec.name.clone(),
+            prompt_file: wanted.prompt_file.clone(),
+            max_iterations: ralph.max_iterations,
+            current_iteration: ralph.iteration,
+            status: self.engine.loop_status()?,
+            started: self.started.naive_local(),
+            last_iteration_started: ralph.iteration_started.map(|t| t.naive_local()),
+            consecutive_failures: ralph.failures,
+            total_failures: ralph.total_failures,
+            done_pattern: self.spec.done_pattern.clone(),
+            inactivity_timeout: ralph.inactivity_timeout,
+            reason,
+            paused_by: ralph.paused,
+            format: FORMAT,
+            extra: Map::new(),
+        })
+    }
+
+    /// Makes the reader new for the run that is about to start.
+    pub(crate) fn renew_reader(&mut self) {
+        // The pattern was compiled before, so only a changed prompt file can matter here.
+        if let Ok(reader) = reader(&self.spec) {
+            self.reader = Arc::new(Mutex::new(reader));
+        }
+    }
+
+    /// True while somebody is still owed an answer or the worker itself is live.
+    pub(crate) fn is_live(&self) -> bool {
+        !self.engine.is_stopped() && self.engine.phase() != &Phase::Lost
+    }
+}

@@ -1,0 +1,261 @@
+//! `spawn`: from a request to a worker whose first run is up, or to nothing at all.
+//!
+//! Everything that can be refused is refused before anything is made. A first run that does not come up
+//! takes the worker with it: no name, record, branch or pane is left of it.
+
+use std::path::{Path, PathBuf};
+
+use swarm_state::engine::{Event, Phase};
+use swarm_state::model::{LoopSpec, Prompt, WorkerName, WorkerSpec, Worktree};
+use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::screen::Pattern;
+
+use super::slot::{self, AfterStop, Newborn, Reply, Slot};
+use super::supervisor::Supervisor;
+use super::views;
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::protocol::{SpawnParams, Spawned};
+
+impl Supervisor {
+    /// Makes a worker; the answer comes when its first run is up.
+    pub(super) fn spawn(&mut self, params: SpawnParams, reply: Reply) {
+        match self.admit(&params) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(Admitted::Now(name)) => self.bear(name, params, reply),
+            Ok(Admitted::AfterKill(name)) => {
+                if let Some(slot) = self.slots.get_mut(&name) {
+                    slot.after_stop.push(AfterStop::Replace(Box::new(params), reply));
+                }
+                self.step(&name, Event::Kill);
+            }
+        }
+    }
+
+    /// Refuses what makes no sense, and says which name it will be.
+    fn admit(&mut self, params: &SpawnParams) -> Result<Admitted> {
+        let name = match &params.name {
+            Some(text) => WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?,
+            None => self.free_name(&params.cwd)?,
+        };
+        if self.store.is_reserved(&name) {
+            let message = format!("the record of worker '{name}' cannot be read by this swarm");
+            return Err(
+                Error::new(ErrorCode::Exists, message).hint("swarm ls says why; or choose another name")
+            );
+        }
+        check(params)?;
+        match self.slots.get(&name) {
+            Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
+            Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
+            // Its server is gone and nobody resumed it: the new worker takes the name over.
+            Some(slot) if *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() => {
+                Ok(Admitted::AfterKill(name))
+            }
+            Some(slot) => {
+                let message = format!("worker '{name}' already exists ({})", slot.engine.status());
+                let hint = format!("swarm kill {name}, or spawn with --replace");
+                Err(Error::new(ErrorCode::Exists, message).hint(hint))
+            }
+            None => Ok(Admitted::Now(name)),
+        }
+    }
+
+    /// A name made from the directory, made unique.
+    fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
+        let base = cwd.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
+        let base: String = base.chars().map(legal).take(WorkerName::MAX_LEN - 8).collect();
+        let base = base.trim_start_matches('-');
+        let base = if base.is_empty() { "worker" } else { base };
+        let numbered = (2u64..).map(|n| format!("{base}-{n}"));
+        std::iter::once(base.to_owned())
+            .chain(numbered)
+            .filter_map(|text| WorkerName::new(&text).ok())
+            .find(|name| !self.slots.contains_key(name) && !self.store.is_reserved(name))
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
+    }
+
+    /// Makes the worker and starts its first run.
+    fn bear(&mut self, name: WorkerName, params: SpawnParams, reply: Reply) {
+        let until_ready = params.ready_wait;
+        match self.conceive(&name, params) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(mut slot) => {
+                let seq = self.notices.seq();
+                slot.newborn = Some(Newborn { reply, until_ready, seq });
+                self.slots.insert(name.clone(), slot);
+                self.step(&name, Event::Start);
+                self.refuse_unsaved(&name);
+            }
+        }
+    }
+
+    fn conceive(&mut self, name: &WorkerName, params: SpawnParams) -> Result<Slot> {
+        let spec = spec_of(name, params);
+        let context = self.context(name, &spec.tmux_socket);
+        let engine = slot::engine(&spec);
+        let mut slot = Slot::new(spec, engine, context)?;
+        self.store.archive_ralph(name)?;
+        if let Some(old) = self.slots.remove(name) {
+            slot.worktree = inherited(&slot.spec, old.worktree);
+        }
+        Ok(slot)
+    }
+
+    /// A worker that could not even be written down was never there.
+    fn refuse_unsaved(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| s.unsaved) else { return };
+        let newborn = slot.newborn.take();
+        let why = slot.save_error.take().unwrap_or_else(|| "the disk refused".into());
+        self.forget(name);
+        if let Some(newborn) = newborn {
+            let message = format!("worker '{name}' was not spawned: {why}");
+            Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::System, message)));
+        }
+    }
+
+    /// Answers the client that waits for a new worker, when what it waits for has come.
+    pub(super) fn answer_newborn(&mut self, name: &WorkerName, entry: &Entry) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let Some(newborn) = &slot.newborn else { return };
+        let outcome = match entry {
+            Entry::Started { .. } if !newborn.until_ready => Ok(()),
+            Entry::Ready { .. } => Ok(()),
+            Entry::Waiting { reason, .. } if newborn.until_ready => {
+                let message = format!("worker '{name}' is not ready: {reason}");
+                Err(Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}")))
+            }
+            Entry::Stopped { reason: StopReason::SpawnFailed(message) }
+            | Entry::LoopFailed { reason: StopReason::Prompt(message), .. }
+            | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
+                slot.stillborn = true;
+                Err(Error::new(ErrorCode::System, message.clone()))
+            }
+            Entry::Stopped { reason }
+            | Entry::LoopFailed { reason, .. }
+            | Entry::LoopComplete { reason, .. } => {
+                let message = format!("worker '{name}' ended before it was ready: {}", reason.word());
+                Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name}")))
+            }
+            _ => return,
+        };
+        let Some(newborn) = slot.newborn.take() else { return };
+        let seq = newborn.seq;
+        let spawned = outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings: vec![] });
+        Self::answer(newborn.reply, spawned);
+    }
+
+    /// Removes a worker whose first run never came up, with all that was made for it.
+    pub(super) fn bury(&mut self, name: &WorkerName) {
+        if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
+            self.step(name, Event::Kill);
+        }
+        let worktree = self.slots.get(name).and_then(|s| s.worktree.clone());
+        self.forget(name);
+        if let Some(worktree) = worktree {
+            // Only a clean one goes, and its branch only where git itself finds nothing unmerged on it.
+            tokio::spawn(async move { drop(git::remove_worktree(&worktree, false).await) });
+        }
+    }
+
+    fn forget(&mut self, name: &WorkerName) {
+        self.slots.remove(name);
+        for outcome in [self.store.remove(name), self.store.remove_ralph_dir(name.as_str())] {
+            if let Err(error) = outcome {
+                tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");
+            }
+        }
+    }
+}
+
+enum Admitted {
+    Now(WorkerName),
+    AfterKill(WorkerName),
+}
+
+/// Everything that can be refused without making anything.
+fn check(params: &SpawnParams) -> Result<()> {
+    let program = params.cmd.first().filter(|p| !p.is_empty());
+    let program =
+        program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
+    if !params.cwd.is_dir() {
+        return Err(Error::invalid(format!("no such directory: {}", params.cwd.display())));
+    }
+    let path = params.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    if !runnable(program, &params.cwd, path) {
+        return Err(Error::new(ErrorCode::Invalid, format!("no such program: {program}"))
+            .hint("give a program on the PATH or a path to one; a shell alias is neither"));
+    }
+    if let Some(pattern) = &params.done_pattern {
+        Pattern::compile(pattern).map_err(|e| Error::invalid(format!("invalid done pattern: {e}")))?;
+    }
+    if let Some(ralph) = &params.ralph
+        && (ralph.max_iterations == 0 || ralph.inactivity_timeout == 0)
+    {
+        return Err(Error::invalid("iterations and the inactivity timeout must be at least 1"));
+    }
+    let file = match (&params.ralph, &params.prompt) {
+        (Some(ralph), _) => Some(&ralph.prompt_file),
+        (None, Prompt::File(file)) => Some(file),
+        (None, Prompt::None | Prompt::Text(_)) => None,
+    };
+    match file {
+        Some(file) if !file.exists() => {
+            Err(Error::invalid(format!("prompt file not found: {}", file.display())))
+        }
+        Some(file) if std::fs::File::open(file).is_err() || file.is_dir() => {
+            Err(Error::invalid(format!("cannot read prompt file: {}", file.display())))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a program can be started from a directory with a PATH.
+fn runnable(program: &str, cwd: &Path, path: &str) -> bool {
+    let executable =
+        |file: PathBuf| nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
+    if program.contains('/') {
+        return executable(cwd.join(program));
+    }
+    std::env::split_paths(path).any(|dir| executable(cwd.join(dir).join(program)))
+}
+
+fn spec_of(name: &WorkerName, params: SpawnParams) -> WorkerSpec {
+    let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
+    let prompt = match &params.ralph {
+        Some(ralph) => Prompt::File(ralph.prompt_file.clone()),
+        None => params.prompt,
+    };
+    WorkerSpec {
+        name: name.clone(),
+        cmd: params.cmd,
+        cwd: params.cwd,
+        env: params.env,
+        env_names: params.env_names,
+        tags: params.tags,
+        worktree: params.worktree,
+        prompt,
+        prompt_via: via,
+        profile: params.profile,
+        ready_wait: params.ready_wait,
+        ready_timeout: params.ready_timeout.max(1),
+        done_pattern: params.done_pattern,
+        record: params.record,
+        tmux_socket: params.tmux_socket,
+        size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
+        ralph: params.ralph.map(|ralph| LoopSpec {
+            prompt_file: ralph.prompt_file,
+            max_iterations: ralph.max_iterations,
+            inactivity_timeout: ralph.inactivity_timeout,
+        }),
+    }
+}
+
+/// The worktree of the worker that had the name before, when the new one asks for the same: its work goes on.
+fn inherited(spec: &WorkerSpec, old: Option<Worktree>) -> Option<Worktree> {
+    let (wanted, old) = (spec.worktree.as_ref()?, old?);
+    let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);
+    let dir = wanted.dir.as_ref().is_none_or(|d| *d == old.path);
+    (branch && dir && old.path.is_dir() && spec.cwd.starts_with(&old.base_repo)).then_some(old)
+}

@@ -1,0 +1,193 @@
+//! What is to be known of a repository before anything in it is changed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use swarm_state::model::Worktree;
+
+use super::run::{SHORT, ask, git};
+use crate::error::{Error, ErrorCode, Result};
+
+/// A repository, seen from one of its trees.
+#[derive(Debug)]
+pub(super) struct Repo {
+    /// What all its worktrees share: `.git` of the main one, or the bare repository. Canonical.
+    pub(super) common: PathBuf,
+    /// Its main working tree (the bare repository itself, where there is none). Canonical.
+    pub(super) main: PathBuf,
+}
+
+/// One line of `git worktree list`.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) path: PathBuf,
+    /// The full name of the branch that is checked out there.
+    branch: Option<String>,
+}
+
+impl Repo {
+    /// The repository that holds `cwd`.
+    pub(super) async fn find(cwd: &Path) -> Result<Self> {
+        let said = git(cwd, SHORT, &["rev-parse", "--git-common-dir"]).await?;
+        if !said.ok {
+            let error = if said.mentions("not a git repository") {
+                let text = format!("'{}' is not in a git repository ({})", cwd.display(), said.complaint());
+                Error::invalid(text).hint("run 'git init' and make a first commit, or leave --worktree out")
+            } else {
+                Error::invalid(format!("git refuses '{}': {}", cwd.display(), said.complaint()))
+            };
+            return Err(error);
+        }
+        let common = cwd.join(said.path());
+        let common = fs::canonicalize(&common)
+            .map_err(|e| Error::system(format!("cannot find '{}'", common.display()), e))?;
+        let main = main_tree(cwd, &common).await?;
+        Ok(Self { common, main })
+    }
+
+    /// `<repo>-worktrees`, beside the main working tree.
+    pub(super) fn default_dir(&self) -> Result<PathBuf> {
+        let name = self.main.file_name().and_then(|name| name.to_str());
+        let (Some(name), Some(parent)) = (name, self.main.parent()) else {
+            let text = format!("there is no place beside '{}' for a worktree", self.main.display());
+            return Err(Error::invalid(text).hint("choose one with --worktree-dir"));
+        };
+        Ok(parent.join(format!("{}-worktrees", name.strip_suffix(".git").unwrap_or(name))))
+    }
+
+    /// Refuses a repository with a working tree whose `core.bare` is on: something set it by accident, and
+    /// git misreads every tree of it.
+    pub(super) async fn refuse_flipped(&self) -> Result<()> {
+        let said = git(&self.main, SHORT, &["config", "--bool", "--get", "core.bare"]).await?;
+        // A repository that was made bare never had an index.
+        if said.text() != "true" || !self.common.join("index").exists() {
+            return Ok(());
+        }
+        let text = format!(
+            "'{}' says core.bare = true, but has a working tree",
+            self.common.join("config").display()
+        );
+        let hint = format!(
+            "put it right: git config --file '{}' core.bare false",
+            self.common.join("config").display()
+        );
+        Err(Error::invalid(text).hint(hint))
+    }
+
+    /// Whether there is such a branch. Refuses one whose name another branch keeps from being made.
+    pub(super) async fn branch_exists(&self, branch: &str) -> Result<bool> {
+        let args = ["for-each-ref", "--format=%(refname)", "refs/heads/"];
+        let all = ask(&self.main, "cannot list the branches", &args).await?.text();
+        let heads = || all.lines().filter_map(|line| line.strip_prefix("refs/heads/"));
+        if heads().any(|head| head == branch) {
+            return Ok(true);
+        }
+        let below =
+            |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+        let caseless =
+            git(&self.main, SHORT, &["config", "--bool", "--get", "core.ignorecase"]).await?.text() == "true";
+        let clash = heads().find(|head| {
+            below(head, branch) || below(branch, head) || (caseless && head.eq_ignore_ascii_case(branch))
+        });
+        match clash {
+            None => Ok(false),
+            Some(other) => {
+                let text = format!("branch '{branch}' cannot be made beside branch '{other}'");
+                Err(Error::invalid(text).hint("choose another name with --branch"))
+            }
+        }
+    }
+
+    /// Refuses a branch that a worktree of the repository has checked out.
+    pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
+        let full = format!("refs/heads/{branch}");
+        let listed = self.worktrees().await?;
+        let Some(holder) = listed.iter().find(|known| known.branch.as_deref() == Some(&full)) else {
+            return Ok(());
+        };
+        let path = holder.path.display();
+        let text = format!("branch '{branch}' is checked out at '{path}'");
+        let error = Error::new(ErrorCode::Conflict, text);
+        Err(if holder.path.exists() {
+            error.hint("choose another branch with --branch")
+        } else {
+            error.hint("that directory is gone: 'git worktree prune' forgets it")
+        })
+    }
+
+    /// All worktrees, the main one first.
+    pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
+        let args = ["worktree", "list", "--porcelain"];
+        let said = ask(&self.main, "cannot list the worktrees", &args).await?;
+        let mut found: Vec<Listed> = vec![];
+        for line in said.bytes().split(|byte| *byte == b'\n') {
+            if let Some(path) = line.strip_prefix(b"worktree ") {
+                let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+                found.push(Listed { path, branch: None });
+            } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
+                last.branch = Some(String::from_utf8_lossy(branch).into_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// Refuses a directory that is not, or no more, the worktree that was made: with its `.git` gone, git
+    /// would speak of the repository around it.
+    pub(super) async fn refuse_stranger(&self, wt: &Worktree) -> Result<()> {
+        let top = git(&wt.path, SHORT, &["rev-parse", "--show-toplevel"]).await?;
+        let common = git(&wt.path, SHORT, &["rev-parse", "--git-common-dir"]).await?;
+        let ours = top.ok
+            && common.ok
+            && same_path(&top.path(), &wt.path)
+            && same_path(&wt.path.join(common.path()), &self.common)
+            && !same_path(&wt.path, &self.main);
+        if ours {
+            return Ok(());
+        }
+        let text = format!(
+            "'{}' is no worktree of '{}' any more and is left alone",
+            wt.path.display(),
+            self.main.display()
+        );
+        Err(Error::new(ErrorCode::Conflict, text))
+    }
+}
+
+/// The main working tree of the repository whose shared directory is `common`.
+async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
+    if common.file_name().is_some_and(|name| name == ".git") {
+        return Ok(common.parent().unwrap_or(common).to_owned());
+    }
+    // A submodule's directory lies elsewhere, and so does that of `git init --separate-git-dir`.
+    let git_dir = git(cwd, SHORT, &["rev-parse", "--git-dir"]).await?;
+    let top = git(cwd, SHORT, &["rev-parse", "--show-toplevel"]).await?;
+    if git_dir.ok && top.ok && same_path(&cwd.join(git_dir.path()), common) {
+        return Ok(fs::canonicalize(top.path()).unwrap_or_else(|_| top.path()));
+    }
+    let told = git(cwd, SHORT, &["config", "--get", "core.worktree"]).await?;
+    let told = told.ok.then(|| fs::canonicalize(common.join(told.path())).ok()).flatten();
+    Ok(told.unwrap_or_else(|| common.to_owned()))
+}
+
+/// Refuses what is no name for a branch.
+pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
+    let refuse =
+        || Error::invalid(format!("{branch:?} is no valid branch name")).hint("choose another with --branch");
+    // `@` passes git's check and means HEAD; a NUL cannot even be passed to it.
+    if branch.starts_with('-') || branch.contains('\0') || ["", "@", "HEAD"].contains(&branch) {
+        return Err(refuse());
+    }
+    // git expands `@{-1}` to the branch before; only a name that stays itself is one.
+    let said = git(cwd, SHORT, &["check-ref-format", "--branch", branch]).await?;
+    if said.ok && said.text() == branch { Ok(()) } else { Err(refuse()) }
+}
+
+/// True when both are the same place.
+pub(super) fn same_path(a: &Path, b: &Path) -> bool {
+    match (fs::canonicalize(a), fs::canonicalize(b)) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => a == b,
+    }
+}

@@ -1,0 +1,333 @@
+//! With real git, in directories of their own.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A repository `repo` with one commit, in a directory of its own.
+struct Fixture {
+    dir: TempDir,
+}
+
+impl Fixture {
+    fn empty() -> Self {
+        let fixture = Self { dir: tempfile::tempdir().unwrap() };
+        fs::create_dir(fixture.repo()).unwrap();
+        fixture.git(&["init", "-q", "-b", "main"]);
+        fixture
+    }
+
+    fn new() -> Self {
+        let fixture = Self::empty();
+        fs::write(fixture.repo().join("file"), "one\n").unwrap();
+        fixture.git(&["add", "."]);
+        fixture.git(&["commit", "-qm", "one"]);
+        fixture
+    }
+
+    fn root(&self) -> PathBuf {
+        fs::canonicalize(self.dir.path()).unwrap()
+    }
+
+    fn repo(&self) -> PathBuf {
+        self.root().join("repo")
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        git_in(&self.repo(), args)
+    }
+
+    fn branches(&self) -> Vec<String> {
+        let text = self.git(&["for-each-ref", "--format=%(refname)", "refs/heads/"]);
+        text.lines().map(|line| line.replacen("refs/heads/", "", 1)).collect()
+    }
+
+    fn trees(&self) -> usize {
+        self.git(&["worktree", "list", "--porcelain"]).lines().filter(|l| l.starts_with("worktree ")).count()
+    }
+
+    async fn create(&self, name: &str, branch: Option<&str>) -> Result<Created> {
+        let spec = WorktreeSpec { branch: branch.map(ToOwned::to_owned), dir: None };
+        create_worktree(&self.repo(), &WorkerName::new(name).unwrap(), &spec).await
+    }
+
+    /// Nothing but the main tree and its branch.
+    fn assert_untouched(&self) {
+        assert_eq!(self.branches(), ["main"]);
+        assert_eq!(self.trees(), 1);
+        assert!(!self.root().join("repo-worktrees").exists());
+    }
+}
+
+fn git_in(dir: &Path, args: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(args).current_dir(dir).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", dir);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    for who in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{who}_NAME"), "t").env(format!("GIT_{who}_EMAIL"), "t@example.com");
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_worktree_comes_and_goes() {
+    let repo = Fixture::new();
+    // From a directory inside: the main tree counts.
+    fs::create_dir(repo.repo().join("sub")).unwrap();
+    let name = WorkerName::new("a").unwrap();
+    let made = create_worktree(&repo.repo().join("sub"), &name, &WorktreeSpec::default()).await.unwrap();
+    let wt = made.worktree;
+    assert_eq!(made.note, None);
+    assert_eq!(wt.path, repo.root().join("repo-worktrees/a"));
+    assert_eq!((wt.branch.as_str(), &wt.base_repo), ("swarm/a", &repo.repo()));
+    assert_eq!(fs::read_to_string(wt.path.join("file")).unwrap(), "one\n");
+    assert!(!is_dirty(&wt.path).await.unwrap());
+    // A worktree of a worktree lies beside the same repository.
+    let name = WorkerName::new("b").unwrap();
+    let second = create_worktree(&wt.path, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    assert_eq!(second.path, repo.root().join("repo-worktrees/b"));
+    assert_eq!(second.base_repo, repo.repo());
+    for wt in [wt, second] {
+        let removed = remove_worktree(&wt, false).await.unwrap();
+        assert_eq!(removed, Removed { path: wt.path, branch_deleted: true, note: None });
+    }
+    repo.assert_untouched();
+}
+
+#[tokio::test]
+async fn refusals_leave_nothing() {
+    let repo = Fixture::new();
+    for branch in ["a..b", "x.lock", "a~1", "-x", "@", "", "HEAD", "@{-1}", "a b", "/a", "main/x", "nul\0"] {
+        let error = repo.create("w", Some(branch)).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Invalid, "{branch:?}: {error}");
+        repo.assert_untouched();
+    }
+    let error = repo.create("w", Some("main")).await.unwrap_err();
+    assert!(error.message.contains("is checked out at"), "{error}");
+    repo.assert_untouched();
+
+    let dir = repo.root().join("full");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("precious"), "").unwrap();
+    let spec = WorktreeSpec { branch: None, dir: Some(dir.clone()) };
+    let name = WorkerName::new("w").unwrap();
+    let error = create_worktree(&repo.repo(), &name, &spec).await.unwrap_err();
+    assert!(error.message.contains("not an empty directory"), "{error}");
+    assert!(dir.join("precious").exists());
+    repo.assert_untouched();
+
+    let error = create_worktree(&repo.root(), &name, &WorktreeSpec::default()).await.unwrap_err();
+    assert!(error.message.contains("fatal: not a git repository"), "{error}");
+}
+
+#[tokio::test]
+async fn without_a_commit_it_is_refused_in_gits_words() {
+    let repo = Fixture::empty();
+    let error = repo.create("w", None).await.unwrap_err();
+    assert!(error.message.contains("no commit yet (fatal:"), "{error}");
+    assert!(error.hint.unwrap().contains("git commit"));
+    assert!(!repo.root().join("repo-worktrees").exists());
+}
+
+#[tokio::test]
+async fn a_free_branch_is_used_again_and_stays() {
+    let repo = Fixture::new();
+    repo.git(&["branch", "topic"]);
+    repo.git(&["tag", "topic", "main"]);
+    let made = repo.create("w", Some("topic")).await.unwrap();
+    assert!(made.note.unwrap().contains("'topic' was there already"));
+    assert_eq!(git_in(&made.worktree.path, &["symbolic-ref", "HEAD"]).trim(), "refs/heads/topic");
+    let error = repo.create("v", Some("topic")).await.unwrap_err();
+    assert_eq!(error.code, ErrorCode::Conflict);
+    let removed = remove_worktree(&made.worktree, false).await.unwrap();
+    assert!(!removed.branch_deleted && removed.note.unwrap().contains("not made by swarm"));
+    assert_eq!(repo.branches(), ["main", "topic"]);
+}
+
+#[tokio::test]
+async fn work_is_named_and_kept() {
+    let repo = Fixture::new();
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    for file in 0..7 {
+        fs::write(wt.path.join(format!("new{file}")), "").unwrap();
+    }
+    // A user's setting must not hide them.
+    repo.git(&["config", "status.showUntrackedFiles", "no"]);
+    let error = remove_worktree(&wt, false).await.unwrap_err();
+    assert!(error.message.contains("new0, new1, new2, new3, new4 and 2 more"), "{error}");
+    assert!(wt.path.join("new6").exists());
+    git_in(&wt.path, &["add", "."]);
+    git_in(&wt.path, &["mv", "file", "moved"]);
+    let losses = losses(&wt.path).await.unwrap();
+    assert!(losses.contains(&"moved".to_owned()) && !losses.contains(&"file".to_owned()), "{losses:?}");
+    let removed = remove_worktree(&wt, true).await.unwrap();
+    assert!(removed.branch_deleted && !wt.path.exists());
+}
+
+#[tokio::test]
+async fn commits_are_never_lost() {
+    let repo = Fixture::new();
+    // On the branch: the branch stays.
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "work"]);
+    let removed = remove_worktree(&wt, false).await.unwrap();
+    assert!(!removed.branch_deleted && removed.note.unwrap().contains("'swarm/w' is kept"));
+    // It is used again, work and all.
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    assert!(git_in(&wt.path, &["log", "--format=%s"]).starts_with("work"));
+    // On no branch at all: the worktree stays.
+    git_in(&wt.path, &["checkout", "-q", "--detach"]);
+    assert!(!is_dirty(&wt.path).await.unwrap());
+    git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "loose"]);
+    let error = remove_worktree(&wt, false).await.unwrap_err();
+    assert!(error.message.contains("that no branch holds"), "{error}");
+}
+
+#[tokio::test]
+async fn a_rebase_in_progress_is_work() {
+    let repo = Fixture::new();
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "work"]);
+    git_in(
+        &wt.path,
+        &["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--force-rebase", "HEAD~1"],
+    );
+    let error = remove_worktree(&wt, false).await.unwrap_err();
+    assert!(error.message.contains("a rebase in progress"), "{error}");
+    assert!(wt.path.exists());
+}
+
+#[tokio::test]
+async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
+    let repo = Fixture::new();
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    fs::remove_file(wt.path.join(".git")).unwrap();
+    assert!(remove_worktree(&wt, true).await.is_err());
+    assert!(wt.path.join("file").exists());
+    // Never the main tree, whatever a record says.
+    let main = Worktree { path: repo.repo(), branch: "main".into(), base_repo: repo.repo() };
+    assert_eq!(remove_worktree(&main, true).await.unwrap_err().code, ErrorCode::Conflict);
+    assert!(repo.repo().join("file").exists());
+    // One that is gone only loses its entry.
+    fs::remove_dir_all(&wt.path).unwrap();
+    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove_worktree(&wt, false).await.unwrap().note.unwrap().contains("gone already"));
+    repo.assert_untouched();
+}
+
+#[tokio::test]
+async fn a_repository_flipped_to_bare_is_named_and_left_alone() {
+    let repo = Fixture::new();
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    repo.git(&["config", "core.bare", "true"]);
+    let made = repo.create("v", None).await.unwrap_err();
+    let removed = remove_worktree(&wt, true).await.unwrap_err();
+    for error in [made, removed] {
+        assert!(error.message.contains("core.bare = true"), "{error}");
+        assert!(error.hint.unwrap().contains("core.bare false"));
+    }
+    assert!(wt.path.join("file").exists());
+}
+
+#[tokio::test]
+async fn a_bare_repository_has_worktrees_too() {
+    let repo = Fixture::new();
+    git_in(&repo.root(), &["clone", "-q", "--bare", "repo", "store.git"]);
+    let name = WorkerName::new("w").unwrap();
+    let store = repo.root().join("store.git");
+    let wt = create_worktree(&store, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    assert_eq!(wt.path, repo.root().join("store-worktrees/w"));
+    assert_eq!(wt.base_repo, store);
+    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixteen_at_once_and_a_held_lock() {
+    let repo = Arc::new(Fixture::new());
+    let lock = repo.repo().join(".git/packed-refs.lock");
+    let config_lock = repo.repo().join(".git/config.lock");
+    fs::write(&lock, "").unwrap();
+    fs::write(&config_lock, "").unwrap();
+    let tasks: Vec<_> = (0..16)
+        .map(|n| {
+            let repo = Arc::clone(&repo);
+            tokio::spawn(async move { repo.create(&format!("p{n}"), None).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    fs::remove_file(&lock).unwrap();
+    fs::remove_file(&config_lock).unwrap();
+    let mut made = vec![];
+    for task in tasks {
+        made.push(task.await.unwrap().unwrap().worktree);
+    }
+    assert_eq!((repo.trees(), repo.branches().len()), (17, 17));
+    let removals: Vec<_> =
+        made.into_iter().map(|wt| tokio::spawn(async move { remove_worktree(&wt, false).await })).collect();
+    for removal in removals {
+        assert!(removal.await.unwrap().unwrap().branch_deleted);
+    }
+    repo.assert_untouched();
+}
+
+fn hook(repo: &Fixture, script: &str) {
+    let hook = repo.repo().join(".git/hooks/post-checkout");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test]
+async fn a_failing_hook_is_told_and_the_worktree_stands() {
+    let repo = Fixture::new();
+    hook(&repo, "echo 'no thanks' >&2; exit 3");
+    let made = repo.create("w", None).await.unwrap();
+    assert!(made.note.unwrap().contains("post-checkout hook failed: no thanks"));
+    assert!(made.worktree.path.join("file").exists());
+}
+
+#[tokio::test]
+async fn what_fails_half_way_is_taken_back() {
+    let repo = Fixture::new();
+    // A filter that fails makes the checkout fail.
+    fs::write(repo.repo().join(".gitattributes"), "file filter=broken\n").unwrap();
+    repo.git(&["add", "."]);
+    repo.git(&["commit", "-qm", "filter"]);
+    repo.git(&["config", "filter.broken.smudge", "false"]);
+    repo.git(&["config", "filter.broken.required", "true"]);
+    let error = repo.create("w", None).await.unwrap_err();
+    assert!(error.message.contains("fatal:") || error.message.contains("error:"), "{error}");
+    repo.assert_untouched();
+}
+
+#[tokio::test]
+async fn a_hanging_git_is_ended_with_its_children() {
+    let repo = Fixture::new();
+    repo.git(&["config", "alias.hang", "!sleep 1000"]);
+    let start = Instant::now();
+    let said = git(&repo.repo(), Duration::from_millis(200), &["hang"]).await.unwrap();
+    assert!(said.timed_out && !said.ok);
+    assert!(start.elapsed() < Duration::from_secs(5), "its child held the pipe");
+}
+
+#[tokio::test]
+async fn git_variables_do_not_reach_git() {
+    let repo = Fixture::new();
+    // `cargo test` under a git hook sets such; the test harness's own variables stand for them here.
+    let said = git(&repo.repo(), SHORT, &["-c", "alias.vars=!env", "vars"]).await.unwrap().text();
+    let known = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"];
+    // git itself adds these for an alias.
+    let own = ["GIT_PREFIX", "GIT_EXEC_PATH", "GIT_CONFIG_PARAMETERS"];
+    for line in said.lines().filter(|line| line.starts_with("GIT_")) {
+        let key = line.split('=').next().unwrap();
+        assert!(known.contains(&key) || own.contains(&key), "{line}");
+    }
+    assert!(said.contains("LC_ALL=C"));
+}

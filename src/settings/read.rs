@@ -1,0 +1,213 @@
+//! One file of settings, its keys with their places, and their values by type.
+
+use std::path::{Path, PathBuf};
+
+use directories::BaseDirs;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::Setting;
+use crate::error::{Error, Result};
+
+/// Something wrong, at a byte of the file.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: usize,
+    message: String,
+}
+
+/// A file of settings.
+#[derive(Debug)]
+pub(super) struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
+        // Some editors put a byte order mark in front.
+        Self { path, text: text.strip_prefix('\u{feff}').unwrap_or(text) }
+    }
+
+    /// The whole file as a table.
+    pub(super) fn parse(&self) -> Result<DeTable<'a>> {
+        let table = DeTable::parse(self.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            self.error(&Fault { at, message: error.message().to_owned() })
+        })?;
+        Ok(table.into_inner())
+    }
+
+    /// The keys at the top.
+    pub(super) fn entries(&'a self, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+        entries(self, "", table)
+    }
+
+    pub(super) fn error(&self, fault: &Fault) -> Error {
+        // One sentence on one line, whatever a parser or a value put in.
+        let message = fault.message.split_whitespace().collect::<Vec<_>>().join(" ");
+        Error::invalid(format!("{}:{}: {message}", self.path.display(), self.line(fault.at)))
+    }
+
+    fn line(&self, at: usize) -> usize {
+        self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+fn entries<'a>(source: &'a Source<'a>, prefix: &str, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+    let entry = |(key, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+        let name: &str = key.get_ref();
+        let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        Entry { source, key: name, full, at: key.span().start, value }
+    };
+    table.iter().map(entry).collect()
+}
+
+/// One key and its value.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    source: &'a Source<'a>,
+    /// The last part of its name.
+    pub(super) key: &'a str,
+    /// All of it, with dots.
+    full: String,
+    at: usize,
+    value: &'a Spanned<DeValue<'a>>,
+}
+
+impl Entry<'_> {
+    /// Does `visit` for every key of a table; gives all that is wrong.
+    pub(super) fn each(
+        &self,
+        mut visit: impl FnMut(&Entry<'_>) -> Result<(), Vec<Fault>>,
+    ) -> Result<(), Vec<Fault>> {
+        let DeValue::Table(table) = self.value.get_ref() else {
+            return Err(vec![self.must_be("a table")]);
+        };
+        let visited = entries(self.source, &self.full, table).into_iter().map(|entry| visit(&entry));
+        let faults: Vec<Fault> = visited.filter_map(Result::err).flatten().collect();
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// A text that is not empty.
+    pub(super) fn text(&self) -> Result<String, Fault> {
+        let text = self.value.get_ref().as_str().ok_or_else(|| self.must_be("a text"))?;
+        match text {
+            "" => Err(self.fault("must not be empty")),
+            text if text.contains('\0') => Err(self.fault("must not hold a NUL character")),
+            text => Ok(text.to_owned()),
+        }
+    }
+
+    /// Texts that are not empty.
+    pub(super) fn texts(&self) -> Result<Vec<String>, Fault> {
+        let DeValue::Array(array) = self.value.get_ref() else {
+            return Err(self.must_be("a list of texts"));
+        };
+        array.iter().map(|value| self.with(value).text()).collect()
+    }
+
+    /// A command: at least one text. Arguments may be empty, its name may not.
+    pub(super) fn command(&self) -> Result<Vec<String>, Fault> {
+        const SHAPE: &str = "a list like [\"claude\", \"-p\"]";
+        let DeValue::Array(array) = self.value.get_ref() else { return Err(self.must_be(SHAPE)) };
+        let texts = array.iter().map(|value| value.get_ref().as_str().map(ToOwned::to_owned));
+        let texts: Vec<String> = texts.collect::<Option<_>>().ok_or_else(|| self.must_be(SHAPE))?;
+        if texts.iter().any(|text| text.contains('\0')) {
+            return Err(self.fault("must not hold a NUL character"));
+        }
+        match texts.first() {
+            Some(name) if !name.is_empty() => Ok(texts),
+            Some(_) | None => Err(self.fault("must name a command")),
+        }
+    }
+
+    /// A whole number, at least 1.
+    pub(super) fn count<N: TryFrom<u64>>(&self) -> Result<N, Fault> {
+        let wrong = || self.must_be("a whole number, at least 1");
+        let DeValue::Integer(integer) = self.value.get_ref() else { return Err(wrong()) };
+        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok().filter(|n| *n >= 1);
+        let number = number.ok_or_else(wrong)?;
+        N::try_from(number).map_err(|_| self.fault(&format!("is too large: {number}")))
+    }
+
+    /// A path: `~/` is the home directory, a relative one starts at the file's directory.
+    pub(super) fn path(&self) -> Result<PathBuf, Fault> {
+        let text = self.text()?;
+        if let Some(rest) = text.strip_prefix("~/") {
+            let home = BaseDirs::new().ok_or_else(|| self.fault("starts at `~`, but there is no HOME"))?;
+            return Ok(home.home_dir().join(rest));
+        }
+        let path = self.source.path.parent().unwrap_or(Path::new("")).join(text);
+        std::path::absolute(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
+    }
+
+    /// A list of tables, each with exactly these keys, all of them texts.
+    pub(super) fn tables(&self, keys: &[&str]) -> Result<Vec<Vec<String>>, Fault> {
+        let shape = || {
+            let keys: Vec<String> = keys.iter().map(|key| format!("{key} = \"…\"")).collect();
+            self.must_be(&format!("a list of tables {{ {} }}", keys.join(", ")))
+        };
+        let DeValue::Array(array) = self.value.get_ref() else { return Err(shape()) };
+        let mut rows = vec![];
+        for value in array.iter() {
+            let DeValue::Table(table) = value.get_ref() else { return Err(shape()) };
+            let entries = entries(self.source, &self.full, table);
+            if let Some(stranger) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
+                return Err(stranger.unknown(keys));
+            }
+            let cell = |key: &&str| entries.iter().find(|entry| entry.key == *key).map(Self::text);
+            rows.push(
+                keys.iter().map(|key| cell(key).unwrap_or_else(|| Err(shape()))).collect::<Result<_, _>>()?,
+            );
+        }
+        Ok(rows)
+    }
+
+    /// The same key with an element of its list as the value, so that a fault has the element's line.
+    fn with<'b>(&'b self, value: &'b Spanned<DeValue<'b>>) -> Entry<'b> {
+        Entry { source: self.source, key: self.key, full: self.full.clone(), at: value.span().start, value }
+    }
+
+    pub(super) fn unknown(&self, known: &[&str]) -> Fault {
+        let near = known.iter().map(|word| (distance(self.key, word), word)).min();
+        let hint = near.filter(|(steps, word)| *steps <= 1 + word.len() / 4);
+        let hint = hint.map_or_else(String::new, |(_, word)| format!(" (did you mean '{word}'?)"));
+        Fault { at: self.at, message: format!("unknown key '{}'{hint}", self.full) }
+    }
+
+    pub(super) fn must_be(&self, what: &str) -> Fault {
+        self.fault(&format!("must be {what}"))
+    }
+
+    fn fault(&self, what: &str) -> Fault {
+        Fault { at: self.at, message: format!("'{}' {what}", self.full) }
+    }
+
+    /// Who set it.
+    pub(super) fn setting(&self) -> Setting {
+        Setting {
+            key: self.full.clone(),
+            value: self.source.text.get(self.value.span()).unwrap_or_default().to_owned(),
+            file: self.source.path.to_owned(),
+            line: self.source.line(self.at),
+            overridden: false,
+        }
+    }
+}
+
+/// How many characters must be put in, taken out or replaced to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,208 @@
+//! Files in, settings or one error out.
+
+use proptest::prelude::*;
+use swarm_state::model::PromptVia;
+use tempfile::TempDir;
+
+use super::*;
+
+struct Fixture {
+    dir: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    fn load(&self, text: &str) -> Result<Settings> {
+        let claude = Profile { name: "claude".into(), commands: vec!["claude".into()], ..Profile::generic() };
+        let codex = Profile { name: "codex".into(), ..claude.clone() };
+        Settings::load_over(vec![claude, codex], &self.file("c.toml", text), None, None)
+    }
+
+    /// The error of `text`, without the directory.
+    fn error(&self, text: &str) -> String {
+        let error = self.load(text).unwrap_err();
+        error.message.replace(&format!("{}/", self.dir.path().display()), "")
+    }
+}
+
+#[test]
+fn no_file_is_no_setting() {
+    let dir = Fixture::new();
+    let settings = Settings::load(&dir.path("none"), Some(&dir.path("no/ne")), None).unwrap();
+    assert_eq!((settings.command, settings.files, settings.sources), (None, vec![], vec![]));
+    let error = Settings::load(&dir.path("none"), None, Some(&dir.path("gone.toml"))).unwrap_err();
+    assert!(error.message.contains("gone.toml': No such file"), "{error}");
+    // Being there and not readable is not the same as not being there.
+    assert!(Settings::load(dir.dir.path(), None, None).is_err());
+}
+
+#[test]
+fn later_files_win_key_by_key() {
+    let dir = Fixture::new();
+    fs::create_dir(dir.path("proj")).unwrap();
+    let user = dir.file(
+        "user.toml",
+        "command = [\"claude\"]\n[ralph]\nmax_iterations = 5\ninactivity_timeout = 300\nprompt_file = \"/p/P.md\"\n",
+    );
+    let local =
+        dir.file("proj/swarm.toml", "ralph.prompt_file = \"sub/PROMPT.md\"\nralph.max_iterations = 7\n");
+    let explicit = dir.file("x.toml", "[ralph]\nmax_iterations = 0x10\ndone_pattern = 'All \\w+ done'\n");
+    let settings = Settings::load(&user, Some(&local), Some(&explicit)).unwrap();
+    assert_eq!(settings.command, Some(vec!["claude".to_owned()]));
+    assert_eq!(
+        settings.ralph,
+        RalphDefaults {
+            prompt_file: Some(dir.path("proj/sub/PROMPT.md")),
+            max_iterations: Some(16),
+            inactivity_timeout: Some(300),
+            done_pattern: Some("All \\w+ done".into()),
+        }
+    );
+    let said: Vec<_> = settings
+        .sources
+        .iter()
+        .filter(|setting| setting.key == "ralph.max_iterations")
+        .map(|setting| (setting.value.as_str(), setting.file.clone(), setting.line, setting.overridden))
+        .collect();
+    assert_eq!(
+        said,
+        [("5", user.clone(), 3, true), ("7", local.clone(), 2, true), ("0x10", explicit.clone(), 2, false)]
+    );
+    assert_eq!(settings.files, [user, local, explicit]);
+}
+
+/// A file, and its error.
+const FAULTS: &[(&str, &str)] = &[
+    (
+        "[ralph]\n\nmax_iteration = 5",
+        "c.toml:3: unknown key 'ralph.max_iteration' (did you mean 'max_iterations'?)",
+    ),
+    ("x = 1", "c.toml:1: unknown key 'x'"),
+    ("[agent.claude]\nready = []", "c.toml:1: unknown key 'agent' (did you mean 'agents'?)"),
+    ("[agents.claude]\nredy = []", "c.toml:2: unknown key 'agents.claude.redy' (did you mean 'ready'?)"),
+    ("[ralph]\nmax_iterations = 0", "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1"),
+    ("[ralph]\nmax_iterations = -3", "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1"),
+    (
+        "[ralph]\nmax_iterations = \"9\"",
+        "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1",
+    ),
+    ("[ralph]\nmax_iterations = 5000000000", "c.toml:2: 'ralph.max_iterations' is too large: 5000000000"),
+    (
+        "[ralph]\ninactivity_timeout = 1.5",
+        "c.toml:2: 'ralph.inactivity_timeout' must be a whole number, at least 1",
+    ),
+    ("[ralph]\ndone_pattern = \"\"", "c.toml:2: 'ralph.done_pattern' must not be empty"),
+    ("[ralph]\nprompt_file = \"\"", "c.toml:2: 'ralph.prompt_file' must not be empty"),
+    ("ralph = 3", "c.toml:1: 'ralph' must be a table"),
+    ("command = \"claude -p\"", "c.toml:1: 'command' must be a list like [\"claude\", \"-p\"]"),
+    ("command = []", "c.toml:1: 'command' must name a command"),
+    ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
+    ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
+    ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
+    (
+        "[agents.x]\nprompt_via = \"auto\"",
+        "c.toml:2: 'agents.x.prompt_via' must be \"stdin\", \"arg\" or \"paste\"",
+    ),
+    ("[agents.x]\nready = [\n \"a\",\n \"\"]", "c.toml:4: 'agents.x.ready' must not be empty"),
+    (
+        "[agents.x]\nstartup = [{ pattern = \"a\" }]",
+        "c.toml:2: 'agents.x.startup' must be a list of tables { pattern = \"…\", what = \"…\" }",
+    ),
+    (
+        "[[agents.x.startup]]\npattern = \"a\"\nwhats = \"b\"",
+        "c.toml:3: unknown key 'agents.x.startup.whats' (did you mean 'what'?)",
+    ),
+    // Two faults: the one that a reader meets first.
+    ("[tmux]\nsize = 1\n[ralph]\nfoo = 1", "c.toml:2: 'tmux.size' must be a text"),
+];
+
+#[test]
+fn what_is_wrong_is_named_with_file_line_and_key() {
+    let dir = Fixture::new();
+    for (text, message) in FAULTS {
+        assert_eq!(dir.error(text), *message, "{text}");
+    }
+    for (text, line) in
+        [("a = 1\nb = = 2", 2), ("[ralph]\nmax_iterations = 1\nmax_iterations = 2", 3), ("[", 1)]
+    {
+        assert!(dir.error(text).starts_with(&format!("c.toml:{line}: ")), "{}", dir.error(text));
+    }
+}
+
+#[test]
+fn profiles_are_changed_key_by_key_and_come_first() {
+    let dir = Fixture::new();
+    let text = r#"
+        [agents.codex]
+        ready = ["^› "]
+        interactive_via = "paste"
+        startup = [{ pattern = "Sign in", what = "login" }]
+        [agents.mine]
+        prompt_via = "arg"
+        arg_flag = "--task"
+    "#;
+    let agents = dir.load(text).unwrap().agents;
+    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["codex", "mine", "claude"]);
+    let codex = &agents[0];
+    assert_eq!(
+        (codex.ready.as_slice(), codex.interactive_via),
+        (["^› ".to_owned()].as_slice(), PromptVia::Paste)
+    );
+    assert_eq!((codex.startup[0].pattern.as_str(), codex.startup[0].what.as_str()), ("Sign in", "login"));
+    assert_eq!(codex.commands, ["claude"], "an untouched field stays");
+    let mine = &agents[1];
+    assert_eq!(
+        (mine.commands.as_slice(), mine.interactive_via),
+        (["mine".to_owned()].as_slice(), PromptVia::Arg)
+    );
+    assert_eq!(mine.arg_flag.as_deref(), Some("--task"));
+}
+
+#[test]
+fn tmux_settings_are_read() {
+    let dir = Fixture::new();
+    let tmux = dir.load("\u{feff}[tmux]\nsize = \"120x40\"\nsource = \"my.conf\"").unwrap().tmux;
+    assert_eq!(tmux, TmuxSettings { source: Some(dir.path("my.conf")), size: Some((120, 40)) });
+}
+
+/// A new field of the profile needs a line in the table of keys.
+#[test]
+fn the_table_of_keys_covers_the_profile() {
+    let profile = serde_json::to_value(Profile::generic()).unwrap();
+    let mut fields: Vec<&str> = profile.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut reached: Vec<&str> = agents::KEYS.iter().map(|(_, field, _)| *field).chain(["name"]).collect();
+    fields.sort_unstable();
+    reached.sort_unstable();
+    reached.dedup();
+    assert_eq!(reached, fields);
+}
+
+#[test]
+fn deep_nesting_is_an_error() {
+    let dir = Fixture::new();
+    assert!(dir.error(&format!("command = {}", "[".repeat(100_000))).starts_with("c.toml:1: "));
+    assert!(dir.error(&"a.".repeat(50_000)).starts_with("c.toml:1: "));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC*|([a-z\\[\\]={}\"'.0-9\n]|ralph|agents|max_iterations)*") {
+        let dir = Fixture::new();
+        if let Err(error) = dir.load(&text) {
+            prop_assert!(error.message.contains("c.toml:"), "{}", error);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The workers' records.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, TimeDelta, TimeZone};
+use swarm_state::format::{self, FormatError, Record, v0};
+use swarm_state::model::WorkerName;
+
+use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
+use crate::error::{Error, ErrorCode, Result};
+
+impl Store {
+    /// Reads every record, in the order of names. What cannot be read is set aside or reserved, and told
+    /// as a [`Problem`]; so is what was set aside earlier and still lies there. Workers of the
+    /// predecessor's list come in where no record of ours has their name.
+    pub fn load_all(&self) -> (Vec<Record>, Vec<Problem>) {
+        let (mut records, mut problems) = (vec![], vec![]);
+        let dir = self.paths.workers_dir();
+        if let Err(error) = fs::read_dir(&dir) {
+            problems.push(Problem::of(None, failed("read", &dir, error).message));
+        }
+        // First what was set aside before: the loop below may add to it.
+        for path in entries(&dir) {
+            problems.extend(set_aside_earlier(&path));
+        }
+        for path in entries(&dir) {
+            let Some(stem) = file_name(&path).strip_suffix(".json") else { continue };
+            let Ok(name) = WorkerName::new(stem) else { continue };
+            match self.load_one(&path, &name) {
+                Ok(record) => records.extend(record),
+                Err(problem) => {
+                    if problem.reserved {
+                        self.reserve(&name);
+                    }
+                    problems.push(problem);
+                }
+            }
+        }
+        self.load_legacy(&mut records, &mut problems);
+        records.sort_by(|a, b| a.name.cmp(&b.name));
+        (records, problems)
+    }
+
+    fn load_one(&self, path: &Path, name: &WorkerName) -> Result<Option<Record>, Problem> {
+        let kept = |cause: String| Problem {
+            message: format!("'{}' was left alone: {cause}", path.display()),
+            name: Some(name.clone()),
+            reserved: true,
+        };
+        let bytes = match read(path) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(kept(error.to_string())),
+        };
+        let cause = match format::parse_record(&bytes) {
+            Ok(record) if record.name == *name => return Ok(Some(record)),
+            Ok(record) => format!("it is the record of '{}'", record.name),
+            Err(error @ FormatError::Newer(_)) => return Err(kept(error.to_string())),
+            Err(FormatError::Broken(cause)) => cause,
+        };
+        Err(match set_aside(path) {
+            Ok(aside) => Problem::of(Some(name), aside_sentence(path, &aside, &cause)),
+            Err(error) => kept(format!("{cause}, and it cannot be set aside: {error}")),
+        })
+    }
+
+    /// Adds the predecessor's workers. Its file is never moved: the predecessor may still use it.
+    fn load_legacy(&self, records: &mut Vec<Record>, problems: &mut Vec<Problem>) {
+        let path = self.paths.legacy_state();
+        let listed = match read(&path) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => v0::parse_workers(&bytes, &local).map_err(|e| e.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let listed = match listed {
+            Ok(listed) => listed,
+            Err(cause) => {
+                let message = format!("'{}' was left alone: {cause}", path.display());
+                return problems.push(Problem::of(None, message));
+            }
+        };
+        let mut taken: BTreeSet<_> = records.iter().map(|record| record.name.clone()).collect();
+        for worker in listed {
+            match worker {
+                Ok(mut record) => {
+                    if self.is_reserved(&record.name) || !taken.insert(record.name.clone()) {
+                        continue;
+                    }
+                    // Read only: a broken one is found again, and reported, when somebody asks for it.
+                    if let Ok(Some(bytes)) = read(&self.paths.ralph_state(&record.name))
+                        && let Ok(file) = format::parse_ralph(&bytes)
+                    {
+                        v0::join_ralph(&mut record, &file);
+                    }
+                    records.push(record);
+                }
+                Err(bad) => {
+                    let who = bad.name.as_deref().unwrap_or("without a name");
+                    let message =
+                        format!("worker {who:?} in '{}' cannot be read: {}", path.display(), bad.message);
+                    let name = bad.name.and_then(|name| WorkerName::new(&name).ok());
+                    problems.push(Problem::of(name.as_ref(), message));
+                }
+            }
+        }
+    }
+
+    /// Writes a record.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] for a reserved name; [`ErrorCode::System`] when the disk refuses: the
+    /// earlier record is still there then.
+    pub fn save(&self, record: &Record) -> Result<()> {
+        let path = self.writable(&record.name)?;
+        let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
+        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))
+    }
+
+    /// Removes a record; one that is not there is no error.
+    ///
+    /// # Errors
+    /// As [`Store::save`].
+    pub fn remove(&self, name: &WorkerName) -> Result<()> {
+        let path = self.writable(name)?;
+        match fs::remove_file(&path) {
+            Ok(()) => sync_dir(&self.paths.workers_dir()).map_err(|e| failed("remove", &path, e)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed("remove", &path, error)),
+        }
+    }
+
+    fn writable(&self, name: &WorkerName) -> Result<std::path::PathBuf> {
+        let path = self.paths.worker_file(name);
+        if self.is_reserved(name) {
+            let text = format!("'{}' cannot be read and must not be written over", path.display());
+            return Err(Error::new(ErrorCode::Conflict, text)
+                .hint("move the file away and run 'swarm daemon restart', or use another name"));
+        }
+        Ok(path)
+    }
+}
+
+impl Problem {
+    /// A problem that keeps no name from being used.
+    pub(super) fn of(name: Option<&WorkerName>, message: String) -> Self {
+        Self { message, name: name.cloned(), reserved: false }
+    }
+}
+
+/// What is said of a file that was just set aside.
+pub(super) fn aside_sentence(path: &Path, aside: &Path, cause: &str) -> String {
+    format!("'{}' cannot be read and was set aside as '{}': {cause}", path.display(), file_name(aside))
+}
+
+fn set_aside_earlier(path: &Path) -> Option<Problem> {
+    let (stem, _) = file_name(path).split_once(".json.corrupt-")?;
+    let message = format!("'{}' was set aside earlier: remove it when you need it no more", path.display());
+    Some(Problem::of(WorkerName::new(stem).ok().as_ref(), message))
+}
+
+/// Local time on the time line. In the hour that a clock change repeats, the earlier reading is taken; a
+/// time that it skipped is read as if the clock had not changed yet.
+fn local(at: NaiveDateTime) -> DateTime<FixedOffset> {
+    let place = |at: NaiveDateTime| Local.from_local_datetime(&at).earliest();
+    let hour = TimeDelta::hours(1);
+    let earlier = || place(at.checked_sub_signed(hour)?)?.checked_add_signed(hour);
+    place(at).or_else(earlier).map_or_else(|| at.and_utc().fixed_offset(), |time| time.fixed_offset())
+}

@@ -1,0 +1,234 @@
+//! Logs: what a worker printed, run by run, and a loop's `iterations.log`.
+//!
+//! A worker's log is bounded: past [`LOG_LIMIT`] it becomes `NAME.log.1`, in place of the one before, so a
+//! worker takes at most twice that. Reading starts at the end and holds no more than the caller allows.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use swarm_state::model::WorkerName;
+
+use super::{Store, failed};
+use crate::error::Result;
+use crate::paths::private_dir;
+
+/// The most bytes of one worker's log before it is rotated; of the two files together, twice that.
+pub const LOG_LIMIT: u64 = 8 << 20;
+
+/// The end of a log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Its lines, without their ends.
+    pub lines: Vec<String>,
+    /// There are earlier lines.
+    pub truncated: bool,
+    /// How many lines there are in all, where the whole log was read.
+    pub total: Option<u64>,
+}
+
+impl Store {
+    /// Adds one line to a loop's log, with its time already in it, durably.
+    ///
+    /// # Errors
+    /// When the disk refuses: the log is as it was then.
+    pub fn append_iteration_log(&self, name: &WorkerName, line: &str) -> Result<()> {
+        private_dir(&self.paths.ralph_dir(name))?;
+        let path = self.paths.iterations_log(name);
+        // One call, one line: an agent's text in it must not make up entries of its own.
+        let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        append(&path, format!("{line}\n").as_bytes(), true).map_err(|e| failed("write", &path, e))
+    }
+
+    /// The last lines of a loop's log, from at most `max_bytes` of it; empty when there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn read_iteration_log(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<Tail> {
+        let path = self.paths.iterations_log(name);
+        tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))
+    }
+
+    /// Adds what a run printed to a worker's log, under a header line. Of a text that is longer than the
+    /// log may be, the end is kept and the header says so.
+    ///
+    /// # Errors
+    /// When the disk refuses: the log is as it was then, or is rotated and lacks this text.
+    pub fn append_worker_log(&self, name: &WorkerName, header: &str, text: &str) -> Result<()> {
+        let path = self.paths.worker_log(name);
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let (kept, left_out) = last_bytes(text, LOG_LIMIT as usize / 2);
+        let mut block = header.replace(['\n', '\r'], " ");
+        if left_out > 0 {
+            block.push_str(&format!(" [the first {left_out} bytes are left out]"));
+        }
+        block.push('\n');
+        if !kept.is_empty() {
+            block.push_str(kept);
+            block.push('\n');
+        }
+        let size = fs::metadata(&path).map_or(0, |found| found.len());
+        if size > 0 && size + block.len() as u64 > LOG_LIMIT {
+            fs::rename(&path, rotated(&path)).map_err(|e| failed("rotate", &path, e))?;
+        }
+        append(&path, block.as_bytes(), false).map_err(|e| failed("write", &path, e))
+    }
+
+    /// The last lines of what a worker printed, over a rotation, from at most `max_bytes` of its log;
+    /// empty when there is none.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<Tail> {
+        let path = self.paths.worker_log(name);
+        let new = tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))?;
+        let path = rotated(&path);
+        if new.truncated {
+            return Ok(new);
+        }
+        let used = new.lines.iter().map(|line| line.len() as u64 + 1).sum();
+        let missing = lines.saturating_sub(new.lines.len());
+        let mut old =
+            tail(&path, missing, max_bytes.saturating_sub(used)).map_err(|e| failed("read", &path, e))?;
+        old.lines.extend(new.lines);
+        old.total = old.total.zip(new.total).map(|(old, new)| old + new);
+        Ok(old)
+    }
+
+    /// How many lines there are of what a worker printed, in both files. Reads them whole, a piece at a
+    /// time.
+    ///
+    /// # Errors
+    /// When one is there and cannot be read.
+    pub fn count_worker_log_lines(&self, name: &WorkerName) -> Result<u64> {
+        let path = self.paths.worker_log(name);
+        let mut total = 0;
+        for path in [rotated(&path), path] {
+            total += count_lines(&path).map_err(|e| failed("read", &path, e))?;
+        }
+        Ok(total)
+    }
+
+    /// Removes a worker's log, the rotated and the raw one too; what is not there is no error.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
+        let path = self.paths.worker_log(name);
+        for path in [rotated(&path), path, self.paths.record_file(name)] {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("remove", &path, error));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn rotated(path: &Path) -> PathBuf {
+    path.with_extension("log.1")
+}
+
+/// The end of `text`, at most `max` bytes of it and starting with a whole line where it can; and how many
+/// bytes are left out before it.
+fn last_bytes(text: &str, max: usize) -> (&str, usize) {
+    if text.len() <= max {
+        return (text, 0);
+    }
+    let mut start = text.len() - max;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    if let Some(end) = text[start..].find('\n') {
+        start += end + 1;
+    }
+    (&text[start..], start)
+}
+
+/// Adds whole lines. A line that a crash or a full disk cut off is ended first; when the disk is full,
+/// what was written of ours is taken back.
+fn append(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let before = file.metadata()?.len();
+    let mut whole = Vec::with_capacity(bytes.len() + 1);
+    if before > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::Start(before - 1))?;
+        // Nothing there any more: somebody truncated it just now.
+        if file.read(&mut last)? == 1 && last != [b'\n'] {
+            whole.push(b'\n');
+        }
+    }
+    whole.extend_from_slice(bytes);
+    let written = file.write_all(&whole).and_then(|()| if durable { file.sync_data() } else { Ok(()) });
+    if written.is_err() {
+        let _ = file.set_len(before);
+    }
+    written
+}
+
+/// The last `lines` lines of a file, from at most `max_bytes` of it.
+fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<Tail> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Tail { total: Some(0), ..Tail::default() });
+        }
+        Err(error) => return Err(error),
+    };
+    let len = file.metadata()?.len();
+    // A few lines are asked for more often than all: widen the view until it holds enough of them.
+    let widest = len.min(max_bytes);
+    let mut window = widest.min(64 << 10);
+    loop {
+        let mut bytes = vec![];
+        file.seek(SeekFrom::Start(len - window))?;
+        Read::by_ref(&mut file).take(window).read_to_end(&mut bytes)?;
+        let newlines = bytes.iter().filter(|byte| **byte == b'\n').count();
+        if newlines > lines || window == widest {
+            return Ok(last_lines(&bytes, lines, window < len));
+        }
+        window = window.saturating_mul(4).min(widest);
+    }
+}
+
+/// The last lines in `bytes`; `cut` says that they are the end of something longer.
+fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> Tail {
+    if cut {
+        // The first line may have lost its start; of one endless line the end is better than nothing.
+        let start = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if start < bytes.len() {
+            bytes = &bytes[start..];
+        }
+    }
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if bytes.is_empty() && !cut {
+        return Tail { total: Some(0), ..Tail::default() };
+    }
+    let all: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    let skipped = all.len().saturating_sub(lines);
+    Tail {
+        lines: all[skipped..].iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect(),
+        truncated: cut || skipped > 0,
+        total: (!cut).then_some(all.len() as u64),
+    }
+}
+
+fn count_lines(path: &Path) -> io::Result<u64> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let (mut buffer, mut lines, mut last) = (vec![0; 64 << 10], 0, b'\n');
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(end) = buffer[..read].last() else { break };
+        last = *end;
+        lines += buffer[..read].iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+    Ok(lines + u64::from(last != b'\n'))
+}

@@ -1,0 +1,210 @@
+//! A loop's directory: `ralph/NAME/`.
+//!
+//! Its state file has two writers: the daemon, and a person with an editor. So each write of ours looks
+//! first, under the directory's lock, at what is there.
+
+use std::fs::{self, Metadata};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use swarm_state::format::{self, FormatError, RalphFile};
+use swarm_state::model::WorkerName;
+
+use super::load::aside_sentence;
+use super::lock::lock_dir;
+use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths::private_dir;
+
+/// What tells one version of a file from the next without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RalphStamp {
+    /// When it was last written, nanoseconds since the epoch.
+    mtime: i128,
+    size: u64,
+    inode: u64,
+}
+
+impl RalphStamp {
+    fn of(metadata: &Metadata) -> Self {
+        let mtime = i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec());
+        Self { mtime, size: metadata.size(), inode: metadata.ino() }
+    }
+}
+
+/// What a look at a loop's state file found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RalphRead {
+    /// There is none.
+    Absent,
+    /// This, in that version.
+    Found(Box<RalphFile>, RalphStamp),
+    /// It could not be parsed and was set aside; or it is a newer swarm's, or cannot be read at all, and
+    /// was left where it is ([`Problem::reserved`]). The loop goes on with what it knew.
+    Bad(Problem),
+}
+
+impl Store {
+    /// Reads a loop's state, under its lock.
+    ///
+    /// # Errors
+    /// When the lock cannot be had.
+    pub fn read_ralph(&self, name: &WorkerName) -> Result<RalphRead> {
+        if !self.paths.ralph_dir(name).is_dir() {
+            return Ok(RalphRead::Absent);
+        }
+        let _lock = lock_dir(&self.paths.ralph_dir(name))?;
+        Ok(read_state(&self.paths.ralph_state(name), name))
+    }
+
+    /// Writes a loop's state, under its lock, and makes its directory when it is not there. Keys of the
+    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first.
+    ///
+    /// # Errors
+    /// When the disk refuses (the earlier file is still there then), or a newer swarm wrote the file.
+    pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
+        self.update_ralph(name, |_| file.clone())
+    }
+
+    /// As [`Store::write_ralph`], but what to write is decided in view of what is there: between the look
+    /// and the write nobody who takes the lock gets in. This is how an edit by hand is not written over.
+    ///
+    /// # Errors
+    /// As [`Store::write_ralph`].
+    pub fn update_ralph(
+        &self,
+        name: &WorkerName,
+        decide: impl FnOnce(&RalphRead) -> RalphFile,
+    ) -> Result<RalphStamp> {
+        let dir = self.paths.ralph_dir(name);
+        private_dir(&dir)?;
+        let _lock = lock_dir(&dir)?;
+        let path = self.paths.ralph_state(name);
+        let found = read_state(&path, name);
+        let mut file = decide(&found);
+        match found {
+            RalphRead::Absent => {}
+            RalphRead::Found(on_disk, _) => file.extra = on_disk.extra,
+            RalphRead::Bad(problem) if problem.reserved => {
+                return Err(Error::new(ErrorCode::Conflict, problem.message));
+            }
+            RalphRead::Bad(_) => {}
+        }
+        let bytes = file.to_bytes().map_err(|e| failed("write", &path, e))?;
+        let metadata = atomic::write_with(&path, |file| file.write_all(&bytes))
+            .map_err(|e| failed("write", &path, e))?;
+        Ok(RalphStamp::of(&metadata))
+    }
+
+    /// The version of a loop's state file; `None` when there is none. Cheap: one `stat`.
+    pub fn ralph_stamp(&self, name: &WorkerName) -> Option<RalphStamp> {
+        fs::metadata(self.paths.ralph_state(name)).ok().as_ref().map(RalphStamp::of)
+    }
+
+    /// Writes one of an iteration's files.
+    ///
+    /// # Errors
+    /// When `file_name` is more than the name of a file, or the disk refuses.
+    pub fn write_iteration_file(
+        &self,
+        name: &WorkerName,
+        iteration: u32,
+        file_name: &str,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let plain = !file_name.is_empty() && !file_name.starts_with('.') && !file_name.contains(['/', '\0']);
+        if !plain {
+            return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is no file name")));
+        }
+        let dir = self.paths.iteration_dir(name, iteration);
+        private_dir(&dir)?;
+        let path = dir.join(file_name);
+        write_atomic(&path, bytes).map_err(|e| failed("write", &path, e))
+    }
+
+    /// Moves a loop's directory to the next free `NAME.N` (above all that are there, so that they stand in
+    /// the order of time), and gives that name; `None` when there is no such loop.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn archive_ralph(&self, name: &WorkerName) -> Result<Option<String>> {
+        let dir = self.paths.ralph_dir(name);
+        if fs::symlink_metadata(&dir).is_err() {
+            return Ok(None);
+        }
+        let number = |other: &String| other.strip_prefix(name.as_str())?.strip_prefix('.')?.parse().ok();
+        let last: u64 = self.ralph_dirs().iter().filter_map(number).max().unwrap_or(0);
+        let archived = format!("{name}.{}", last.saturating_add(1));
+        let root = self.paths.ralph_root();
+        fs::rename(&dir, root.join(&archived))
+            .and_then(|()| sync_dir(&root))
+            .map_err(|e| failed("archive", &dir, e))?;
+        Ok(Some(archived))
+    }
+
+    /// The names of all loops' directories, archived ones too (`agent`, `agent.1`), sorted.
+    pub fn ralph_dirs(&self) -> Vec<String> {
+        let is_ours = |text: &str| {
+            let (name, number) = text.split_once('.').unwrap_or((text, "1"));
+            WorkerName::new(name).is_ok() && number.parse::<u64>().is_ok()
+        };
+        let dirs = entries(&self.paths.ralph_root()).into_iter().filter(|path| path.is_dir());
+        dirs.map(|path| file_name(&path).to_owned()).filter(|name| is_ours(name)).collect()
+    }
+
+    /// Removes a directory that [`Store::ralph_dirs`] named.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NotFound`] when there is none of that name; [`ErrorCode::System`] when the disk refuses.
+    pub fn remove_ralph_dir(&self, name: &str) -> Result<()> {
+        // Only names from the list: nothing that is a path gets through.
+        if !self.ralph_dirs().iter().any(|known| known == name) {
+            return Err(Error::new(ErrorCode::NotFound, format!("no ralph state of '{name}'")));
+        }
+        let dir = self.paths.ralph_root().join(name);
+        // A link is removed, not what it points to.
+        let removed = match fs::symlink_metadata(&dir) {
+            Ok(found) if found.is_symlink() => fs::remove_file(&dir),
+            _ => fs::remove_dir_all(&dir),
+        };
+        removed.map_err(|e| failed("remove", &dir, e))
+    }
+}
+
+/// An editor may truncate the file before it writes it: a file that does not parse is looked at again,
+/// this often and this far apart, before it is called broken.
+const LOOKS: u32 = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+fn read_state(path: &Path, name: &WorkerName) -> RalphRead {
+    let bad = |message: String, reserved: bool| {
+        RalphRead::Bad(Problem { message, name: Some(name.clone()), reserved })
+    };
+    let left = |cause: String| bad(format!("'{}' was left alone: {cause}", path.display()), true);
+    let mut cause = String::new();
+    for look in 0..LOOKS {
+        if look > 0 {
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        // The stamp first: a change between the two is then seen as a change later.
+        let stamp = fs::metadata(path).as_ref().map(RalphStamp::of).ok();
+        let bytes = match read(path) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => return RalphRead::Absent,
+            Err(error) => return left(error.to_string()),
+        };
+        match (format::parse_ralph(&bytes), stamp) {
+            (Ok(file), Some(stamp)) => return RalphRead::Found(Box::new(file), stamp),
+            (Ok(_), None) => {}
+            (Err(error @ FormatError::Newer(_)), _) => return left(error.to_string()),
+            (Err(FormatError::Broken(text)), _) => cause = text,
+        }
+    }
+    match set_aside(path) {
+        Ok(aside) => bad(aside_sentence(path, &aside, &cause), false),
+        Err(error) => left(format!("{cause}, and it cannot be set aside: {error}")),
+    }
+}

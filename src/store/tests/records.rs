@@ -1,0 +1,253 @@
+//! Records, the lock, atomic writes.
+
+use super::*;
+
+#[test]
+fn records_come_back_as_they_were() {
+    let fixture = Fixture::new();
+    let records = [agent(), record("b"), record("c")];
+    for record in &records {
+        fixture.store.save(record).unwrap();
+    }
+    let (found, problems) = fixture.reopened().load_all();
+    assert_eq!((found.as_slice(), problems), (records.as_slice(), vec![]));
+    fixture.store.remove(&name("b")).unwrap();
+    fixture.store.remove(&name("b")).unwrap();
+    assert_eq!(fixture.store.load_all().0.len(), 2);
+}
+
+#[test]
+fn nothing_is_open_to_others() {
+    let fixture = Fixture::new();
+    let worker = name("agent");
+    fixture.store.save(&agent()).unwrap();
+    fixture.store.write_ralph(&worker, &ralph()).unwrap();
+    fixture.store.append_iteration_log(&worker, "x").unwrap();
+    fixture.store.append_worker_log(&worker, "run 1", "x").unwrap();
+    fixture.store.write_iteration_file(&worker, 5, "contract.md", b"x").unwrap();
+    fixture.store.prepare_run_dir(&worker, Run(7)).unwrap();
+    let _lock = DaemonLock::try_acquire(fixture.paths()).unwrap().unwrap();
+    let root = fixture.paths().root();
+    for path in walk(root).into_iter().chain([root.to_owned()]) {
+        let wanted = if path.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&path), wanted, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_broken_record_is_set_aside_byte_for_byte_and_stays_reported() {
+    let good = AGENT;
+    let torn = good[..good.len() * 2 / 5].to_vec();
+    for bytes in [vec![], torn, b"{}".to_vec(), b"[]".to_vec(), vec![0; 300]] {
+        let fixture = Fixture::new();
+        fixture.store.save(&record("other")).unwrap();
+        let path = fixture.paths().worker_file(&name("agent"));
+        fs::write(&path, &bytes).unwrap();
+        let (records, problems) = fixture.store.load_all();
+        assert_eq!(records, [record("other")]);
+        assert_eq!(problems.len(), 1);
+        assert_eq!((problems[0].name.as_ref(), problems[0].reserved), (Some(&name("agent")), false));
+        assert!(
+            problems[0]
+                .message
+                .contains("agent.json' cannot be read and was set aside as 'agent.json.corrupt-")
+        );
+        let files = fixture.files(&fixture.paths().workers_dir());
+        let aside = files.iter().find(|file| file.starts_with("agent.json.corrupt-")).unwrap();
+        assert_eq!(fs::read(path.with_file_name(aside)).unwrap(), bytes);
+        assert!(!path.exists());
+        // The next start still says so; the name is free.
+        let next = fixture.reopened();
+        let (_, problems) = next.load_all();
+        assert!(problems[0].message.contains("was set aside earlier"), "{}", problems[0].message);
+        next.save(&agent()).unwrap();
+        // A second one does not replace the first.
+        fs::write(&path, "again").unwrap();
+        next.load_all();
+        assert_eq!(fixture.files(&fixture.paths().workers_dir()).len(), 3);
+    }
+}
+
+#[test]
+fn a_record_under_a_false_name_never_makes_two_of_one_worker() {
+    let fixture = Fixture::new();
+    fixture.store.save(&agent()).unwrap();
+    fs::copy(fixture.paths().worker_file(&name("agent")), fixture.paths().worker_file(&name("copy")))
+        .unwrap();
+    let (records, problems) = fixture.store.load_all();
+    assert_eq!(records, [agent()]);
+    assert!(problems[0].message.contains("it is the record of 'agent'"));
+}
+
+#[test]
+fn a_newer_record_is_left_alone_and_its_name_is_reserved() {
+    let fixture = Fixture::new();
+    let path = fixture.paths().worker_file(&name("agent"));
+    let newer = br#"{"format":2,"who":"knows"}"#;
+    fs::write(&path, newer).unwrap();
+    let (records, problems) = fixture.store.load_all();
+    assert_eq!(records, []);
+    assert!(problems[0].reserved && problems[0].message.contains("newer swarm (format 2"));
+    assert!(fixture.store.is_reserved(&name("agent")));
+    assert_eq!(fixture.store.save(&agent()).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(fixture.store.remove(&name("agent")).unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(fs::read(&path).unwrap(), newer);
+}
+
+#[test]
+fn what_cannot_even_be_read_is_reserved_too() {
+    let fixture = Fixture::new();
+    fs::create_dir(fixture.paths().worker_file(&name("agent"))).unwrap();
+    let (_, problems) = fixture.store.load_all();
+    assert!(problems[0].reserved, "{problems:?}");
+    assert!(fixture.store.save(&agent()).is_err());
+}
+
+#[test]
+fn strangers_in_the_directory_are_not_touched() {
+    let fixture = Fixture::new();
+    let dir = fixture.paths().workers_dir();
+    for file in ["notes.txt", "not.a.name.json", ".hidden.json", "agent.json~", "agent.json.swp"] {
+        fs::write(dir.join(file), file).unwrap();
+    }
+    assert_eq!(fixture.reopened().load_all(), (vec![], vec![]));
+    assert_eq!(fixture.files(&dir).len(), 5);
+}
+
+#[test]
+fn the_predecessors_workers_come_in_and_its_file_is_never_touched() {
+    let fixture = Fixture::new();
+    let path = fixture.paths().legacy_state();
+    fs::write(&path, OLD_STATE).unwrap();
+    fs::create_dir_all(fixture.paths().ralph_dir(&name("agent"))).unwrap();
+    fs::write(fixture.paths().ralph_state(&name("agent")), OLD_RALPH).unwrap();
+    fixture.store.save(&record("server")).unwrap();
+    let (records, problems) = fixture.store.load_all();
+    let legacy: Vec<_> = records.iter().map(|r| (r.name.as_str(), r.legacy.is_some())).collect();
+    assert_eq!(legacy, [("agent", true), ("login-form", true), ("server", false)]);
+    assert_eq!(records[0].spec.ralph.as_ref().unwrap().max_iterations, 100);
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].message.contains("worker \"not.a.name\""), "{}", problems[0].message);
+    assert_eq!(fs::read(&path).unwrap(), OLD_STATE);
+    // A broken one is told, and left.
+    fs::write(&path, "{").unwrap();
+    let (records, problems) = fixture.store.load_all();
+    assert_eq!((records.len(), problems.len()), (1, 1));
+    assert!(path.exists());
+}
+
+#[test]
+fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
+    let fixture = Fixture::new();
+    let path = fixture.paths().workers_dir().join("x.json");
+    write_atomic(&path, b"before").unwrap();
+    let full = atomic::write_with(&path, |file| {
+        file.write_all(b"half of")?;
+        Err(io::Error::from(io::ErrorKind::StorageFull))
+    });
+    assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(fs::read(&path).unwrap(), b"before");
+    // The rename fails: something is in the way.
+    let dir = fixture.paths().workers_dir().join("dir.json");
+    fs::create_dir_all(dir.join("inner")).unwrap();
+    assert!(write_atomic(&dir, b"x").is_err());
+    assert_eq!(fixture.files(&fixture.paths().workers_dir()), ["dir.json", "x.json"]);
+    // The message names path and cause.
+    fs::remove_dir_all(fixture.paths().workers_dir()).unwrap();
+    let error = fixture.store.save(&agent()).unwrap_err();
+    assert!(
+        error.message.starts_with("cannot write '/") && error.message.contains("No such file"),
+        "{error}"
+    );
+}
+
+#[test]
+fn left_overs_of_a_crash_are_swept() {
+    let fixture = Fixture::new();
+    fixture.store.write_ralph(&name("agent"), &ralph()).unwrap();
+    let left = [
+        fixture.paths().workers_dir().join(".agent.json.99-0.tmp"),
+        fixture.paths().ralph_dir(&name("agent")).join(".state.json.99-1.tmp"),
+    ];
+    for path in &left {
+        fs::write(path, "half").unwrap();
+    }
+    fixture.reopened();
+    assert!(left.iter().all(|path| !path.exists()));
+    assert!(fixture.paths().ralph_state(&name("agent")).exists());
+}
+
+#[test]
+fn there_is_one_daemon() {
+    let fixture = Fixture::new();
+    let paths = fixture.paths();
+    assert_eq!(DaemonLock::holder(paths), None);
+    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    assert!(DaemonLock::try_acquire(paths).unwrap().is_none());
+    assert_eq!(DaemonLock::holder(paths), Some(std::process::id()));
+    assert_eq!(fs::read_to_string(paths.lock()).unwrap(), format!("{}\n", std::process::id()));
+    assert!(lock.is_current());
+    drop(lock);
+    // Whatever pid stands there: nobody holds it.
+    fs::write(paths.lock(), "1\n").unwrap();
+    assert_eq!(DaemonLock::holder(paths), None);
+    let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    fs::remove_dir_all(paths.root()).unwrap();
+    assert!(!lock.is_current());
+    let second = DaemonLock::try_acquire(paths).unwrap().unwrap();
+    assert!(second.is_current() && !lock.is_current());
+}
+
+#[test]
+fn asking_for_the_holder_never_keeps_a_daemon_from_starting() {
+    let fixture = Fixture::new();
+    let paths = fixture.paths().clone();
+    let asking = thread::spawn(move || (0..500).filter(|_| DaemonLock::holder(&paths).is_some()).count());
+    for _ in 0..20 {
+        drop(DaemonLock::try_acquire(fixture.paths()).unwrap().unwrap());
+    }
+    asking.join().unwrap();
+}
+
+#[test]
+fn a_runs_directory_starts_empty() {
+    let fixture = Fixture::new();
+    let (store, worker) = (&fixture.store, name("agent"));
+    let dir = store.prepare_run_dir(&worker, Run(7)).unwrap();
+    fs::write(dir.join("exit"), "0").unwrap();
+    store.prepare_run_dir(&worker, Run(7)).unwrap();
+    assert_eq!(entries(&dir), Vec::<PathBuf>::new());
+    assert_eq!(store.run_dirs(), [(worker.clone(), Run(7))]);
+    store.remove_run_dir(&worker, Run(7)).unwrap();
+    store.remove_run_dir(&worker, Run(7)).unwrap();
+    assert_eq!(store.run_dirs(), []);
+}
+
+#[test]
+fn the_directory_must_be_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(Store::open(Paths::new(file)).is_err());
+    let open = dir.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    Store::open(Paths::new(open.clone())).unwrap();
+    assert_eq!(mode(&open), 0o700);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever lies there: nothing is lost, nothing becomes an empty value, nothing panics.
+    #[test]
+    fn any_bytes_in_place_of_a_record(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let fixture = Fixture::new();
+        fs::write(fixture.paths().worker_file(&name("agent")), &bytes).unwrap();
+        fs::write(fixture.paths().legacy_state(), &bytes).unwrap();
+        let (records, problems) = fixture.store.load_all();
+        prop_assert_eq!((records.len(), problems.len()), (0, 2));
+        let kept = entries(&fixture.paths().workers_dir());
+        prop_assert_eq!(fs::read(&kept[0]).unwrap(), bytes);
+    }
+}

@@ -1,0 +1,75 @@
+//! The awake clock: monotonic time without the jumps.
+//!
+//! A suspended laptop, a stopped daemon or a starved machine makes time pass in which nobody looked. That
+//! time must not be read as silence or used up as backoff. The supervisor says how long it meant to sleep;
+//! whatever passed beyond that (and a tolerance) is cut out.
+
+use std::time::Duration;
+
+/// How much later than planned a wake-up may be before it counts as a jump.
+const TOLERANCE: Duration = Duration::from_secs(5);
+
+/// Time that passed with nobody looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Jump {
+    /// How much was cut out of the monotonic clock.
+    pub asleep: Duration,
+    /// How far the wall clock moved beyond (or, negative, behind) the monotonic one, milliseconds.
+    pub wall_ms: i64,
+}
+
+/// Turns raw clock readings into awake time.
+#[derive(Clone, Copy, Debug)]
+pub struct AwakeClock {
+    cut: Duration,
+    raw: Duration,
+    wall_ms: i64,
+}
+
+impl AwakeClock {
+    /// Starts at a raw monotonic reading and a wall clock in milliseconds.
+    pub fn new(raw: Duration, wall_ms: i64) -> Self {
+        Self { cut: Duration::ZERO, raw, wall_ms }
+    }
+
+    /// Takes the next readings; `planned` is how long the caller meant to sleep at most. Gives awake time,
+    /// which never goes back, and the jump if there was one.
+    pub fn observe(&mut self, raw: Duration, wall_ms: i64, planned: Duration) -> (Duration, Option<Jump>) {
+        let passed = raw.saturating_sub(self.raw);
+        let drift = wall_ms
+            .saturating_sub(self.wall_ms)
+            .saturating_sub(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX));
+        self.raw = self.raw.max(raw);
+        self.wall_ms = wall_ms;
+        let late = passed.saturating_sub(planned);
+        let asleep = if late > TOLERANCE { late } else { Duration::ZERO };
+        self.cut = self.cut.saturating_add(asleep);
+        let jumped = !asleep.is_zero() || drift.unsigned_abs() > TOLERANCE.as_millis() as u64;
+        (self.raw.saturating_sub(self.cut), jumped.then_some(Jump { asleep, wall_ms: drift }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn a_late_wake_up_is_cut_out() {
+        let mut clock = AwakeClock::new(S(100), 0);
+        assert_eq!(clock.observe(S(102), 2000, S(2)), (S(102), None));
+        let (awake, jump) = clock.observe(S(3702), 3_602_000, S(2));
+        assert_eq!(awake, S(104), "an hour of SIGSTOP is two seconds of awake time");
+        assert_eq!(jump.map(|j| j.asleep), Some(S(3598)));
+        assert_eq!(clock.observe(S(3704), 3_604_000, S(2)), (S(106), None));
+    }
+
+    #[test]
+    fn a_clock_step_is_seen_and_costs_nothing() {
+        let mut clock = AwakeClock::new(S(0), 0);
+        let (awake, jump) = clock.observe(S(2), -3_600_000, S(2));
+        assert_eq!((awake, jump.map(|j| j.wall_ms)), (S(2), Some(-3_602_000)));
+        assert_eq!(clock.observe(S(1), -3_600_000, S(2)).0, S(2), "it never goes back");
+    }
+}

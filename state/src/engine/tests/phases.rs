@@ -1,0 +1,469 @@
+//! Getting ready, the prompt, who waits for a person; and every event in every phase as one table.
+
+use super::*;
+use crate::engine::{Edits, PROMPT_TIMEOUT};
+use crate::model::{LoopStatus, Status};
+use crate::notice::PauseBy;
+
+const R: Run = Run(1);
+
+fn ready(n: u8) -> Reading {
+    Reading { ready: true, ..screen(n) }
+}
+
+/// A loop of 9 whose first agent is up and not ready yet.
+fn starting(timeout: u64) -> Worker {
+    let mut worker = Worker::looping(PASTE, 9, timeout);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(R), at(0));
+    worker
+}
+
+/// The same with the prompt taken, at work.
+fn running() -> Worker {
+    let mut worker = starting(60);
+    worker.step(Event::Screen(R, ready(1)), at(0));
+    worker.step(Event::PromptSent(R), at(0));
+    worker
+}
+
+fn step(worker: &mut Worker, seconds: u64, event: Event) -> String {
+    let effects = worker.step(event, at(seconds * 1000));
+    line(&effects, worker)
+}
+
+/// Looks every two seconds as the edge does: one capture, then nothing printed; ticks when due, answers
+/// probes with "idle". Gives the lines in which something happened.
+fn stare(worker: &mut Worker, from: u64, to: u64, look: &Reading) -> Vec<(u64, String)> {
+    let mut lines = Vec::new();
+    let mut note = |worker: &mut Worker, s: u64, event: Event| {
+        let effects = worker.step(event, at(s * 1000));
+        if !effects.is_empty() {
+            lines.push((s, line(&effects, worker)));
+        }
+        effects.contains(&Effect::Probe(R))
+    };
+    for s in (from..=to).step_by(2) {
+        let event = if s == from { Event::Screen(R, look.clone()) } else { Event::Quiet(R) };
+        if note(worker, s, event) {
+            note(worker, s, Event::Probed(R, false));
+        }
+        if worker.deadline().is_some_and(|due| due.as_secs() <= s) {
+            note(worker, s, Event::Tick);
+        }
+    }
+    lines
+}
+
+fn told(lines: &[(u64, String)]) -> Vec<(u64, &str)> {
+    lines.iter().map(|(s, text)| (*s, text.as_str())).collect()
+}
+
+#[test]
+fn a_ready_agent_gets_its_prompt() {
+    let mut worker = starting(60);
+    assert_eq!(step(&mut worker, 1, Event::Screen(R, screen(1))), "=> starting");
+    assert_eq!(step(&mut worker, 2, Event::Screen(R, ready(2))), "persist; ready; deliver 1 => prompting");
+    assert_eq!(step(&mut worker, 3, Event::PromptSent(R)), "persist; promptsent => running");
+    let mut waits = Worker::plain(Policy { paste: false, ..PASTE });
+    waits.step(Event::Start, at(0));
+    waits.step(Event::Up(R), at(0));
+    assert_eq!(step(&mut waits, 2, Event::Screen(R, ready(2))), "persist; ready => running");
+}
+
+#[test]
+fn a_ready_screen_under_a_dialog_is_not_ready() {
+    let mut worker = starting(60);
+    let both = Reading { ready: true, ..dialog(1, true, "trust dialog") };
+    assert_eq!(
+        step(&mut worker, 1, Event::Screen(R, both)),
+        "persist; \"waiting for a person: trust dialog\" => starting"
+    );
+    assert_eq!(worker.status(), Status::Waiting);
+    assert_eq!(step(&mut worker, 2, Event::Screen(R, ready(2))), "persist; ready; deliver 1 => prompting");
+    assert_eq!((worker.status(), worker.reason()), (Status::Starting, None));
+}
+
+/// A static dialog prints nothing, so after one capture there are only quiet looks: nothing may end it.
+#[test]
+fn a_startup_dialog_is_never_ended() {
+    let mut worker = starting(10);
+    let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "login"));
+    assert_eq!(told(&lines), [(0, "persist; \"waiting for a person: login\" => starting")]);
+    assert_eq!((worker.status(), worker.reason().as_deref()), (Status::Waiting, Some("login")));
+}
+
+#[test]
+fn a_startup_dialog_in_mid_work_is_never_ended() {
+    let mut worker = running();
+    let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "no credit"));
+    assert_eq!(told(&lines), [(0, "persist; \"waiting for a person: no credit\" => running")]);
+    assert_eq!(step(&mut worker, 4002, Event::Screen(R, screen(2))), "=> running");
+    assert_eq!((worker.status(), worker.reason()), (Status::Running, None), "answered");
+}
+
+#[test]
+fn a_screen_that_is_not_ready_is_told_and_then_ends_by_inactivity() {
+    let mut worker = starting(60);
+    assert_eq!(
+        told(&stare(&mut worker, 0, 62, &screen(1))),
+        [
+            (30, "persist; \"waiting for a person: not ready after 30s\" => starting"),
+            (60, "probe 1 => starting"),
+            (60, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+        ]
+    );
+    let mut hasty = starting(10);
+    let lines = stare(&mut hasty, 0, 34, &screen(1));
+    assert_eq!(
+        lines.iter().map(|l| l.0).collect::<Vec<_>>(),
+        [30, 32, 32],
+        "never before the ready time-out"
+    );
+}
+
+#[test]
+fn an_answered_dialog_gives_the_whole_time_again() {
+    let mut worker = starting(60);
+    stare(&mut worker, 0, 1000, &dialog(1, true, "login"));
+    let lines = stare(&mut worker, 1000, 1062, &screen(2));
+    assert_eq!(
+        told(&lines),
+        [
+            (1030, "persist; \"waiting for a person: not ready after 30s\" => starting"),
+            (1060, "probe 1 => starting"),
+            (1060, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+        ]
+    );
+    assert_eq!(worker.status(), Status::Running, "it waits for nobody any more");
+}
+
+#[test]
+fn a_dialog_that_comes_late_takes_the_place_of_the_time_out() {
+    let mut worker = starting(60);
+    stare(&mut worker, 0, 32, &screen(1));
+    let lines = stare(&mut worker, 34, 900, &dialog(2, true, "theme"));
+    assert_eq!(told(&lines), [(34, "persist; \"waiting for a person: theme\" => starting")]);
+}
+
+#[test]
+fn a_permission_dialog_in_mid_work_keeps_the_inactivity_rule() {
+    let mut worker = running();
+    assert_eq!(
+        told(&stare(&mut worker, 0, 62, &dialog(1, false, "permission"))),
+        [
+            (0, "persist; \"waiting for a person: permission\" => running"),
+            (60, "probe 1 => running"),
+            (60, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+        ]
+    );
+}
+
+#[test]
+fn a_look_that_brings_a_dialog_only_delays_the_done_pattern() {
+    let mut worker = running();
+    step(&mut worker, 0, Event::Screen(R, Reading { done: true, ..screen(1) }));
+    step(&mut worker, 2, Event::Quiet(R));
+    let dialog = dialog(1, false, "permission");
+    assert_eq!(
+        step(&mut worker, 4, Event::Screen(R, dialog)),
+        "persist; \"waiting for a person: permission\" => running"
+    );
+    assert_eq!(step(&mut worker, 6, Event::Quiet(R)), "persist; term 1 => ending(done)");
+}
+
+#[test]
+fn a_prompt_that_did_not_go_in_is_told_until_the_agent_moves() {
+    let mut worker = starting(60);
+    step(&mut worker, 0, Event::Screen(R, ready(1)));
+    let failed = Event::PromptFailed(R, "not taken".into());
+    assert_eq!(step(&mut worker, 1, failed), "persist; \"prompt not delivered: not taken\" => running");
+    for s in [2, 4] {
+        step(&mut worker, s, Event::Screen(R, ready(1)));
+        assert_eq!(
+            (worker.status(), worker.reason().as_deref()),
+            (Status::Waiting, Some("prompt not delivered: not taken"))
+        );
+    }
+    let mut helped = worker.clone();
+    step(&mut helped, 6, Event::Screen(R, ready(2)));
+    assert_eq!((helped.status(), helped.reason()), (Status::Running, None));
+    let lines = stare(&mut worker, 6, 64, &ready(1));
+    assert_eq!(lines.len(), 2, "a loop goes on by inactivity: {lines:?}");
+}
+
+#[test]
+fn a_delivery_without_an_answer_ends_in_time() {
+    let mut worker = starting(60);
+    step(&mut worker, 0, Event::Screen(R, ready(1)));
+    let due = PROMPT_TIMEOUT.as_secs();
+    assert_eq!(step(&mut worker, due - 1, Event::Tick), "=> prompting");
+    let late = "persist; \"prompt not delivered: the delivery did not end in time\" => running";
+    assert_eq!(step(&mut worker, due, Event::Tick), late);
+    assert_eq!(step(&mut worker, due, Event::PromptSent(R)), "=> running", "late news of it changes nothing");
+}
+
+#[test]
+fn one_probe_is_out_at_a_time_and_a_fresh_daemon_asks_again() {
+    let mut worker = running();
+    let mut probes = 0;
+    for s in (0..80).step_by(2) {
+        probes += usize::from(worker.step(Event::Quiet(R), at(s * 1000)) == [Effect::Probe(R)]);
+    }
+    assert_eq!(probes, 1);
+    worker.rebase(at(80_000));
+    assert_eq!(step(&mut worker, 80, Event::Adopted(R)), "=> running");
+    assert_eq!(step(&mut worker, 80, Event::Probed(R, false)), "=> running", "an answer nobody asked for");
+    assert_eq!(step(&mut worker, 82, Event::Quiet(R)), "probe 1 => running");
+    assert_eq!(step(&mut worker, 84, Event::Quiet(R)), "=> running");
+}
+
+#[test]
+fn no_wait_grows_by_a_restart_and_none_is_forgotten() {
+    let late = at(10_000_000);
+    let due = |mut worker: Worker, now: Now| {
+        worker.rebase(now);
+        worker.deadline().map(|due| due.saturating_sub(now.mono).as_secs())
+    };
+    let mut prompting = starting(60);
+    prompting.step(Event::Screen(R, ready(1)), late);
+    let mut ending = running();
+    ending.step(Event::Kill, late);
+    let mut backing = running();
+    backing.step(Event::Exited(R, Exit::Code(1)), late);
+    backing.step(Event::Judged(R, gates(false)), late);
+    let mut started = Worker::looping(PASTE, 9, 60);
+    started.step(Event::Start, late);
+    started.step(Event::Up(R), late);
+    for (what, worker, whole) in [
+        ("prompting", prompting, 120),
+        ("ending", ending, 5),
+        ("backing off", backing, 1),
+        ("starting", started, 30),
+    ] {
+        assert_eq!(due(worker.clone(), late), Some(whole), "{what}: the same clock");
+        assert_eq!(due(worker.clone(), at(0)), Some(whole), "{what}: a new boot");
+        assert_eq!(due(worker, at(20_000_000)), Some(0), "{what}: hours later it is due");
+    }
+    let mut worker = running();
+    worker.rebase(at(0));
+    assert_eq!(worker.deadline(), None);
+    let mut fresh = Worker::looping(PASTE, 9, 60);
+    fresh.step(Event::Start, late);
+    fresh.rebase(at(1000));
+    assert_eq!(
+        fresh.ralph().map(|l| l.started_mono),
+        Some(at(1000).mono),
+        "no iteration started in the future"
+    );
+}
+
+/// Silence before a restart counts, the time in which no daemon looked does not.
+#[test]
+fn a_restart_of_the_daemon_is_no_silence() {
+    let mut worker = running();
+    stare(&mut worker, 0, 50, &screen(1));
+    worker.rebase(at(9_000_000));
+    assert_eq!(step(&mut worker, 9000, Event::Quiet(R)), "=> running");
+    assert_eq!(step(&mut worker, 9004, Event::Quiet(R)), "=> running");
+    assert_eq!(step(&mut worker, 9010, Event::Quiet(R)), "probe 1 => running");
+}
+
+/// A loop of 9 in each phase, its first run the current one.
+fn every_phase() -> Vec<(&'static str, Worker)> {
+    let with = |worker: &Worker, events: &[Event]| {
+        let mut worker = worker.clone();
+        for event in events {
+            worker.step(event.clone(), at(0));
+        }
+        worker
+    };
+    let idle = Worker::looping(PASTE, 9, 60);
+    let spawning = with(&idle, &[Event::Start]);
+    let judging = with(&running(), &[Event::Exited(R, Exit::Code(1))]);
+    let failed = Event::Judged(R, gates(false));
+    vec![
+        ("idle", idle),
+        ("doomed", with(&spawning, &[Event::Kill])),
+        ("spawning", spawning),
+        ("starting", starting(60)),
+        ("prompting", with(&starting(60), &[Event::Screen(R, ready(1))])),
+        ("running", running()),
+        ("ending", with(&running(), &[Event::TurnOver(R)])),
+        ("backing off", with(&judging, std::slice::from_ref(&failed))),
+        ("parked", with(&judging, &[Event::Pause(PauseBy::User), failed])),
+        ("judging", judging),
+        ("lost", with(&running(), &[Event::ServerLost(R)])),
+        ("stopped", with(&running(), &[Event::ServerLost(R), Event::Kill])),
+    ]
+}
+
+fn every_event(run: Run) -> Vec<(&'static str, Event)> {
+    vec![
+        ("start", Event::Start),
+        ("pause", Event::Pause(PauseBy::User)),
+        ("resume", Event::Resume),
+        ("kill", Event::Kill),
+        ("tick", Event::Tick),
+        ("edited", Event::Edited(Edits { max_iterations: Some(8), inactivity_timeout: Some(50) })),
+        ("up", Event::Up(run)),
+        ("spawn-failed", Event::SpawnFailed(run, SpawnError::Other("no".into()))),
+        ("no-prompt", Event::SpawnFailed(run, SpawnError::Prompt("gone".into()))),
+        ("adopted", Event::Adopted(run)),
+        ("never-started", Event::NeverStarted(run)),
+        ("ready", Event::Screen(run, ready(1))),
+        ("dialog", Event::Screen(run, dialog(1, true, "login"))),
+        ("quiet", Event::Quiet(run)),
+        ("sent", Event::PromptSent(run)),
+        ("not-sent", Event::PromptFailed(run, "no".into())),
+        ("turn-over", Event::TurnOver(run)),
+        ("idle-probe", Event::Probed(run, false)),
+        ("exited", Event::Exited(run, Exit::Code(0))),
+        ("pane-lost", Event::PaneLost(run)),
+        ("server-lost", Event::ServerLost(run)),
+        ("judged", Event::Judged(run, gates(false))),
+        ("complete", Event::Judged(run, gates(true))),
+    ]
+}
+
+/// What a step does in one cell: a letter an effect (tells left out), then the phase.
+fn cell(effects: &[Effect], worker: &Worker) -> String {
+    let letter = |effect: &Effect| match effect {
+        Effect::Persist => "P",
+        Effect::Spawn(_) => "S",
+        Effect::Deliver(_) => "D",
+        Effect::Terminate(_) => "T",
+        Effect::ForceKill(_) => "F",
+        Effect::Probe(_) => "B",
+        Effect::Judge(_) => "J",
+        Effect::Tell(_) => "",
+    };
+    let letters: String = effects.iter().map(letter).collect();
+    format!("{letters}>{}", phase_word(worker))
+}
+
+/// Every event in every phase, at a moment when the phase's deadline has come. What is not in the table
+/// does nothing at all.
+const TABLE: &[(&str, &str)] = &[
+    ("idle", "start PS>spawning, pause P>idle, kill P>stopped(killed), edited P>idle, adopted F>idle"),
+    (
+        "doomed",
+        "pause P>doomed, kill P>doomed, edited P>doomed, up PT>ending(kill), \
+         spawn-failed P>stopped(killed), no-prompt P>stopped(killed), adopted PT>ending(kill), \
+         never-started P>stopped(killed), exited PJ>judging(0,kill), \
+         pane-lost PJ>judging(lost,kill), server-lost P>stopped(killed)",
+    ),
+    (
+        "spawning",
+        "pause P>spawning, kill P>doomed, edited P>spawning, up P>starting, \
+         spawn-failed P>backoff(1s), no-prompt P>stopped(prompt_file), adopted P>starting, \
+         never-started PS>spawning, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         server-lost P>lost",
+    ),
+    (
+        "starting",
+        "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
+         ready PD>prompting, dialog P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         server-lost P>lost",
+    ),
+    (
+        "prompting",
+        "pause P>prompting, kill PT>ending(kill), tick P>running, edited P>prompting, \
+         adopted D>prompting, sent P>running, not-sent P>running, exited PJ>judging(0), \
+         pane-lost PJ>judging(lost), server-lost P>lost",
+    ),
+    (
+        "running",
+        "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
+         turn-over PT>ending(turnover), exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         server-lost P>lost",
+    ),
+    (
+        "ending",
+        "pause P>ending(turnover), kill P>ending(kill), tick F>ending(turnover), \
+         edited P>ending(turnover), adopted T>ending(turnover), exited PJ>judging(0,turnover), \
+         pane-lost PJ>judging(lost,turnover), server-lost P>lost",
+    ),
+    (
+        "backing off",
+        "pause P>parked, kill P>stopped(killed), tick PS>spawning, edited P>backoff(1s), \
+         adopted F>backoff(1s)",
+    ),
+    ("parked", "resume PPS>spawning, kill P>stopped(killed), edited P>parked, adopted F>parked"),
+    (
+        "judging",
+        "pause P>judging(1), kill P>judging(1,kill), edited P>judging(1), adopted J>judging(1), \
+         judged P>backoff(1s), complete P>stopped(done_pattern)",
+    ),
+    (
+        "lost",
+        "pause P>lost, resume PPS>spawning, kill P>stopped(killed), edited P>lost, \
+         adopted P>running",
+    ),
+    ("stopped", "edited P>stopped(killed), adopted F>stopped(killed)"),
+];
+
+#[test]
+fn every_event_in_every_phase() {
+    let mut table = Vec::new();
+    for (phase, worker) in every_phase() {
+        let mut cells = Vec::new();
+        for (name, event) in every_event(worker.run()) {
+            let mut next = worker.clone();
+            let effects = next.step(event, at(1_000_000));
+            if !effects.is_empty() || next.phase() != worker.phase() {
+                let looked = matches!(name, "ready" | "quiet") && effects.is_empty();
+                if !looked {
+                    cells.push(format!("{name} {}", cell(&effects, &next)));
+                }
+            }
+        }
+        table.push((phase, cells.join(", ")));
+    }
+    let table: Vec<(&str, &str)> = table.iter().map(|(phase, cells)| (*phase, cells.as_str())).collect();
+    assert_eq!(table, TABLE, "{table:#?}");
+}
+
+#[test]
+fn news_of_another_run_is_dropped_in_every_phase() {
+    for (phase, worker) in every_phase() {
+        for other in [worker.run().0.wrapping_sub(1), worker.run().0 + 1] {
+            for (name, event) in every_event(Run(other)).into_iter().filter(|(_, e)| about(e).is_some()) {
+                let mut next = worker.clone();
+                assert_eq!(next.step(event, at(1_000_000)), [], "{name} in {phase}");
+                assert_eq!(next, worker, "{name} in {phase}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_words_for_every_phase() {
+    let loop_words = |worker: &Worker| worker.loop_status().unwrap();
+    let expected = [
+        ("idle", Status::Starting, LoopStatus::Running, None),
+        ("doomed", Status::Starting, LoopStatus::Running, None),
+        ("spawning", Status::Starting, LoopStatus::Running, None),
+        ("starting", Status::Starting, LoopStatus::Running, None),
+        ("prompting", Status::Starting, LoopStatus::Running, None),
+        ("running", Status::Running, LoopStatus::Running, None),
+        ("ending", Status::Running, LoopStatus::Running, Some("ending: turn over")),
+        ("backing off", Status::BackingOff, LoopStatus::Running, Some("next try 1s after a failure")),
+        ("parked", Status::Stopped, LoopStatus::Paused, Some("paused")),
+        ("judging", Status::Running, LoopStatus::Running, None),
+        ("lost", Status::Lost, LoopStatus::Running, Some("the tmux server went away")),
+        ("stopped", Status::Stopped, LoopStatus::Stopped, Some("killed")),
+    ];
+    for ((phase, worker), row) in every_phase().into_iter().zip(expected) {
+        let reason = worker.reason();
+        assert_eq!((phase, worker.status(), loop_words(&worker), reason.as_deref()), row);
+        let mut paused = worker.clone();
+        paused.step(Event::Pause(PauseBy::Shutdown), at(0));
+        let word = if worker.is_stopped() { LoopStatus::Stopped } else { LoopStatus::Paused };
+        assert_eq!(loop_words(&paused), word, "{phase}");
+        let mut deaf = worker.clone();
+        deaf.step(Event::Reachable(false), at(0));
+        let calm = matches!(phase, "backing off" | "parked" | "lost" | "stopped");
+        assert_eq!(deaf.status(), if calm { worker.status() } else { Status::Unreachable }, "{phase}");
+    }
+}

@@ -1,0 +1,686 @@
+//! The ralph document's scenarios and the design's small print, as scripts: events in, lines out.
+//!
+//! A line holds what a step does, in order, and the phase after it; what is in quotes is what the follower
+//! prints.
+
+use super::*;
+use crate::engine::Edits;
+use crate::notice::PauseBy;
+
+type Script = Vec<(u64, Event)>;
+
+const OK: Exit = Exit::Code(0);
+const BAD: Exit = Exit::Code(1);
+
+/// Feeds a script (seconds and events) and compares each line; gives the worker for more questions.
+fn check(mut worker: Worker, script: Script, expected: &[&str]) -> Worker {
+    let mut lines = Vec::new();
+    for (seconds, event) in script {
+        let effects = worker.step(event, at(seconds * 1000));
+        lines.push(line(&effects, &worker));
+    }
+    let expected: Vec<String> = expected.iter().map(|&text| text.to_owned()).collect();
+    assert_eq!(lines, expected, "{lines:#?}");
+    worker
+}
+
+fn looping(max: u32) -> Worker {
+    Worker::looping(STDIN, max, 60)
+}
+
+/// A loop in mid-work on the given iteration, earlier ones all well.
+fn at_iteration(n: u32, max: u32) -> Worker {
+    let mut worker = looping(max);
+    worker.step(Event::Start, at(0));
+    for run in 1..u64::from(n) {
+        for event in whole(run, OK, false) {
+            worker.step(event, at(0));
+        }
+    }
+    worker.step(Event::Up(Run(u64::from(n))), at(0));
+    worker
+}
+
+/// A whole iteration after its spawn.
+fn whole(run: u64, exit: Exit, done: bool) -> [Event; 3] {
+    [Event::Up(Run(run)), Event::Exited(Run(run), exit), Event::Judged(Run(run), gates(done))]
+}
+
+fn script(seconds: u64, events: impl IntoIterator<Item = Event>) -> Script {
+    events.into_iter().map(|event| (seconds, event)).collect()
+}
+
+/// Looks every two seconds at an unchanging screen, the first one captured.
+fn still(run: u64, from: u64, to: u64, look: &Reading) -> Script {
+    let quiet = (from + 2..=to).step_by(2).map(|s| (s, Event::Quiet(Run(run))));
+    std::iter::once((from, Event::Screen(Run(run), look.clone()))).chain(quiet).collect()
+}
+
+/// Feeds a script of which only the last line matters.
+fn after(worker: &mut Worker, script: Script) -> String {
+    let mut last = String::new();
+    for (seconds, event) in script {
+        let effects = worker.step(event, at(seconds * 1000));
+        last = line(&effects, worker);
+    }
+    last
+}
+
+#[test]
+fn scenario_basic_loop() {
+    let worker = check(
+        looping(10),
+        script(0, [Event::Start, Event::Up(Run(1))]),
+        &["persist; \"starting iteration 1/10\"; spawn 1 => spawning", "persist; started => running"],
+    );
+    assert_eq!(worker.ralph().map(|l| (l.iteration, l.iteration_started)), Some((1, Some(at(0).wall))));
+}
+
+#[test]
+fn scenario_restart_on_exit() {
+    check(
+        at_iteration(3, 10),
+        script(312, [Event::Exited(Run(3), OK), Event::Judged(Run(3), gates(false))]),
+        &[
+            "persist; judge 3 => judging(0)",
+            "\"iteration 3 completed (exit: 0, duration: 5m 12s)\"; persist; \"starting iteration 4/10\"; \
+             spawn 4 => spawning",
+        ],
+    );
+}
+
+#[test]
+fn scenario_inactivity_restarts_and_is_no_failure() {
+    let mut worker = at_iteration(2, 10);
+    worker.ralph.as_mut().unwrap().failures = 3;
+    assert_eq!(after(&mut worker, still(2, 0, 58, &screen(1))), "=> running");
+    let worker = check(
+        worker,
+        vec![
+            (60, Event::Quiet(Run(2))),
+            (61, Event::Quiet(Run(2))),
+            (61, Event::Probed(Run(2), false)),
+            (61, Event::Probed(Run(2), false)),
+            (62, Event::Exited(Run(2), Exit::Signal(15))),
+            (62, Event::Judged(Run(2), gates(false))),
+        ],
+        &[
+            "probe 2 => running",
+            "=> running",
+            "\"inactivity timeout (60s), restarting\"; persist; term 2 => ending(inactivity)",
+            "=> ending(inactivity)",
+            "persist; judge 2 => judging(signal 15,inactivity)",
+            "\"iteration 2 completed (exit: inactivity, duration: 1m 2s)\"; persist; \
+             \"starting iteration 3/10\"; spawn 3 => spawning",
+        ],
+    );
+    assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((3, 0)), "the count stays");
+}
+
+#[test]
+fn scenario_inactivity_of_the_last_iteration_restarts_nothing() {
+    let mut worker = at_iteration(2, 2);
+    after(&mut worker, still(2, 0, 60, &screen(1)));
+    check(
+        worker,
+        vec![
+            (60, Event::Probed(Run(2), false)),
+            (61, Event::Exited(Run(2), OK)),
+            (61, Event::Judged(Run(2), gates(false))),
+        ],
+        &[
+            "\"inactivity timeout (60s)\"; persist; term 2 => ending(inactivity)",
+            "persist; judge 2 => judging(0,inactivity)",
+            "\"iteration 2 completed (exit: inactivity, duration: 1m 1s)\"; persist; \
+             \"loop complete after 2 iterations\" => stopped(max_iterations)",
+        ],
+    );
+}
+
+#[test]
+fn any_screen_change_resets_inactivity() {
+    let mut worker = at_iteration(1, 2);
+    for n in 0..20 {
+        let last = after(&mut worker, still(1, u64::from(n) * 50, u64::from(n) * 50 + 48, &screen(n)));
+        assert_eq!(last, "=> running");
+    }
+}
+
+#[test]
+fn a_computing_agent_gets_ten_time_outs_and_no_more() {
+    let mut worker = at_iteration(1, 2);
+    let mut now = 0;
+    let mut ended = vec![];
+    after(&mut worker, vec![(0, Event::Screen(Run(1), screen(1)))]);
+    while matches!(worker.phase(), Phase::Running { .. }) {
+        now += 2;
+        let effects = worker.step(Event::Quiet(Run(1)), at(now * 1000));
+        if effects == [Effect::Probe(Run(1))] {
+            ended.push((now, after(&mut worker, vec![(now, Event::Probed(Run(1), true))])));
+        }
+    }
+    assert_eq!(ended.len(), 10);
+    assert_eq!(
+        ended[0].1,
+        "\"inactivity timeout (60s), but the agent is computing: more time given\" => running"
+    );
+    assert_eq!(
+        ended[9],
+        (600, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)".into())
+    );
+}
+
+#[test]
+fn time_in_which_nobody_looked_is_no_silence() {
+    let mut worker = at_iteration(1, 2);
+    after(&mut worker, still(1, 0, 40, &screen(1)));
+    assert_eq!(after(&mut worker, vec![(4000, Event::Quiet(Run(1)))]), "=> running", "a suspended machine");
+    worker.step(Event::Reachable(false), at(4_000_000));
+    assert_eq!(worker.status().as_str(), "unreachable");
+    worker.step(Event::Reachable(true), at(8_000_000));
+    assert_eq!(after(&mut worker, vec![(8000, Event::Quiet(Run(1)))]), "=> running", "a hung tmux");
+}
+
+#[test]
+fn scenario_done_pattern_stops_the_loop() {
+    let done = Reading { done: true, ..screen(1) };
+    let busy = Reading { done: true, working: true, ..screen(2) };
+    let mut worker = at_iteration(2, 10);
+    assert_eq!(after(&mut worker, still(2, 0, 20, &busy)), "=> running", "not while it says it works");
+    assert_eq!(after(&mut worker, still(2, 22, 24, &done)), "=> running", "not before it is quiet");
+    let worker = check(
+        worker,
+        vec![
+            (26, Event::Quiet(Run(2))),
+            (27, Event::Exited(Run(2), Exit::Signal(15))),
+            (27, Event::Judged(Run(2), Verdict::default())),
+        ],
+        &[
+            "persist; term 2 => ending(done)",
+            "persist; judge 2 => judging(signal 15,done)",
+            "\"iteration 2 completed (exit: done, duration: 27s)\"; persist; \
+             \"done pattern matched, stopping loop\"; \"loop complete after 2 iterations\" => stopped(done_pattern)",
+        ],
+    );
+    assert_eq!(worker.loop_status().map(|s| s.as_str()), Some("stopped"));
+}
+
+#[test]
+fn the_gates_come_first_at_the_end_of_an_iteration() {
+    let mut failing = at_iteration(1, 1);
+    failing.ralph.as_mut().unwrap().failures = 4;
+    check(
+        failing,
+        script(1, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]),
+        &[
+            "persist; judge 1 => judging(1)",
+            "\"iteration 1 completed (exit: 1, duration: 1s)\"; persist; \
+             \"done pattern matched, stopping loop\"; \"loop complete after 1 iterations\" => stopped(done_pattern)",
+        ],
+    );
+}
+
+#[test]
+fn scenario_max_iterations() {
+    let worker = check(
+        at_iteration(10, 10),
+        script(5, [Event::Exited(Run(10), OK), Event::Judged(Run(10), gates(false))]),
+        &[
+            "persist; judge 10 => judging(0)",
+            "\"iteration 10 completed (exit: 0, duration: 5s)\"; persist; \
+             \"loop complete after 10 iterations\" => stopped(max_iterations)",
+        ],
+    );
+    assert_eq!(
+        (worker.status().as_str(), worker.loop_status().map(|s| s.as_str())),
+        ("stopped", Some("stopped"))
+    );
+}
+
+#[test]
+fn scenarios_backoff_and_five_failures() {
+    let mut worker = looping(100);
+    worker.step(Event::Start, at(0));
+    let mut now = 0;
+    let mut lines = vec![];
+    for run in 1..=5 {
+        let last = after(&mut worker, script(now, whole(run, BAD, false)));
+        lines.push(last);
+        if let Phase::BackingOff { until, delay } = *worker.phase() {
+            assert_eq!(until, at(now * 1000).mono + delay);
+            assert_eq!(
+                after(&mut worker, vec![(until.as_secs() - 1, Event::Tick)]).split_once("=> b").map(|s| s.0),
+                Some("")
+            );
+            now = until.as_secs();
+            after(&mut worker, vec![(now, Event::Tick)]);
+        }
+    }
+    let retry = |n: u32, wait: u32| {
+        format!(
+            "\"iteration {n} failed (exit: 1), retrying in {wait}s (attempt {n}/5)\"; persist => backoff({wait}s)"
+        )
+    };
+    let mut expected: Vec<String> =
+        [(1, 1), (2, 2), (3, 4), (4, 8)].iter().map(|&(n, w)| retry(n, w)).collect();
+    expected.push(
+        "\"iteration 5 failed (exit: 1)\"; persist; \"5 consecutive failures, stopping loop\" \
+         => stopped(consecutive_failures)"
+            .into(),
+    );
+    assert_eq!(lines, expected);
+    assert_eq!(now, 15, "1 + 2 + 4 + 8 seconds");
+    assert_eq!(
+        (worker.status().as_str(), worker.loop_status().map(|s| s.as_str())),
+        ("failed", Some("failed"))
+    );
+}
+
+/// What the design says counts as a failure, and what does to the count.
+#[test]
+fn what_counts_as_a_failure() {
+    let r = Run(1);
+    let exit = |exit| vec![Event::Exited(r, exit)];
+    // (what, the events that end the iteration, failures in a row after it with 2 before it, in all)
+    let rows: Vec<(&str, Vec<Event>, u32, u32)> = vec![
+        ("exit 0", exit(OK), 0, 2),
+        ("non-zero", exit(BAD), 3, 3),
+        ("a signal that swarm did not send", exit(Exit::Signal(9)), 3, 3),
+        ("unknown is never success", exit(Exit::Unknown), 3, 3),
+        ("a pane that vanished", vec![Event::PaneLost(r)], 3, 3),
+        ("turn over", vec![Event::TurnOver(r), Event::Exited(r, Exit::Signal(15))], 0, 2),
+    ];
+    for (what, events, row, all) in rows {
+        let mut worker = at_iteration(1, 9);
+        let ralph = worker.ralph.as_mut().unwrap();
+        (ralph.failures, ralph.total_failures) = (2, 2);
+        after(&mut worker, script(1, events));
+        after(&mut worker, script(1, [Event::Judged(r, gates(false))]));
+        assert_eq!(
+            worker.ralph().map(|l| (l.failures, l.total_failures, l.iteration)),
+            Some((row, all, if row == 0 { 2 } else { 1 })),
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
+    let failed = |run| Event::SpawnFailed(Run(run), SpawnError::Other("no worktree".into()));
+    let worker = check(
+        looping(2),
+        vec![(0, Event::Start), (0, failed(1)), (1, Event::Tick), (1, failed(2))],
+        &[
+            "persist; \"starting iteration 1/2\"; spawn 1 => spawning",
+            "\"iteration 1 failed (exit: spawn-failed): no worktree, retrying in 1s (attempt 1/5)\"; persist \
+             => backoff(1s)",
+            "persist; \"starting iteration 2/2\"; spawn 2 => spawning",
+            "\"iteration 2 failed (exit: spawn-failed): no worktree\"; persist; \
+             \"loop complete after 2 iterations\" => stopped(max_iterations)",
+        ],
+    );
+    assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((2, 2)));
+}
+
+#[test]
+fn a_prompt_that_is_gone_ends_the_loop() {
+    let gone = SpawnError::Prompt("prompt file not found: /p".into());
+    let worker = check(
+        looping(9),
+        script(0, [Event::Start, Event::SpawnFailed(Run(1), gone)]),
+        &[
+            "persist; \"starting iteration 1/9\"; spawn 1 => spawning",
+            "persist; \"loop failed after 1 iterations: prompt file not found: /p\" => stopped(prompt_file)",
+        ],
+    );
+    assert_eq!(
+        (worker.status().as_str(), worker.reason().as_deref()),
+        ("failed", Some("prompt file not found: /p"))
+    );
+}
+
+#[test]
+fn scenario_pause_and_resume() {
+    let (user, shutdown) = (Event::Pause(PauseBy::User), Event::Pause(PauseBy::Shutdown));
+    let worker = check(
+        at_iteration(5, 10),
+        script(
+            9,
+            [user.clone(), user, shutdown, Event::Exited(Run(5), OK), Event::Judged(Run(5), gates(false))],
+        ),
+        &[
+            "persist; \"paused\" => running",
+            "=> running",
+            "=> running",
+            "persist; judge 5 => judging(0)",
+            "\"iteration 5 completed (exit: 0, duration: 9s)\"; persist => parked",
+        ],
+    );
+    let seen = (worker.status().as_str(), worker.loop_status().map(|s| s.as_str()), worker.reason());
+    assert_eq!(seen, ("stopped", Some("paused"), Some("paused".into())));
+    check(
+        worker,
+        script(99, [Event::Tick, Event::Resume, Event::Resume]),
+        &[
+            "=> parked",
+            "persist; \"resumed\"; persist; \"starting iteration 6/10\"; spawn 6 => spawning",
+            "=> spawning",
+        ],
+    );
+}
+
+#[test]
+fn resume_keeps_watching_a_living_agent_and_forgives_the_silence() {
+    let mut worker = at_iteration(5, 10);
+    worker.step(Event::Pause(PauseBy::User), at(0));
+    assert_eq!(after(&mut worker, still(5, 0, 600, &screen(1))), "=> running", "never killed while paused");
+    assert_eq!(after(&mut worker, vec![(600, Event::Resume)]), "persist; \"resumed\" => running");
+    assert_eq!(after(&mut worker, still(5, 600, 658, &screen(1))), "=> running");
+    assert_eq!(after(&mut worker, vec![(660, Event::Quiet(Run(5)))]), "probe 5 => running");
+}
+
+#[test]
+fn a_pause_while_the_probe_is_out_spares_the_agent() {
+    let mut worker = at_iteration(5, 10);
+    assert_eq!(after(&mut worker, still(5, 0, 60, &screen(1))), "probe 5 => running");
+    worker.step(Event::Pause(PauseBy::User), at(60_000));
+    assert_eq!(after(&mut worker, vec![(61, Event::Probed(Run(5), false))]), "=> running");
+}
+
+#[test]
+fn pause_within_a_backoff_ends_the_wait_and_resume_starts_at_once() {
+    let mut worker = at_iteration(3, 10);
+    after(&mut worker, script(0, whole(3, BAD, false)));
+    check(
+        worker,
+        script(0, [Event::Pause(PauseBy::User), Event::Tick, Event::Resume]),
+        &[
+            "persist; \"paused\" => parked",
+            "=> parked",
+            "persist; \"resumed\"; persist; \"starting iteration 4/10\"; spawn 4 => spawning",
+        ],
+    );
+}
+
+#[test]
+fn a_failure_while_paused_waits_for_the_person_only() {
+    let mut worker = at_iteration(3, 10);
+    worker.step(Event::Pause(PauseBy::User), at(0));
+    let last = after(&mut worker, script(0, whole(3, BAD, false)));
+    assert_eq!(last, "\"iteration 3 failed (exit: 1)\"; persist => parked");
+    assert_eq!(worker.deadline(), None);
+}
+
+#[test]
+fn a_paused_loop_that_is_started_parks() {
+    check(
+        looping(3),
+        script(0, [Event::Pause(PauseBy::User), Event::Start, Event::Resume]),
+        &[
+            "persist; \"paused\" => idle",
+            "persist => parked",
+            "persist; \"resumed\"; persist; \"starting iteration 1/3\"; spawn 1 => spawning",
+        ],
+    );
+}
+
+#[test]
+fn a_lost_server_keeps_the_loop_and_resume_repeats_the_iteration() {
+    let worker = check(
+        at_iteration(4, 9),
+        script(7, [Event::ServerLost(Run(4)), Event::Tick]),
+        &["persist; \"lost: the tmux server went away\" => lost", "=> lost"],
+    );
+    let seen = (worker.status().as_str(), worker.loop_status().map(|s| s.as_str()), worker.last_exit());
+    assert_eq!(seen, ("lost", Some("running"), Some(Exit::Unknown)));
+    assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((4, 0)), "no failure");
+    let worker = check(
+        worker,
+        script(9, [Event::Resume]),
+        &["persist; \"resumed\"; persist; \"starting iteration 4/9\"; spawn 5 => spawning"],
+    );
+    assert_eq!((worker.run(), worker.last_exit()), (Run(5), None));
+}
+
+#[test]
+fn a_loop_paused_while_lost_is_both_and_one_resume_is_enough() {
+    let mut worker = at_iteration(4, 4);
+    worker.step(Event::ServerLost(Run(4)), at(0));
+    worker.step(Event::Pause(PauseBy::Shutdown), at(0));
+    assert_eq!(
+        (worker.status().as_str(), worker.loop_status().map(|s| s.as_str())),
+        ("lost", Some("paused"))
+    );
+    let last = after(&mut worker, script(0, [Event::Resume]));
+    assert_eq!(last, "persist; \"resumed\"; persist; \"starting iteration 4/4\"; spawn 5 => spawning");
+}
+
+#[test]
+fn a_lost_worker_that_turns_up_again_is_watched_again() {
+    let mut worker = at_iteration(4, 9);
+    worker.step(Event::ServerLost(Run(4)), at(0));
+    assert_eq!(after(&mut worker, script(0, [Event::Adopted(Run(4))])), "persist => running");
+    assert_eq!((worker.status().as_str(), worker.last_exit()), ("running", None));
+}
+
+#[test]
+fn a_matched_pattern_survives_the_server() {
+    let mut worker = at_iteration(4, 9);
+    after(&mut worker, still(4, 0, 4, &Reading { done: true, ..screen(1) }));
+    check(
+        worker,
+        script(5, [Event::ServerLost(Run(4)), Event::Judged(Run(4), Verdict::default())]),
+        &[
+            "persist; judge 4 => judging(lost,done)",
+            "\"iteration 4 completed (exit: done, duration: 5s)\"; persist; \
+             \"done pattern matched, stopping loop\"; \"loop complete after 4 iterations\" => stopped(done_pattern)",
+        ],
+    );
+}
+
+#[test]
+fn limits_are_edited_at_any_time() {
+    let max = |n| Event::Edited(Edits { max_iterations: Some(n), inactivity_timeout: None });
+    // Raised while it runs, while it is parked; lowered below what is done already.
+    let mut worker = at_iteration(2, 2);
+    worker.step(max(3), at(0));
+    let last = after(&mut worker, script(0, whole(2, OK, false)));
+    assert!(last.ends_with("spawn 3 => spawning"), "{last}");
+
+    let mut worker = at_iteration(5, 9);
+    worker.step(max(3), at(0));
+    let last = after(&mut worker, script(0, whole(5, OK, false)));
+    assert!(last.ends_with("\"loop complete after 5 iterations\" => stopped(max_iterations)"), "{last}");
+
+    let mut worker = at_iteration(5, 9);
+    after(&mut worker, script(0, whole(5, BAD, false)));
+    worker.step(max(3), at(0));
+    let last = after(&mut worker, vec![(1, Event::Tick)]);
+    assert_eq!(
+        last, "persist; \"loop complete after 5 iterations\" => stopped(max_iterations)",
+        "in a backoff"
+    );
+
+    let mut worker = at_iteration(5, 9);
+    worker.step(Event::Pause(PauseBy::User), at(0));
+    after(&mut worker, script(0, whole(5, OK, false)));
+    worker.step(max(5), at(0));
+    let last = after(&mut worker, script(0, [Event::Resume]));
+    assert!(last.ends_with("\"loop complete after 5 iterations\" => stopped(max_iterations)"), "{last}");
+
+    let mut worker = at_iteration(5, 9);
+    worker.step(Event::ServerLost(Run(5)), at(0));
+    worker.step(max(4), at(0));
+    let last = after(&mut worker, script(0, [Event::Resume]));
+    assert!(last.ends_with("\"loop complete after 5 iterations\" => stopped(max_iterations)"), "{last}");
+
+    let mut worker = at_iteration(1, 9);
+    worker.step(Event::Edited(Edits { max_iterations: Some(0), inactivity_timeout: Some(0) }), at(0));
+    assert_eq!(worker.ralph().map(|l| (l.max_iterations, l.inactivity_timeout)), Some((1, 1)), "never 0");
+    let mut plain = Worker::plain(STDIN);
+    assert_eq!(plain.step(max(4), at(0)), []);
+}
+
+#[test]
+fn a_kill_ends_gently_then_by_force_and_then_for_good() {
+    check(
+        at_iteration(2, 9),
+        vec![
+            (0, Event::Kill),
+            (3, Event::Kill),
+            (4, Event::Tick),
+            (5, Event::Tick),
+            (10, Event::Tick),
+            (11, Event::Exited(Run(2), Exit::Signal(9))),
+            (11, Event::Judged(Run(2), gates(true))),
+            (12, Event::Kill),
+            (12, Event::Resume),
+            (12, Event::Start),
+        ],
+        &[
+            "persist; term 2 => ending(kill)",
+            "persist => ending(kill)",
+            "=> ending(kill)",
+            "force 2 => ending(kill)",
+            "force 2 => ending(kill)",
+            "persist; judge 2 => judging(signal 9,kill)",
+            "\"iteration 2 completed (exit: killed, duration: 11s)\"; persist; \
+             \"killed after 2 iterations\" => stopped(killed)",
+            "=> stopped(killed)",
+            "=> stopped(killed)",
+            "=> stopped(killed)",
+        ],
+    );
+}
+
+#[test]
+fn a_kill_while_spawning_waits_for_what_becomes_of_it() {
+    let spawning = || {
+        let mut worker = looping(3);
+        worker.step(Event::Start, at(0));
+        worker
+    };
+    let rows = [
+        (Event::Up(Run(1)), "persist; term 1 => ending(kill)"),
+        (Event::Adopted(Run(1)), "persist; term 1 => ending(kill)"),
+        (
+            Event::SpawnFailed(Run(1), SpawnError::Other("no".into())),
+            "persist; \"killed after 1 iterations\" => stopped(killed)",
+        ),
+        (Event::NeverStarted(Run(1)), "persist; \"killed after 1 iterations\" => stopped(killed)"),
+        (Event::ServerLost(Run(1)), "persist; \"killed after 1 iterations\" => stopped(killed)"),
+        (Event::Exited(Run(1), OK), "persist; judge 1 => judging(0,kill)"),
+        (Event::PaneLost(Run(1)), "persist; judge 1 => judging(lost,kill)"),
+    ];
+    for (report, expected) in rows {
+        check(spawning(), script(0, [Event::Kill, report]), &["persist => doomed", expected]);
+    }
+}
+
+#[test]
+fn a_kill_while_judging_stops_it_whatever_the_gates_say() {
+    let mut worker = at_iteration(2, 9);
+    worker.step(Event::Exited(Run(2), OK), at(0));
+    check(
+        worker,
+        script(1, [Event::Kill, Event::Kill, Event::Judged(Run(2), gates(true))]),
+        &[
+            "persist => judging(0,kill)",
+            "persist => judging(0,kill)",
+            "\"iteration 2 completed (exit: killed, duration: 1s)\"; persist; \
+             \"killed after 2 iterations\" => stopped(killed)",
+        ],
+    );
+}
+
+#[test]
+fn a_run_that_never_started_is_started_and_counted_once() {
+    let mut worker = looping(1);
+    worker.step(Event::Start, at(0));
+    let worker = check(
+        worker,
+        script(
+            50,
+            [
+                Event::NeverStarted(Run(1)),
+                Event::NeverStarted(Run(1)),
+                Event::Up(Run(1)),
+                Event::NeverStarted(Run(1)),
+            ],
+        ),
+        &[
+            "persist; \"starting iteration 1/1\"; spawn 1 => spawning",
+            "persist; \"starting iteration 1/1\"; spawn 1 => spawning",
+            "persist; started => running",
+            "=> running",
+        ],
+    );
+    let ralph = worker.ralph().unwrap();
+    assert_eq!(
+        (ralph.iteration, ralph.iteration_started, ralph.started_mono.as_secs()),
+        (1, Some(at(50_000).wall), 50)
+    );
+}
+
+#[test]
+fn a_run_that_never_started_stays_unstarted_while_paused() {
+    let mut worker = looping(2);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Pause(PauseBy::Shutdown), at(0));
+    let worker = check(
+        worker,
+        script(9, [Event::NeverStarted(Run(1)), Event::Resume]),
+        &[
+            "persist => parked",
+            "persist; \"resumed\"; persist; \"starting iteration 1/2\"; spawn 2 => spawning",
+        ],
+    );
+    assert_eq!(worker.ralph().map(|l| l.iteration), Some(1), "the iteration is done after all");
+}
+
+#[test]
+fn a_plain_worker_runs_once() {
+    let rows = [
+        (OK, "stopped"),
+        (BAD, "failed"),
+        (Exit::Signal(9), "failed"),
+        (Exit::Unknown, "failed"),
+        (Exit::Lost, "failed"),
+    ];
+    for (exit, status) in rows {
+        let worker = check(
+            Worker::plain(STDIN),
+            script(0, [Event::Start].into_iter().chain(whole(1, exit, false))),
+            &[
+                "persist; spawn 1 => spawning",
+                "persist; started => running",
+                &format!("persist; judge 1 => judging({exit})"),
+                "persist; stopped => stopped(exited)",
+            ],
+        );
+        assert_eq!((worker.status().as_str(), worker.last_exit()), (status, Some(exit)));
+    }
+    let no = Event::SpawnFailed(Run(1), SpawnError::Other("no such command".into()));
+    let worker = check(
+        Worker::plain(STDIN),
+        script(0, [Event::Start, no]),
+        &["persist; spawn 1 => spawning", "persist; stopped => stopped(spawn_failed)"],
+    );
+    assert_eq!((worker.status().as_str(), worker.reason().as_deref()), ("failed", Some("no such command")));
+}
+
+#[test]
+fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
+    let mut worker = Worker::plain(STDIN);
+    after(
+        &mut worker,
+        script(0, [Event::Start, Event::Up(Run(1)), Event::TurnOver(Run(1)), Event::Pause(PauseBy::User)]),
+    );
+    assert_eq!(after(&mut worker, still(1, 0, 9000, &screen(1))), "=> running");
+    let done = Reading { done: true, ..screen(2) };
+    assert_eq!(after(&mut worker, still(1, 9000, 9004, &done)), "persist; term 1 => ending(done)");
+    let last =
+        after(&mut worker, script(9005, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]));
+    assert_eq!(last, "persist; \"done pattern matched, stopping loop\"; stopped => stopped(done_pattern)");
+    assert_eq!(worker.status().as_str(), "stopped");
+}

@@ -1,0 +1,437 @@
+//! The safety rules over random events, true or not, in any order and about any run.
+//!
+//! The walks lie on purpose: what an edge could ever report comes at any moment. So the [`Monitor`] only
+//! knows rules that hold whatever is reported; what needs a truthful world is in [`super::world`].
+
+use proptest::prelude::*;
+
+use super::super::{Edits, Loop};
+use super::seeded::Machine;
+use super::*;
+use crate::engine::Why;
+use crate::notice::{Entry, PauseBy};
+
+/// What is outstanding and what was promised, seen from outside.
+#[derive(Default)]
+struct Monitor {
+    spawning: Option<Run>,
+    judging: Option<Run>,
+    delivering: Option<Run>,
+    probing: Option<Run>,
+    killed: bool,
+}
+
+/// What must be on disk: a step that changes it and does not persist forgets it in a crash.
+fn memory(
+    worker: &Worker,
+) -> (std::mem::Discriminant<Phase>, Option<Why>, bool, Run, Option<(u32, u32, u32, bool)>) {
+    let (why, doomed) = match worker.phase() {
+        Phase::Ending { why, .. } => (Some(*why), false),
+        Phase::Judging { why, .. } => (*why, false),
+        Phase::Spawning { doomed } => (None, *doomed),
+        _ => (None, false),
+    };
+    let numbers = |l: &Loop| (l.iteration, l.total_failures, l.max_iterations, l.paused.is_some());
+    (std::mem::discriminant(worker.phase()), why, doomed, worker.run(), worker.ralph().map(numbers))
+}
+
+macro_rules! hold {
+    ($cond:expr, $($text:tt)+) => {
+        if !$cond { return Err(format!($($text)+)); }
+    };
+}
+
+impl Monitor {
+    /// Checks one step against every rule.
+    fn check(
+        &mut self,
+        before: &Worker,
+        event: &Event,
+        effects: &[Effect],
+        after: &Worker,
+    ) -> Result<(), String> {
+        self.hear(event);
+        // Another phase is another watch: an answer to the old one is of no use to it.
+        if memory(before) != memory(after) {
+            self.probing = None;
+        }
+        if about(event).is_some_and(|run| run != before.run()) {
+            hold!(effects.is_empty() && before == after, "rule 2: news of another run did something");
+        }
+        self.effects(before, event, effects, after)?;
+        Self::exits(before, event, after)?;
+        self.waits(after)?;
+        Self::views(after)
+    }
+
+    /// Takes over what an event answers or forbids.
+    fn hear(&mut self, event: &Event) {
+        if *event == Event::Kill {
+            self.killed = true;
+        }
+        let run = about(event);
+        match event {
+            Event::Up(_) | Event::SpawnFailed(..) | Event::NeverStarted(_) => {
+                self.spawning = self.spawning.filter(|s| Some(*s) != run);
+            }
+            Event::Exited(..) | Event::PaneLost(_) | Event::ServerLost(_) => {
+                self.spawning = self.spawning.filter(|s| Some(*s) != run);
+            }
+            Event::Judged(..) => self.judging = self.judging.filter(|s| Some(*s) != run),
+            Event::PromptSent(_) | Event::PromptFailed(..) => {
+                self.delivering = self.delivering.filter(|s| Some(*s) != run);
+            }
+            Event::Probed(..) => self.probing = self.probing.filter(|s| Some(*s) != run),
+            // A fresh daemon: nothing that was asked before will be answered.
+            Event::Adopted(_) => {
+                self.spawning = self.spawning.filter(|s| Some(*s) != run);
+                self.judging = self.judging.filter(|s| Some(*s) != run);
+                self.delivering = self.delivering.filter(|s| Some(*s) != run);
+            }
+            Event::Start
+            | Event::Pause(_)
+            | Event::Resume
+            | Event::Kill
+            | Event::Edited(_)
+            | Event::Tick
+            | Event::Reachable(_)
+            | Event::Screen(..)
+            | Event::Quiet(_)
+            | Event::TurnOver(_) => {}
+        }
+    }
+
+    /// Rules 3 and 5.
+    fn effects(
+        &mut self,
+        before: &Worker,
+        event: &Event,
+        effects: &[Effect],
+        after: &Worker,
+    ) -> Result<(), String> {
+        let persist = effects.iter().position(|e| *e == Effect::Persist);
+        hold!(memory(before) == memory(after) || persist.is_some(), "rule 3: a change was not persisted");
+        for (i, effect) in effects.iter().enumerate() {
+            let changed = memory(before) != memory(after);
+            let first = persist.is_some_and(|p| p < i);
+            let run = match effect {
+                Effect::Persist | Effect::Tell(_) => continue,
+                Effect::Spawn(run) => {
+                    hold!(first, "rule 3: a spawn without its intent on disk");
+                    self.spawn(before, event, *run, after)?;
+                    run
+                }
+                Effect::Deliver(run) => {
+                    hold!(self.delivering.is_none_or(|d| d < *run), "a second delivery");
+                    self.delivering = Some(*run);
+                    run
+                }
+                Effect::Probe(run) => {
+                    hold!(self.probing.is_none_or(|p| p < *run), "a second probe");
+                    self.probing = Some(*run);
+                    run
+                }
+                Effect::Judge(run) => {
+                    hold!(self.judging.is_none_or(|j| j < *run), "judged twice");
+                    self.judging = Some(*run);
+                    run
+                }
+                Effect::Terminate(run) | Effect::ForceKill(run) => run,
+            };
+            hold!(!changed || first, "rule 3: acted before writing");
+            hold!(*run == after.run(), "an effect about another run");
+        }
+        if before.is_stopped() {
+            hold!(before.phase() == after.phase(), "stopped is not the end");
+        } else if after.is_stopped() {
+            hold!(Self::may_stop(before, event), "rule 5: stopped while a pane may be left");
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, before: &Worker, event: &Event, run: Run, after: &Worker) -> Result<(), String> {
+        hold!(!self.killed, "rule 5: a spawn after a kill");
+        let again = matches!(event, Event::NeverStarted(_)) && run == before.run();
+        hold!(again || run == before.run().next(), "rule 5: run {run} after {}", before.run());
+        hold!(self.spawning.is_none(), "rule 5: a second spawn");
+        hold!(effects_free(before) || Self::ends(event), "rule 5: a spawn beside a pane");
+        if let (Some(ralph), Some(was)) = (after.ralph(), before.ralph()) {
+            hold!(ralph.paused.is_none(), "rule 5: a spawn by a paused loop");
+            hold!(ralph.iteration <= ralph.max_iterations, "rule 5: iteration over the maximum");
+            let step = i64::from(ralph.iteration) - i64::from(was.iteration);
+            let repeat = again || *before.phase() == Phase::Lost;
+            hold!(step == i64::from(!repeat), "rule 5: the count went by {step}");
+        }
+        self.spawning = Some(run);
+        Ok(())
+    }
+
+    /// True when the report says that nothing of the run is left.
+    fn ends(event: &Event) -> bool {
+        matches!(
+            event,
+            Event::Judged(..) | Event::SpawnFailed(..) | Event::NeverStarted(_) | Event::ServerLost(_)
+        )
+    }
+
+    fn may_stop(before: &Worker, event: &Event) -> bool {
+        let judged = matches!(event, Event::Judged(..)) && matches!(before.phase(), Phase::Judging { .. });
+        let gone = Self::ends(event) && !matches!(event, Event::Judged(..));
+        effects_free(before) || judged || gone
+    }
+
+    /// Rule 4: only what ended well counts as well.
+    fn exits(before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
+        let (Some(was), Some(is)) = (before.ralph(), after.ralph()) else { return Ok(()) };
+        let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
+            hold!(is.failures >= was.failures, "rule 4: failures were forgotten");
+            return Ok(());
+        };
+        if *run != before.run() || *why == Some(Why::Kill) || verdict.is_complete() {
+            return Ok(());
+        }
+        let failed = why.is_none() && !exit.is_success();
+        hold!(failed == (is.failures == was.failures + 1), "rule 4: {exit} was miscounted");
+        hold!(failed == (is.total_failures == was.total_failures + 1), "rule 4: {exit} was miscounted");
+        let reset = is.failures == 0 && was.failures > 0;
+        hold!(!reset || (!failed && *why != Some(Why::Inactivity)), "rule 4: {exit} reset the count");
+        Ok(())
+    }
+
+    /// Rules 1 and 6: what waits has a deadline or a report outstanding.
+    fn waits(&self, after: &Worker) -> Result<(), String> {
+        let due = after.deadline().is_some();
+        let (ok, what) = match after.phase() {
+            Phase::Spawning { .. } => (self.spawning == Some(after.run()), "spawning with no report to come"),
+            Phase::Judging { .. } => (self.judging == Some(after.run()), "judging with no report to come"),
+            Phase::Prompting { .. } => (due, "prompting without a deadline"),
+            Phase::Ending { .. } => (due, "ending without a deadline"),
+            Phase::BackingOff { .. } => (due && !self.killed, "backing off without a deadline"),
+            Phase::Starting { .. } | Phase::Running { .. } => (after.wants_screen(), "nobody looks"),
+            Phase::Idle | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {
+                (!due, "a deadline where nothing waits")
+            }
+        };
+        hold!(ok, "rule 6: {what}");
+        Ok(())
+    }
+
+    /// The views agree with each other.
+    fn views(after: &Worker) -> Result<(), String> {
+        let status = after.status();
+        hold!(after.loop_status().is_some() == after.ralph().is_some(), "loop status of a plain worker");
+        hold!(!after.is_stopped() || !status.is_live(), "stopped but {status}");
+        hold!(!after.has_pane() || status.is_live(), "a pane, but {status}");
+        let why_not = status.is_live() || after.reason().is_some();
+        hold!(why_not, "{status} without a reason");
+        Ok(())
+    }
+}
+
+/// True when no pane of the current run is thought to exist.
+fn effects_free(worker: &Worker) -> bool {
+    !worker.has_pane()
+}
+
+/// One thing that happens in a walk; small numbers, so that a failing walk can be shrunk and read.
+#[derive(Clone, Copy, Debug)]
+struct Op {
+    kind: u8,
+    arg: u8,
+    /// Seconds since the one before, in quarters.
+    gap: u8,
+    /// How far the report's run is from the current one.
+    run: i8,
+}
+
+impl Op {
+    fn random(dice: &mut Dice) -> Self {
+        let run = match dice.below(12) {
+            0 => -1,
+            1 => 1,
+            2 => -2,
+            _ => 0,
+        };
+        Self { kind: dice.below(40) as u8, arg: dice.below(256) as u8, gap: dice.below(64) as u8, run }
+    }
+
+    fn event(self, worker: &Worker) -> Event {
+        let run = Run(worker.run().0.saturating_add_signed(i64::from(self.run)));
+        let arg = self.arg;
+        match self.kind {
+            0 => Event::Start,
+            1 if arg < 128 => Event::Pause(PauseBy::User),
+            1 => Event::Pause(PauseBy::Shutdown),
+            2 => Event::Resume,
+            3 if arg < 60 => Event::Kill,
+            4 => Event::Edited(Edits {
+                max_iterations: (arg % 2 == 0).then_some(u32::from(arg / 16)),
+                inactivity_timeout: (arg % 3 == 0).then_some(u64::from(arg / 4)),
+            }),
+            5 => Event::Reachable(arg % 2 == 0),
+            6..=9 => Event::Up(run),
+            10 if arg < 80 => Event::SpawnFailed(run, SpawnError::Other("no".into())),
+            10 if arg < 90 => Event::SpawnFailed(run, SpawnError::Prompt("gone".into())),
+            11 if arg < 128 => Event::Adopted(run),
+            11 => Event::NeverStarted(run),
+            12..=15 => Event::Screen(run, self.reading()),
+            16..=19 => Event::Quiet(run),
+            20 | 21 => Event::PromptSent(run),
+            22 => Event::PromptFailed(run, "no".into()),
+            23 if arg < 128 => Event::TurnOver(run),
+            24 | 25 => Event::Probed(run, arg % 3 == 0),
+            26..=28 => Event::Exited(run, self.exit()),
+            29 if arg < 80 => Event::PaneLost(run),
+            29 if arg < 120 => Event::ServerLost(run),
+            30..=34 => Event::Judged(
+                run,
+                Verdict { done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)] },
+            ),
+            _ => Event::Tick,
+        }
+    }
+
+    fn exit(self) -> Exit {
+        [Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::Lost, Exit::Unknown][usize::from(self.arg % 5)]
+    }
+
+    fn reading(self) -> Reading {
+        let arg = self.arg;
+        let blocked = (arg % 8 == 0).then(|| Blocked { startup: arg > 128, what: format!("d{}", arg % 3) });
+        Reading {
+            fingerprint: [arg % 4; 16],
+            size: (200, 50 - u16::from(arg % 7 == 0)),
+            ready: arg % 5 < 2,
+            working: arg % 11 == 0,
+            blocked,
+            done: arg % 16 == 1,
+        }
+    }
+}
+
+fn worker(which: u8) -> Worker {
+    let policy = [STDIN, PASTE, Policy { paste: false, ..PASTE }][usize::from(which % 3)].clone();
+    match which / 3 % 3 {
+        0 => Worker::plain(policy),
+        1 => Worker::looping(policy, 3, 10),
+        _ => Worker::looping(policy, 12, 40),
+    }
+}
+
+/// Walks, and tells which rule broke at which step.
+fn walk(machine: &mut Machine, ops: &[Op]) -> Result<(), String> {
+    let mut monitor = Monitor::default();
+    let mut ms = 0;
+    for (i, op) in ops.iter().enumerate() {
+        ms += u64::from(op.gap) * 250;
+        let event = op.event(&machine.worker);
+        let before = machine.worker.clone();
+        let effects = machine.step(event.clone(), at(ms));
+        let told = |rule: String| {
+            let did = line(&effects, &machine.worker);
+            format!("{rule}\n  step {i}, {}ms: {} + {event:?}\n  {did}", ms, phase_word(&before))
+        };
+        monitor.check(&before, &event, &effects, &machine.worker).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// One walk of 80 events from a seed.
+pub(super) fn seeded_walk(machine: impl FnOnce(Worker) -> Machine, seed: u64) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let mut machine = machine(worker(dice.below(9) as u8));
+    let mut ops = vec![Op { kind: 0, arg: 0, gap: 0, run: 0 }];
+    ops.extend((0..80).map(|_| Op::random(&mut dice)));
+    walk(&mut machine, &ops).map_err(|text| format!("seed {seed}: {text}"))
+}
+
+#[test]
+fn twenty_thousand_walks_keep_every_rule() {
+    for seed in 0..20_000 {
+        seeded_walk(Machine::true_one, seed).unwrap();
+    }
+}
+
+#[test]
+fn walks_reach_every_phase_and_every_entry() {
+    let mut phases = std::collections::BTreeSet::new();
+    let mut entries = std::collections::BTreeSet::new();
+    for seed in 0..2000 {
+        let mut dice = Dice(seed);
+        let mut machine = Machine::true_one(worker(dice.below(9) as u8));
+        machine.step(Event::Start, at(0));
+        for i in 0..80 {
+            let event = Op::random(&mut dice).event(&machine.worker);
+            for effect in machine.step(event, at(i * 4000)) {
+                let Effect::Tell(entry) = effect else { continue };
+                entries.insert(format!("{entry:?}").split([' ', '{']).next().unwrap().to_owned());
+            }
+            let word = phase_word(&machine.worker);
+            phases.insert(
+                word.split(|c: char| c == '(' && !word.starts_with("ending")).next().unwrap().to_owned(),
+            );
+        }
+    }
+    // Idle is left at once; a warning is the edge's.
+    assert_eq!(phases.len(), 10 + 4, "{phases:?}");
+    assert_eq!(entries.len(), 17, "{entries:?}");
+    assert!(!entries.contains(&"Warning".to_owned()) && Entry::Resumed.log_lines().len() == 1);
+}
+
+#[test]
+fn what_is_on_disk_is_the_worker() {
+    for seed in 0..500 {
+        let mut dice = Dice(seed);
+        let mut worker = worker(dice.below(9) as u8);
+        worker.step(Event::Start, at(0));
+        for i in 0..60 {
+            let event = Op::random(&mut dice).event(&worker);
+            worker.step(event, at(i * 4000));
+            let text = serde_json::to_string(&worker).unwrap();
+            let mut back: Worker = serde_json::from_str(&text).unwrap();
+            back.reachable = worker.reachable;
+            assert_eq!(back, worker, "{text}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same walks once more, with a generator that shrinks what it finds.
+    #[test]
+    fn any_walk_keeps_every_rule(
+        which in 0u8..9,
+        ops in prop::collection::vec((0u8..40, any::<u8>(), 0u8..64, -2i8..2), 0..60),
+    ) {
+        let mut machine = Machine::true_one(worker(which));
+        let ops: Vec<Op> = ops.iter().map(|&(kind, arg, gap, run)| Op { kind, arg, gap, run }).collect();
+        prop_assert_eq!(walk(&mut machine, &ops), Ok(()));
+    }
+
+    /// Numbers of any size, as a broken or hostile record may hold them, never panic.
+    #[test]
+    fn extreme_numbers_never_panic(
+        ready_timeout in any::<u64>(), max in any::<u32>(), timeout in any::<u64>(), big in any::<u64>(),
+        ops in prop::collection::vec((0u8..40, any::<u8>(), 0u8..64, Just(0i8)), 0..60),
+    ) {
+        let policy = Policy { ready_timeout, ..PASTE };
+        let mut worker = Worker::looping(policy, max, timeout);
+        worker.run = Run(u64::MAX - 1);
+        if big % 4 == 0 {
+            worker = Worker::looping(worker.policy, max, timeout);
+        }
+        if let Some(ralph) = &mut worker.ralph {
+            (ralph.failures, ralph.total_failures, ralph.iteration) = (u32::MAX, u32::MAX, u32::MAX - 1);
+            ralph.started_mono = Duration::MAX;
+        }
+        let begin = [(0, 0, 0, 0), (6, 0, 0, 0), (12, 5, 0, 0)];
+        for (i, &(kind, arg, _, run)) in begin.iter().chain(&ops).enumerate() {
+            let event = Op { kind, arg, gap: 0, run }.event(&worker);
+            let now = if i % 2 == 0 { at(big) } else { Now { mono: Duration::MAX, ..at(1) } };
+            worker.step(event, now);
+            worker.rebase(now);
+            let _ = (worker.status(), worker.reason(), worker.loop_status(), worker.deadline());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How long a screen has been still, and what was seen on it.
+//!
+//! Stillness is *accumulated* from one look to the next and a gap between two looks counts for little, so
+//! that time in which nobody looked (a suspended machine, a tmux that did not answer) is never silence.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::screen::Reading;
+
+/// The most that the time between two looks adds to stillness.
+const MAX_GAP: Duration = Duration::from_secs(6);
+
+/// How long after a change of size a redraw is not activity.
+const SETTLE: Duration = Duration::from_secs(4);
+
+/// What was seen of one run's screen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watch {
+    print: Option<[u8; 16]>,
+    size: (u16, u16),
+    stable: Duration,
+    seen: Option<Duration>,
+    settled: Option<Duration>,
+    /// Time-outs that were forgiven because the agent was computing.
+    pub(super) extensions: u32,
+    /// Whether it is computing is being found out.
+    pub(super) probing: bool,
+    /// The done pattern was seen.
+    pub(super) done: bool,
+    /// The agent said that it is at work.
+    pub(super) working: bool,
+}
+
+impl Watch {
+    /// How long the screen has been still.
+    pub fn stable(&self) -> Duration {
+        self.stable
+    }
+
+    /// Takes a look: `None` when the pane printed nothing since the last one. True when the screen differs
+    /// from the look before; the first look differs from nothing.
+    pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) -> bool {
+        let gap = self.seen.map_or(Duration::ZERO, |seen| now.saturating_sub(seen)).min(MAX_GAP);
+        self.seen = Some(now);
+        self.stable = self.stable.saturating_add(gap);
+        let Some(reading) = reading else { return false };
+        self.working = reading.working;
+        self.done |= reading.done;
+        let resized = self.print.is_some() && self.size != reading.size;
+        if resized {
+            self.settled = Some(now.saturating_add(SETTLE));
+        }
+        let settling = self.settled.is_some_and(|at| now < at);
+        let differs = self.print != Some(reading.fingerprint) && !resized && !settling;
+        if differs {
+            self.restart();
+        }
+        let changed = differs && self.print.is_some();
+        self.print = Some(reading.fingerprint);
+        self.size = reading.size;
+        changed
+    }
+
+    /// Starts counting anew: the screen changed.
+    pub(super) fn restart(&mut self) {
+        self.stable = Duration::ZERO;
+        self.extensions = 0;
+    }
+
+    /// Forgives one time-out.
+    pub(super) fn extend(&mut self) {
+        self.stable = Duration::ZERO;
+        self.extensions = self.extensions.saturating_add(1);
+    }
+
+    /// Forgets when the last look was and what was being found out: another daemon took it.
+    pub(super) fn forget_time(&mut self) {
+        self.seen = None;
+        self.settled = None;
+        self.probing = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(print: u8, size: (u16, u16)) -> Reading {
+        Reading { fingerprint: [print; 16], size, ..Reading::default() }
+    }
+
+    fn stable_after(looks: &[(u64, Option<Reading>)]) -> u64 {
+        let mut watch = Watch::default();
+        for (at, look) in looks {
+            watch.look(look.as_ref(), Duration::from_secs(*at));
+        }
+        watch.stable().as_secs()
+    }
+
+    #[test]
+    fn stillness_accumulates_and_a_change_resets_it() {
+        let a = || Some(reading(1, (200, 50)));
+        let b = || Some(reading(2, (200, 50)));
+        assert_eq!(stable_after(&[(0, a()), (2, a()), (4, None), (6, None)]), 6);
+        assert_eq!(stable_after(&[(0, a()), (2, None), (4, b()), (6, None)]), 2);
+    }
+
+    #[test]
+    fn a_gap_in_which_nobody_looked_is_not_silence() {
+        let a = || Some(reading(1, (200, 50)));
+        assert_eq!(stable_after(&[(0, a()), (2, None), (36_000, None)]), 8);
+    }
+
+    #[test]
+    fn a_resize_and_its_redraw_are_not_activity() {
+        let big = |n| Some(reading(n, (200, 50)));
+        let small = |n| Some(reading(n, (80, 23)));
+        assert_eq!(stable_after(&[(0, big(1)), (2, big(1)), (4, small(2)), (6, small(3)), (8, None)]), 8);
+        assert_eq!(stable_after(&[(0, big(1)), (2, small(2)), (8, small(3))]), 0, "later change is");
+    }
+}

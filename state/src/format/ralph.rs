@@ -1,0 +1,206 @@
+//! A loop's state: `ralph/NAME/state.json`. The document's fields, word for word, then ours.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
+use serde_json::{Map, Value};
+
+use super::{FORMAT, FormatError, need, object, take, to_bytes, value};
+use crate::model::{LoopStatus, WorkerName};
+use crate::notice::PauseBy;
+
+/// The file's keys, in its order. The document's come first, ours after `inactivity_timeout`.
+const KEYS: [&str; 14] = [
+    "worker_name",
+    "prompt_file",
+    "max_iterations",
+    "current_iteration",
+    "status",
+    "started",
+    "last_iteration_started",
+    "consecutive_failures",
+    "total_failures",
+    "done_pattern",
+    "inactivity_timeout",
+    "reason",
+    "paused_by",
+    "format",
+];
+
+/// A loop's state as people see it. Times are local and carry no offset, as the document has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RalphFile {
+    /// The worker.
+    pub worker_name: WorkerName,
+    /// The prompt file, absolute.
+    pub prompt_file: PathBuf,
+    /// The most iterations. The loop never holds 0 here; a hand-edited file may.
+    pub max_iterations: u32,
+    /// The current (or last) iteration; 0 before the first.
+    pub current_iteration: u32,
+    /// How the loop is.
+    pub status: LoopStatus,
+    /// When it was spawned.
+    pub started: NaiveDateTime,
+    /// When the current (or last) iteration began; absent before the first.
+    pub last_iteration_started: Option<NaiveDateTime>,
+    /// Failed iterations in a row.
+    pub consecutive_failures: u32,
+    /// Failed iterations in all.
+    pub total_failures: u32,
+    /// The pattern that ends the loop.
+    pub done_pattern: Option<String>,
+    /// Seconds of an unchanged screen that end an iteration. A hand-edited file may hold 0.
+    pub inactivity_timeout: u64,
+    /// Why it is so, where there is something to say.
+    pub reason: Option<String>,
+    /// Who paused it.
+    pub paused_by: Option<PauseBy>,
+    /// The format it was read in; writing always gives [`FORMAT`].
+    pub format: u32,
+    /// Keys that are not ours; they survive.
+    pub extra: Map<String, Value>,
+}
+
+impl RalphFile {
+    /// The file's content: pretty JSON with a final newline, in the current format.
+    ///
+    /// # Errors
+    /// [`FormatError::Broken`] for what JSON cannot hold: a path that is no UTF-8.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
+        let values: [Value; 14] = [
+            value("worker_name", &self.worker_name)?,
+            value("prompt_file", &self.prompt_file)?,
+            self.max_iterations.into(),
+            self.current_iteration.into(),
+            value("status", &self.status)?,
+            time(self.started).into(),
+            self.last_iteration_started.map(time).into(),
+            self.consecutive_failures.into(),
+            self.total_failures.into(),
+            self.done_pattern.clone().into(),
+            self.inactivity_timeout.into(),
+            self.reason.clone().into(),
+            value("paused_by", &self.paused_by)?,
+            FORMAT.into(),
+        ];
+        to_bytes(KEYS.into_iter().zip(values).collect(), &self.extra)
+    }
+}
+
+/// Reads a loop's state, ours or the predecessor's (which is the same without our keys).
+///
+/// # Errors
+/// [`FormatError`], naming the key that is missing or wrong.
+pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
+    let (mut map, format) = object(bytes, "a loop's state")?;
+    map.remove("format");
+    let file = RalphFile {
+        worker_name: need(&mut map, "worker_name")?,
+        prompt_file: need(&mut map, "prompt_file")?,
+        max_iterations: need(&mut map, "max_iterations")?,
+        current_iteration: need(&mut map, "current_iteration")?,
+        status: need(&mut map, "status")?,
+        started: take_time(&mut map, "started")?
+            .ok_or_else(|| FormatError::Broken("`started` is missing".into()))?,
+        last_iteration_started: take_time(&mut map, "last_iteration_started")?,
+        consecutive_failures: take(&mut map, "consecutive_failures")?.unwrap_or(0),
+        total_failures: take(&mut map, "total_failures")?.unwrap_or(0),
+        done_pattern: take(&mut map, "done_pattern")?,
+        // The document's default: the predecessor's first releases did not write the key.
+        inactivity_timeout: take(&mut map, "inactivity_timeout")?.unwrap_or(60),
+        reason: take(&mut map, "reason")?,
+        paused_by: take(&mut map, "paused_by")?,
+        format,
+        extra: map,
+    };
+    Ok(file)
+}
+
+/// `%Y-%m-%dT%H:%M:%S%.6f`.
+fn time(at: NaiveDateTime) -> String {
+    // A leap second is held as a fraction over one second.
+    let micros = (at.nanosecond() / 1000).min(999_999);
+    let (date, clock) = (at.date(), at.time());
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{micros:06}",
+        date.year(),
+        date.month(),
+        date.day(),
+        clock.hour(),
+        clock.minute(),
+        clock.second()
+    )
+}
+
+fn take_time(map: &mut Map<String, Value>, key: &str) -> Result<Option<NaiveDateTime>, FormatError> {
+    let Some(text) = take::<String>(map, key)?.filter(|text| !text.is_empty()) else { return Ok(None) };
+    parse_time(&text)
+        .map(Some)
+        .ok_or_else(|| FormatError::Broken(format!("`{key}`: {text:?} is no time like 2024-01-15T10:30:00")))
+}
+
+/// Local time; an offset that a hand put there is dropped, a space for the `T` is taken.
+pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
+    let text = text.replacen(' ', "T", 1);
+    let with_offset = || DateTime::parse_from_rfc3339(&text).ok().map(|at| at.naive_local());
+    let at: Option<NaiveDateTime> = text.parse().ok().or_else(with_offset);
+    // Years of another width would be written in a form that cannot be read again; what is finer than a
+    // microsecond, and a leap second, would not be written at all.
+    at.filter(|at| (0..=9999).contains(&at.year()))?
+        .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
+}
+
+/// What a person changed by hand in a loop's state file. Everything else in it is swarm's to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RalphEdits {
+    /// A new limit, at least 1. It may be below the current iteration: then that one is the last.
+    pub max_iterations: Option<u32>,
+    /// A new time-out in seconds, at least 1.
+    pub inactivity_timeout: Option<u64>,
+    /// A new done pattern (never empty, not compiled yet); `Some(None)` takes it away.
+    pub done_pattern: Option<Option<String>>,
+    /// A new prompt file, absolute.
+    pub prompt_file: Option<PathBuf>,
+}
+
+impl RalphEdits {
+    /// True when nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Compares the settings in the file with those the daemon knows.
+///
+/// # Errors
+/// Every bad value in one sentence each, joined by `; `. Nothing of the edit is to be taken over then: it
+/// is one edit, and half of it is not what anybody asked for.
+pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<RalphEdits, String> {
+    let mut bad = vec![];
+    if on_disk.max_iterations == 0 {
+        bad.push("max_iterations must be at least 1".to_owned());
+    }
+    if on_disk.inactivity_timeout == 0 {
+        bad.push("inactivity_timeout must be at least 1".to_owned());
+    }
+    if on_disk.done_pattern.as_deref() == Some("") {
+        bad.push("done_pattern must not be empty (null means none)".to_owned());
+    }
+    // Not `Path::is_absolute`: the wording of a path must not depend on the platform of the reader.
+    if !on_disk.prompt_file.has_root() {
+        bad.push(format!("prompt_file must be an absolute path, not '{}'", on_disk.prompt_file.display()));
+    }
+    if !bad.is_empty() {
+        return Err(bad.join("; "));
+    }
+    fn changed<T: PartialEq + Clone>(known: &T, on_disk: &T) -> Option<T> {
+        (known != on_disk).then(|| on_disk.clone())
+    }
+    Ok(RalphEdits {
+        max_iterations: changed(&known.max_iterations, &on_disk.max_iterations),
+        inactivity_timeout: changed(&known.inactivity_timeout, &on_disk.inactivity_timeout),
+        done_pattern: changed(&known.done_pattern, &on_disk.done_pattern),
+        prompt_file: changed(&known.prompt_file, &on_disk.prompt_file),
+    })
+}

@@ -1,0 +1,173 @@
+//! A worker's record: `workers/NAME.json`.
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::{Map, Value};
+
+use super::{FORMAT, FormatError, Legacy, need, object, take, to_bytes, value};
+use crate::model::{Pane, Prompt, PromptVia, WorkerName, WorkerSpec, Worktree};
+use crate::profiles::Profile;
+
+/// What the record says of a worker to those who read it with `jq`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    /// The worker is a loop.
+    pub ralph: bool,
+    /// The current (or last) iteration of the loop; absent for a plain worker.
+    pub ralph_iteration: Option<u32>,
+    /// Keys that are not ours; they survive.
+    pub extra: Map<String, Value>,
+}
+
+impl Metadata {
+    /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, the foreign keys alone otherwise.
+    pub fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        if self.ralph {
+            map.insert("ralph".into(), Value::Bool(true));
+        }
+        if let Some(iteration) = self.ralph_iteration {
+            map.insert("ralph_iteration".into(), iteration.into());
+        }
+        for (key, value) in &self.extra {
+            map.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+        Value::Object(map)
+    }
+
+    /// The reverse of [`Metadata::to_value`].
+    pub(super) fn from_map(mut map: Map<String, Value>) -> Result<Self, FormatError> {
+        let ralph = take(&mut map, "ralph")?.unwrap_or(false);
+        let ralph_iteration = take(&mut map, "ralph_iteration")?;
+        Ok(Self { ralph, ralph_iteration, extra: map })
+    }
+}
+
+/// Everything that swarm keeps of one worker.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// The format it was read in; writing always gives [`FORMAT`].
+    pub format: u32,
+    /// The worker's name; equal to `spec.name`.
+    pub name: WorkerName,
+    /// What `ls --format json` shows under `metadata`.
+    pub metadata: Metadata,
+    /// What was fixed when it was spawned.
+    pub spec: WorkerSpec,
+    /// When it was spawned.
+    pub started: DateTime<FixedOffset>,
+    /// Where its current run lives.
+    pub pane: Option<Pane>,
+    /// The worktree that swarm made for it.
+    pub worktree: Option<Worktree>,
+    /// The engine's snapshot, in the engine's own shape; `null` when there is none.
+    pub engine: Value,
+    /// Present when the predecessor started it: it is shown, and never touched.
+    pub legacy: Option<Legacy>,
+    /// Keys that are not ours; they survive.
+    pub extra: Map<String, Value>,
+}
+
+impl Record {
+    /// The file's content: pretty JSON with a final newline, in the current format.
+    ///
+    /// # Errors
+    /// [`FormatError::Broken`] for what JSON cannot hold: a path that is no UTF-8.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
+        let mut ours = vec![
+            ("format", FORMAT.into()),
+            ("name", value("name", &self.name)?),
+            ("metadata", self.metadata.to_value()),
+            ("started", value("started", &self.started)?),
+            ("pane", value("pane", &self.pane)?),
+            ("worktree", value("worktree", &self.worktree)?),
+            ("spec", value("spec", &self.spec)?),
+            ("engine", self.engine.clone()),
+        ];
+        if self.legacy.is_some() {
+            ours.push(("legacy", value("legacy", &self.legacy)?));
+        }
+        to_bytes(ours, &self.extra)
+    }
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// [`FormatError`]. A record without a number is no record of ours: version 0 kept all workers in one
+/// file, which [`super::v0::parse_workers`] reads.
+pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
+    let (mut map, format) = object(bytes, "a worker's record")?;
+    if format == 0 {
+        return Err(FormatError::Broken("`format` is missing".into()));
+    }
+    map.remove("format");
+    let name: WorkerName = need(&mut map, "name")?;
+    let spec = spec(need(&mut map, "spec")?, &name)?;
+    if spec.name != name {
+        return Err(FormatError::Broken(format!("`spec.name` is '{}', `name` is '{name}'", spec.name)));
+    }
+    let metadata = take::<Map<_, _>>(&mut map, "metadata")?.unwrap_or_default();
+    Ok(Record {
+        format,
+        name,
+        metadata: Metadata::from_map(metadata)
+            .map_err(|error| FormatError::Broken(format!("`metadata`: {error}")))?,
+        spec,
+        started: need(&mut map, "started")?,
+        pane: take(&mut map, "pane")?,
+        worktree: take(&mut map, "worktree")?,
+        engine: map.remove("engine").unwrap_or(Value::Null),
+        legacy: take(&mut map, "legacy")?,
+        extra: map,
+    })
+}
+
+/// Reads a spec. Keys that a release added later are filled with what they mean when nobody asked for
+/// them, so that a record of an earlier release of the same format stays readable.
+fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
+    // Only what has a harmless default: a record that lost its command or directory is broken.
+    let Value::Object(mut defaults) = value("spec", &blank_spec(name.clone()))? else {
+        return Err(FormatError::Broken("`spec` is no JSON object".into()));
+    };
+    for key in ["name", "cmd", "cwd", "env", "prompt", "prompt_via"] {
+        defaults.remove(key);
+    }
+    let profile = defaults.get("profile").cloned();
+    for (key, default) in defaults {
+        map.entry(key).or_insert(default);
+    }
+    if let (Some(Value::Object(profile)), Some(Value::Object(defaults))) = (map.get_mut("profile"), profile) {
+        for (key, default) in defaults {
+            profile.entry(key).or_insert(default);
+        }
+    }
+    let spec: WorkerSpec = serde_json::from_value(Value::Object(map))
+        .map_err(|error| FormatError::Broken(format!("`spec`: {error}")))?;
+    if spec.cmd.is_empty() {
+        return Err(FormatError::Broken("`spec.cmd` is empty".into()));
+    }
+    Ok(spec)
+}
+
+/// A spec that asks for nothing: no command, no prompt.
+pub(super) fn blank_spec(name: WorkerName) -> WorkerSpec {
+    WorkerSpec {
+        name,
+        cmd: vec![],
+        cwd: "/".into(),
+        env: [].into(),
+        env_names: vec![],
+        tags: vec![],
+        worktree: None,
+        prompt: Prompt::None,
+        prompt_via: PromptVia::Stdin,
+        profile: Profile::generic(),
+        ready_wait: false,
+        ready_timeout: 30,
+        done_pattern: None,
+        record: false,
+        tmux_socket: None,
+        size: crate::model::DEFAULT_SIZE,
+        ralph: None,
+    }
+}

@@ -1,0 +1,122 @@
+//! Version 0: the Python predecessor's `state.json`, `{"workers":[…]}`.
+//!
+//! Its workers live on a tmux server that is not ours, or in no tmux at all. What can honestly be said of
+//! them is what the file says; so they become records that carry a [`Legacy`] and no engine snapshot, are
+//! shown, and are never touched. The file itself is read and never written.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::record::blank_spec;
+use super::{FormatError, Metadata, RalphFile, Record, need, object, ralph, take};
+use crate::model::{LoopSpec, Prompt, WorkerName, Worktree};
+
+/// What the predecessor said of a worker that it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Legacy {
+    /// Its word for how the worker was (`running`, `stopped`); it may be long out of date.
+    pub status: String,
+    /// The worker's window; absent for one that ran without tmux.
+    #[serde(default)]
+    pub tmux: Option<LegacyTmux>,
+    /// The worker's process, when it ran without tmux. The number may belong to a stranger by now.
+    #[serde(default)]
+    pub pid: Option<i32>,
+}
+
+/// Where the predecessor put a window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LegacyTmux {
+    /// The session.
+    pub session: String,
+    /// The window's name.
+    pub window: String,
+    /// The server's `-L` name; absent for the user's default server.
+    #[serde(default)]
+    pub socket: Option<String>,
+}
+
+/// A worker of the list that could not be read: its name, as far as it has one, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The name as it stands there.
+    pub name: Option<String>,
+    /// One sentence.
+    pub message: String,
+}
+
+/// Reads the predecessor's list of workers. `local` places its local times on the time line.
+///
+/// # Errors
+/// [`FormatError`] when the file as a whole is no such list; one bad worker does not hide the others.
+pub fn parse_workers(
+    bytes: &[u8],
+    local: &dyn Fn(NaiveDateTime) -> DateTime<FixedOffset>,
+) -> Result<Vec<Result<Record, Unreadable>>, FormatError> {
+    let (mut map, _) = object(bytes, "a list of workers")?;
+    let workers: Vec<Value> = need(&mut map, "workers")?;
+    let read = |worker: Value| {
+        let name = worker.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+        self::worker(worker, local).map_err(|error| Unreadable { name, message: error.to_string() })
+    };
+    Ok(workers.into_iter().map(read).collect())
+}
+
+fn worker(
+    worker: Value,
+    local: &dyn Fn(NaiveDateTime) -> DateTime<FixedOffset>,
+) -> Result<Record, FormatError> {
+    let Value::Object(mut map) = worker else {
+        return Err(FormatError::Broken("a worker is no JSON object".into()));
+    };
+    let name: WorkerName = need(&mut map, "name")?;
+    let mut spec = blank_spec(name.clone());
+    spec.cmd = need(&mut map, "cmd")?;
+    spec.cwd = need::<PathBuf>(&mut map, "cwd")?;
+    spec.env = take::<BTreeMap<_, _>>(&mut map, "env")?.unwrap_or_default();
+    // It kept only what `--env` set.
+    spec.env_names = spec.env.keys().cloned().collect();
+    spec.tags = take(&mut map, "tags")?.unwrap_or_default();
+    if spec.cmd.is_empty() {
+        return Err(FormatError::Broken("`cmd` is empty".into()));
+    }
+    let started: String = need(&mut map, "started")?;
+    let started = ralph::parse_time(&started)
+        .ok_or_else(|| FormatError::Broken(format!("`started`: {started:?} is no time")))?;
+    let legacy = Legacy {
+        status: need(&mut map, "status")?,
+        tmux: take(&mut map, "tmux")?,
+        pid: take(&mut map, "pid")?,
+    };
+    let worktree: Option<Worktree> = take(&mut map, "worktree")?;
+    let metadata = take::<Map<_, _>>(&mut map, "metadata")?.unwrap_or_default();
+    Ok(Record {
+        format: 0,
+        name,
+        metadata: Metadata::from_map(metadata)?,
+        spec,
+        started: local(started),
+        pane: None,
+        worktree,
+        engine: Value::Null,
+        legacy: Some(legacy),
+        extra: map,
+    })
+}
+
+/// Fills in what a loop's own file says, which the list of workers leaves out.
+pub fn join_ralph(record: &mut Record, file: &RalphFile) {
+    record.metadata.ralph = true;
+    record.metadata.ralph_iteration = Some(file.current_iteration);
+    record.spec.prompt = Prompt::File(file.prompt_file.clone());
+    record.spec.done_pattern.clone_from(&file.done_pattern);
+    record.spec.ralph = Some(LoopSpec {
+        prompt_file: file.prompt_file.clone(),
+        max_iterations: file.max_iterations.max(1),
+        inactivity_timeout: file.inactivity_timeout.max(1),
+    });
+}

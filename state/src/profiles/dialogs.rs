@@ -1,0 +1,57 @@
+//! The shapes of dialogs, and those dialogs that any agent may show.
+
+use super::Marker;
+
+/// At most so many more rows, then the end of what is written.
+pub(super) fn end(rows: usize) -> String {
+    format!(r"(?:\n[^\n]*){{0,{rows}}}\Z")
+}
+
+/// A dialog: the phrase, some rows, the selected option, and then nothing but indented or framed rows. An
+/// input box below it (a mark or a rule in the first column) means that the phrase is only quoted.
+pub(super) fn dialog(phrase: &str, option: &str, what: &str) -> Marker {
+    let pattern = format!(
+        r"(?i)(?:{phrase})[^\n]*\n(?:[^\n]*\n){{0,16}}?[ \u00a0│┃]*[❯›>●][ \u00a0](?:[0-9]+[.)] )?(?:{option})[^\n]*(?:\n(?:[ │┃╰][^\n]*)?)*\Z"
+    );
+    marker(&pattern, what)
+}
+
+/// A marker.
+pub(super) fn marker(pattern: &str, what: &str) -> Marker {
+    Marker { pattern: pattern.to_owned(), what: what.to_owned() }
+}
+
+/// Dialogs at start-up that every profile knows.
+pub fn common_startup() -> Vec<Marker> {
+    vec![
+        dialog(
+            r"do you trust (?:the )?(?:files|contents|authors|this)\b|quick safety check:|trust this (?:folder|directory|project)\?",
+            r"no\b|yes\b|trust\b|don.t trust|exit|back|quit",
+            "trust dialog",
+        ),
+        dialog(r"in bypass permissions mode", r"no\b|yes\b", "bypass-permissions dialog"),
+        dialog(r"detected a custom api key|do you want to use this api key", r"no\b|yes\b", "API key dialog"),
+        // The wordings of these two were not seen on a screen of ours.
+        dialog(
+            r"(?:select|choose|pick) (?:a |your |the )?(?:[a-z]+ )?(?:theme|text style)",
+            r"\S",
+            "theme dialog",
+        ),
+        dialog(
+            r"select (?:a )?login method|how (?:would|do) you (?:like|want) to (?:log|sign|authenticate)|sign in (?:with|to)",
+            r"\S",
+            "login dialog",
+        ),
+        // A theme question of one row that is still open.
+        marker(r"(?i)^\s*(?:select|choose|pick)\s[^\n]{0,20}\btheme:?\s+\(?1[.)]\s[^\n]*\Z", "theme dialog"),
+    ]
+}
+
+/// Dialogs in mid-work that every profile knows.
+pub fn common_permission() -> Vec<Marker> {
+    vec![dialog(
+        r"(?:do you want|would you like) to [^\n]*\?|allow [^\n]*\?",
+        r"yes\b|no\b|allow\b|reject\b|deny\b",
+        "permission dialog",
+    )]
+}

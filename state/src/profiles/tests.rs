@@ -1,0 +1,92 @@
+use super::*;
+use crate::screen::{Pattern, Reader};
+
+fn cmd(text: &str) -> Vec<String> {
+    text.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn every_marker_of_the_table_compiles() {
+    for row in table() {
+        Reader::new(&row, None, None).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+    }
+    for marker in common_startup().iter().chain(&common_permission()) {
+        Pattern::compile(&marker.pattern).unwrap_or_else(|error| panic!("{}: {error}", marker.what));
+    }
+}
+
+#[test]
+fn a_profile_is_chosen_by_the_programs_base_name() {
+    for (text, want) in [
+        ("claude", "claude"),
+        ("/usr/local/bin/claude --model x", "claude"),
+        ("env A=1 B=c=d claude -p", "claude"),
+        ("/usr/bin/env -i -u HOME A=1 env -C /tmp codex exec", "codex"),
+        ("opencode", "opencode"),
+        ("gemini -y", "gemini"),
+        ("aider", "aider"),
+        ("sh -c claude", "generic"),
+        ("claude-like", "generic"),
+        ("env A=1", "generic"),
+        ("env -u", "generic"),
+        ("", "generic"),
+    ] {
+        assert_eq!(find(&table(), &cmd(text)).name, want, "{text}");
+    }
+    assert_eq!(find(&[], &[]), Profile::generic());
+}
+
+#[test]
+fn the_route_follows_from_the_command() {
+    use PromptVia::{Arg, Auto, Paste, Stdin};
+    for (text, looped, alone) in [
+        ("claude", Paste, Paste),
+        ("claude --dangerously-skip-permissions -p", Stdin, Stdin),
+        ("claude --print --model x", Stdin, Stdin),
+        ("claude -- -p", Paste, Paste),
+        ("codex", Paste, Paste),
+        ("codex -m gpt exec --json", Stdin, Stdin),
+        ("codex e", Stdin, Stdin),
+        ("opencode", Paste, Paste),
+        ("opencode run", Stdin, Stdin),
+        ("gemini", Paste, Paste),
+        ("gemini -m x -p", Stdin, Stdin),
+        ("gemini --prompt=hi", Stdin, Stdin),
+        ("aider --model x", Arg, Arg),
+        ("./agent.sh", Stdin, Paste),
+        ("env -i A=1 ./agent.sh -p", Stdin, Paste),
+    ] {
+        let cmd = cmd(text);
+        let row = find(&table(), &cmd);
+        assert_eq!(row.route(&cmd, Auto, true), looped, "{text} in a loop");
+        assert_eq!(row.route(&cmd, Auto, false), alone, "{text}");
+        for wanted in [Arg, Paste, Stdin] {
+            assert_eq!(row.route(&cmd, wanted, true), wanted);
+        }
+    }
+}
+
+#[test]
+fn a_prompt_in_an_argument_is_never_an_option() {
+    for (text, prompt, want) in [
+        ("claude -p", "fix it", vec!["claude", "-p", "fix it"]),
+        ("claude -p", "- [ ] fix", vec!["claude", "-p", "--", "- [ ] fix"]),
+        ("codex exec --", "--help", vec!["codex", "exec", "--", "--help"]),
+        ("aider", "fix it", vec!["aider", "--message", "fix it"]),
+        ("aider", "--help", vec!["aider", "--message=--help"]),
+        ("./a.sh x", "-n", vec!["./a.sh", "x", "-n"]),
+        ("./a.sh", "", vec!["./a.sh", ""]),
+    ] {
+        let cmd = cmd(text);
+        assert_eq!(find(&table(), &cmd).command_with_prompt(&cmd, prompt), want, "{text} {prompt}");
+    }
+}
+
+#[test]
+fn a_row_of_settings_may_leave_fields_out() {
+    let row: Profile = serde_json::from_str(r#"{"name":"mine","commands":["mine"]}"#).unwrap();
+    assert_eq!(row.ready, Profile::generic().ready);
+    assert_eq!(row.route(&cmd("mine"), PromptVia::Auto, true), PromptVia::Stdin);
+    let text = serde_json::to_string(&table()).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<Profile>>(&text).unwrap(), table());
+}

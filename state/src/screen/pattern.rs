@@ -1,0 +1,303 @@
+//! Patterns in the syntax of Python's `re`, which users of done patterns know.
+//!
+//! Used for done patterns and for every screen marker of a profile. The search runs over the whole text, as
+//! `re.search` does, with one decision of ours: `^` and `$` bind to lines, because who writes `^DONE$` for a
+//! screen means a line. `\A` and `\Z` bind to the whole text.
+//!
+//! Linear-time matching is tried first; look-around, back-references, atomic groups and the like fall back
+//! to a backtracking matcher whose work is bounded: where it gives up, there is no match. What is
+//! deliberately absent: bytes patterns, locale, and `(?a)`, which is taken and has no effect.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::python::{self, Translation};
+
+/// Steps of the backtracking matcher before it gives up.
+const BACKTRACK_LIMIT: usize = 200_000;
+
+/// The most matches that one look lists; a text with more is no longer a text.
+const MAX_MATCHES: usize = 10_000;
+
+/// A compiled pattern.
+#[derive(Clone)]
+pub struct Pattern {
+    source: String,
+    engine: Engine,
+    /// The same without `^ $ \A \Z \b \B`, where it has any: what a line break in an unlucky place can make
+    /// of a text must count as "may match here".
+    loose: Option<Engine>,
+    anchored: bool,
+    varying: bool,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Plain(regex::Regex),
+    Fancy(Box<fancy_regex::Regex>),
+}
+
+/// Why a text is no [`Pattern`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid pattern {pattern:?}: {message}{}", .position.map(|p| format!(" at position {p}")).unwrap_or_default())]
+pub struct PatternError {
+    /// The text as it was given.
+    pub pattern: String,
+    /// What is wrong, in a few words.
+    pub message: String,
+    /// Where, in characters from 0, if that is known.
+    pub position: Option<usize>,
+}
+
+impl Pattern {
+    /// Compiles a pattern.
+    ///
+    /// # Errors
+    /// [`PatternError`] when the text is empty (it would match everything) or no valid pattern.
+    pub fn compile(source: &str) -> Result<Self, PatternError> {
+        let fail = |message: String, position| PatternError { pattern: source.to_owned(), message, position };
+        if source.is_empty() {
+            return Err(fail("it is empty and would match everything".into(), None));
+        }
+        let translation = python::translate(source);
+        let engine = Engine::compile(&translation.strict, translation.backtracks).map_err(|trouble| {
+            let position = trouble.position.and_then(|at| translation.origin.get(at).copied());
+            fail(trouble.message, position)
+        })?;
+        let Translation { loose, anchored, varying, backtracks, .. } = translation;
+        let loose = if anchored { Engine::compile(&loose, backtracks).ok() } else { None };
+        Ok(Self { source: source.to_owned(), engine, loose, anchored, varying })
+    }
+
+    /// The text it was compiled from.
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// True when it matches anywhere in the text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.engine.is_match(text)
+    }
+
+    /// True when it matches no text at all, or any that comes along (`.*`): worth a warning.
+    pub fn matches_everything(&self) -> bool {
+        self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
+    }
+
+    /// True when it depends on where lines, words or the text begin or end.
+    pub(crate) fn is_anchored(&self) -> bool {
+        self.anchored
+    }
+
+    /// True when one match can be longer than another (`*`, `+`, `{}`).
+    pub(crate) fn is_varying(&self) -> bool {
+        self.varying
+    }
+
+    /// Where it matches, in bytes, in order.
+    pub(crate) fn find_all(&self, text: &str) -> Vec<Range<usize>> {
+        self.engine.find_all(text)
+    }
+
+    /// Where it would match if line breaks stood wherever they help.
+    pub(crate) fn find_loose(&self, text: &str) -> Vec<Range<usize>> {
+        self.loose.as_ref().unwrap_or(&self.engine).find_all(text)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pattern").field(&self.source).finish()
+    }
+}
+
+/// What a matcher says of a text that it does not take.
+struct Trouble {
+    message: String,
+    /// In characters of the translated text.
+    position: Option<usize>,
+}
+
+impl Engine {
+    fn compile(text: &str, backtracks: bool) -> Result<Self, Trouble> {
+        let plain = regex::RegexBuilder::new(text).multi_line(true).build();
+        let mut trouble = match plain {
+            Ok(regex) if !backtracks => return Ok(Self::Plain(regex)),
+            Ok(_) => None,
+            Err(error) => Some(plain_trouble(&error)),
+        };
+        if let Some(trouble) = trouble.take_if(|t| t.message.starts_with("repetition operator missing")) {
+            // The backtracking matcher would take `{2}` for a literal, and never match.
+            return Err(trouble);
+        }
+        let fancy =
+            fancy_regex::RegexBuilder::new(text).multi_line(true).backtrack_limit(BACKTRACK_LIMIT).build();
+        match fancy {
+            Ok(regex) => Ok(Self::Fancy(Box::new(regex))),
+            Err(error) => {
+                let fancy = fancy_trouble(text, &error);
+                // The linear matcher knows the place, unless it only says that it lacks the feature.
+                Err(trouble.filter(|t| !t.message.contains("not supported")).unwrap_or(fancy))
+            }
+        }
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        match self {
+            Self::Plain(regex) => regex.is_match(text),
+            Self::Fancy(regex) => regex.is_match(text).unwrap_or(false),
+        }
+    }
+
+    fn find_all(&self, text: &str) -> Vec<Range<usize>> {
+        match self {
+            Self::Plain(regex) => regex.find_iter(text).take(MAX_MATCHES).map(|m| m.range()).collect(),
+            Self::Fancy(regex) => {
+                regex.find_iter(text).map_while(Result::ok).take(MAX_MATCHES).map(|m| m.range()).collect()
+            }
+        }
+    }
+}
+
+/// Takes the words and the place out of the linear matcher's drawing of an error.
+fn plain_trouble(error: &regex::Error) -> Trouble {
+    let drawing = error.to_string();
+    let message = drawing
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("error: "))
+        .map_or_else(|| drawing.lines().last().unwrap_or("it is not valid").to_owned(), str::to_owned);
+    // The caret line stands under the pattern, both indented by four; a pattern of several lines is drawn
+    // otherwise and gets no position.
+    let position = (drawing.lines().count() == 4)
+        .then(|| drawing.lines().nth(2).and_then(|line| line.chars().position(|c| c == '^')))
+        .flatten()
+        .and_then(|column| column.checked_sub(4));
+    Trouble { message, position }
+}
+
+fn fancy_trouble(text: &str, error: &fancy_regex::Error) -> Trouble {
+    if let fancy_regex::Error::ParseError(at, kind) = error {
+        let position = text.get(..*at).map(|before| before.chars().count());
+        return Trouble { message: lower_first(&kind.to_string()), position };
+    }
+    Trouble { message: lower_first(&error.to_string()), position: None }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut chars = text.lines().last().unwrap_or_default().chars();
+    chars.next().map(|c| c.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn compile(source: &str) -> Pattern {
+        Pattern::compile(source).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn python_syntax_means_what_it_means_in_python() {
+        for (pattern, text, want) in [
+            ("All tasks complete", "so: All tasks complete.", true),
+            (r"IMPLEMENTATION_PLAN.md.*100%", "IMPLEMENTATION_PLAN.md: 100%", true),
+            ("^DONE$", "x\nDONE\ny", true),
+            ("^DONE$", "x DONE\ny", false),
+            (r"\ADONE", "x\nDONE", false),
+            (r"DONE\Z", "x\nDONE", true),
+            (r"DONE\Z", "DONE\nx", false),
+            (r"a.c", "a\nc", false),
+            (r"(?s)a.c", "a\nc", true),
+            (r"(?i)done", "DONE", true),
+            (r"(?i:d)one", "DOne", false),
+            (r"(?a)\w+", "x", true),
+            (r"(?aiL)DONE", "done", true),
+            (r"(?P<n>ab)-(?P=n)", "ab-ab", true),
+            (r"(?P<n>ab)-(?P=n)", "ab-ac", false),
+            (r"(\w+) \1", "the the", true),
+            (r"(?<!not )DONE", "not DONE", false),
+            (r"(?<!not )DONE", "yes DONE", true),
+            (r"TASK(?!S)", "TASKS", false),
+            (r"(?#why (it)DO(?#is)NE", "DONE", true),
+            (r"(?x) D O N E  # a [comment", "DONE", true),
+            (r#"{"status": "done"}"#, r#"{"status": "done"}"#, true),
+            (r"a{,2}b", "aab", true),
+            (r"x{2}", "xx", true),
+            (r"x{a}", "x{a}", true),
+            (r"<promise>\<ok\></promise>", "<promise><ok></promise>", true),
+            (r"[[]x[]]", "[x]", true),
+            (r"[]x]+\Z", "]x", true),
+            (r"[^]x]", "]", false),
+            (r"[a&&b]", "&", true),
+            (r"[+--]", ",", true),
+            (r"[--a]", "0", true),
+            (r"[\w-]+!", "a-b!", true),
+            (r"[\b]", "b", false),
+            (r"\bDONE\b", "xDONE", false),
+            (r"a\ b\'\é\/", "a b'é/", true),
+            (r"\u00e9\x41\101", "éAA", true),
+            (r"a++a", "aaa", false),
+            (r"(?>a+)b", "aab", true),
+            ("日本|é", "xé", true),
+        ] {
+            assert_eq!(compile(pattern).is_match(text), want, "{pattern} in {text:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_pattern_is_refused_with_the_place() {
+        for (pattern, position) in [
+            ("(", Some(0)),
+            ("ab(cd", Some(2)),
+            ("(?#x)ab(cd", Some(7)),
+            ("[a", Some(0)),
+            ("a)", Some(1)),
+            ("*a", Some(0)),
+            ("{2}", Some(0)),
+            ("(?P<n>a", Some(0)),
+        ] {
+            let error = Pattern::compile(pattern).unwrap_err();
+            assert_eq!(error.position, position, "{error}");
+        }
+        for pattern in ["", "\\", r"(?<=a", "(?P=nobody)", "(a{1000}){1000}", "a{2,1}"] {
+            let error = Pattern::compile(pattern).unwrap_err();
+            assert!(!error.message.is_empty() && !error.to_string().contains('\n'), "{error}");
+        }
+        assert_eq!(
+            Pattern::compile("(").unwrap_err().to_string(),
+            "invalid pattern \"(\": unclosed group at position 0"
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_says_nothing_is_known() {
+        for pattern in [".*", ".", "x*", "^", "$", r"\S", "(?s).+", "a|", ".+"] {
+            assert!(compile(pattern).matches_everything(), "{pattern}");
+        }
+        for pattern in ["DONE", "[a-z]", r"\d", "^DONE$", ".*DONE", "(?!x)DONE"] {
+            assert!(!compile(pattern).matches_everything(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_matcher_that_gives_up_finds_nothing() {
+        let pattern = compile(r"(?:(a|aa)+)+\1c(?=d)");
+        assert!(!pattern.is_match(&"a".repeat(400)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(source in r#"[\\\[\](){}?*+^$|#<>=!:P0-9a-zéZ&~ -]{0,24}"#, text in "\\PC{0,40}") {
+            if let Ok(pattern) = Pattern::compile(&source) {
+                pattern.is_match(&text);
+                pattern.matches_everything();
+                for range in pattern.find_all(&text) {
+                    prop_assert!(text.get(range).is_some());
+                }
+            }
+        }
+    }
+}

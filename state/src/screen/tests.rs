@@ -1,0 +1,273 @@
+use std::sync::{LazyLock, Mutex};
+
+use proptest::prelude::*;
+
+use super::fixtures::SCREENS;
+use super::*;
+use crate::profiles;
+
+const SIZE: (u16, u16) = (120, 40);
+const PROMPT: &str = "When finished print TASK_DONE";
+
+fn reader(cli: &str, pattern: &str, prompt: Option<&str>) -> Reader {
+    let profile = profiles::find(&profiles::table(), &[cli.to_owned()]);
+    let done = Pattern::compile(pattern).unwrap();
+    Reader::new(&profile, Some(done), prompt.map(str::to_owned)).unwrap()
+}
+
+fn is_done(pattern: &str, prompt: &str, screen: &str) -> bool {
+    let reader = reader("sh", pattern, Some(prompt));
+    let done = reader.read(screen, SIZE).done;
+    assert_eq!(reader.done_in(screen), done, "{screen}");
+    done
+}
+
+#[test]
+fn every_fixture_means_what_its_folder_says() {
+    for (path, text) in SCREENS {
+        let (meaning, name) = path.split_once('/').unwrap();
+        let cli = name.split_once('_').unwrap().0;
+        let reading = reader(cli, "TASK_DONE", Some(PROMPT)).read(text, SIZE);
+        let startup = reading.blocked.as_ref().map(|blocked| blocked.startup);
+        let got = (reading.ready, reading.working, startup);
+        match meaning {
+            "ready" => assert_eq!(got, (true, false, None), "{path}: {reading:?}"),
+            "working" => assert_eq!(got, (false, true, None), "{path}: {reading:?}"),
+            "startup" => assert_eq!(got, (false, false, Some(true)), "{path}: {reading:?}"),
+            "permission" => assert_eq!(got, (false, false, Some(false)), "{path}: {reading:?}"),
+            "unknown" => assert_eq!(got, (false, false, None), "{path}: {reading:?}"),
+            "echo" => assert!(!reading.done, "{path}: {reading:?}"),
+            "done" => assert!(reading.done, "{path}: {reading:?}"),
+            other => panic!("no such meaning: {other}"),
+        }
+        assert_eq!(reading.done, meaning == "done", "{path}");
+    }
+}
+
+#[test]
+fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
+    let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
+    for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
+        let reading = reader(cli, "x", None).read(text, SIZE);
+        let blocked = reading.blocked.unwrap();
+        assert_eq!((blocked.startup, blocked.what.as_str()), (true, "trust dialog"), "{cli}");
+        assert!(!reading.ready);
+    }
+}
+
+#[test]
+fn markers_in_the_scrollback_say_nothing() {
+    let old = "Do you trust the files in this folder?\n❯ No, exit\n".to_owned() + &"\n".repeat(5);
+    let reading = reader("sh", "x", None).read(&format!("{old}{}", "❯ \n\n"), (80, 4));
+    assert_eq!((reading.blocked, reading.ready), (None, true));
+}
+
+#[test]
+fn a_missing_pattern_is_never_done_and_an_empty_screen_neither() {
+    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    assert_eq!(reader.read("DONE", SIZE), Reading { ..reader.read("DONE", SIZE) });
+    assert!(!reader.read("DONE", SIZE).done && !reader.done_in("DONE"));
+    assert!(!self::reader("sh", ".*", None).read("\n \n", SIZE).done);
+    assert!(self::reader("sh", ".*", None).read("x", SIZE).done);
+}
+
+#[test]
+fn a_bad_marker_of_a_profile_is_an_error() {
+    let profile = Profile { ready: vec!["(".into()], ..Profile::generic() };
+    assert_eq!(Reader::new(&profile, None, None).unwrap_err().pattern, "(");
+}
+
+#[test]
+fn the_match_sees_through_escapes() {
+    for (pattern, raw) in [
+        ("ALL tasks done", "ALL\x1b[1Ctasks\x1b[1Cdone\n"),
+        ("^TASK_DONE$", "x\r\n\x1b[32mTASK\x1b[0m_\x1b[1mDONE\x1b[0m \r\n"),
+        ("TASK_DONE", "\x1b]8;;http://x\x1b\\TASK_DONE\x1b]8;;\x1b\\"),
+        ("TASK_DONE", "\x1b✓ \u{fffd} é日🦀 TASK_DONE \x1b["),
+        ("TASK_DONE", "\x1b]8;;http://x\nTASK_DONE"),
+    ] {
+        assert!(is_done(pattern, "go", raw), "{raw:?}");
+    }
+}
+
+#[test]
+fn a_line_means_the_answers_line_without_bullet_and_indent() {
+    assert!(is_done("^TASK_DONE$", PROMPT, "❯ When finished print TASK_DONE\n\n● TASK_DONE\n"));
+    assert!(is_done("^TASK_DONE$", PROMPT, "❯ When finished print TASK_DONE\n\n● So:\n\n  TASK_DONE\n"));
+    assert!(!is_done("^TASK_DONE$", PROMPT, "❯ When finished print\n  TASK_DONE\n\n● Working\n"));
+    assert!(!is_done("^TASK_DONE$", PROMPT, "● not TASK_DONE\n"));
+}
+
+#[test]
+fn the_prompts_echo_is_not_done() {
+    for pattern in
+        ["TASK_DONE", ".*DONE", "^.*TASK_DONE.*$", r"(?i)task_done\b", r"(?<!x)TASK_DONE", "(?=TASK_DONE)"]
+    {
+        assert!(
+            !is_done(pattern, PROMPT, "fake> When finished print TASK_DONE\n✻ Thinking… 3s\n"),
+            "{pattern}"
+        );
+        assert!(!is_done(pattern, PROMPT, "❯ When finished\n  print TASK_DONE\n"), "{pattern}");
+        let answer = "> When finished print TASK_DONE\nTASK_DONE\n";
+        assert!(is_done(pattern, PROMPT, answer), "{pattern}");
+    }
+}
+
+#[test]
+fn words_that_the_prompt_shares_with_the_answer_do_not_hide_it() {
+    for (pattern, prompt, screen) in [
+        ("TASK_DONE", "DONE", "❯ DONE\nTASK_DONE"),
+        (r"\d+ tests passed", "5", "15 tests passed"),
+        ("DONE", "say ok DONE", "● ok DONE"),
+        ("TASK_DONE", PROMPT, "● I am finished and print TASK_DONE"),
+        ("TASK_DONE", "- [ ] work\n- TASK_DONE when it works\n", "- TASK_DONE"),
+        ("All tasks complete", "All tasks complete", "All tasks complete"),
+        ("DONE", "DONE", "DONE"),
+        ("COMPLETE", "At the end print:\nRALPH STATUS: COMPLETE\nand stop", "RALPH STATUS: COMPLETE"),
+        (
+            "COMPLETE",
+            "Print:\n=== REPORT ===\nSTATUS: COMPLETE\nand stop",
+            "=== REPORT ===\nSTATUS: COMPLETE",
+        ),
+        ("DONE", "DONE DONE print DONE", "❯ DONE DONE print DONE\nDONE"),
+        ("DONE", "DONE, print DONE", "❯ DONE, print DONE\n\n● DONE"),
+    ] {
+        assert!(is_done(pattern, prompt, screen), "{pattern} {screen:?}");
+    }
+    assert!(!is_done("DONE", "DONE", "> DONE\n✻ Thinking… 1s"));
+    assert!(!is_done("DONE", "DONE", "❯ DONE"));
+}
+
+#[test]
+fn a_part_of_a_long_prompt_is_not_done() {
+    let prompt = "Study the plan and pick one task.\nRun the tests after each change.\nWhen all tasks are \
+                  finished, print the marker TASK_DONE on a line and stop.\nNever push to main.";
+    for part in [
+        "  finished, print the marker TASK_DONE on a\n  line and stop.\n  Never push to main.\n\n● Working\n",
+        "● Hello\n────\n❯ Study the plan and pick one task.\n  Run the tests after each change.\n  When all tasks are finished, print the marker TASK_DONE\n────\n",
+        "│ Run the tests after each change.        │\n│ When all tasks are finished, print the  │\n│ marker                                  │\n│ TASK_DONE                               │\n│ on a line and stop.                     │\n",
+    ] {
+        assert!(!is_done("TASK_DONE", prompt, part), "{part}");
+        assert!(is_done("TASK_DONE", prompt, &format!("{part}\n● TASK_DONE\n")), "{part}");
+    }
+}
+
+#[test]
+fn the_last_row_of_a_prompt_that_scrolled_off_is_not_done() {
+    let reader = reader("claude", "TASK_DONE", Some(PROMPT));
+    let screen = "  TASK_DONE\n\n● Working\n\n────\n❯\n────\n  footer";
+    assert!(!reader.read(screen, (80, 8)).done, "a full screen may have lost the row above");
+    assert!(reader.read(screen, (80, 40)).done, "nothing has scrolled off a screen that is half empty");
+    assert!(reader.read(&screen.replace("Working", "TASK_DONE"), (80, 8)).done);
+}
+
+#[test]
+fn what_stood_there_before_does_not_count() {
+    let mut reader = reader("sh", "TASK_DONE", Some(PROMPT));
+    let before = "$ start\nhello\nTASK_DONE\nbye\n❯ ";
+    reader.set_baseline(before);
+    let done = |text: &str, rows: u16| reader.read(text, (80, rows)).done;
+    assert!(!done(before, 24));
+    assert!(!done("$ start\nhello\nTASK_DONE\nbye\n❯ When finished print TASK_DONE\nworking", 24));
+    assert!(done("$ start\nhello\nTASK_DONE\nbye\n❯ more\nTASK_DONE\n❯ ", 24));
+    assert!(!done("hello\nTASK_DONE\nbye\n❯ more\nworking\n", 5), "scrolled by a row");
+    assert!(done("bye\n❯ more\na\nb\nTASK_DONE\n", 5), "the old one scrolled off");
+    assert!(done("a\nb\nc\nd\nTASK_DONE\n", 5), "everything scrolled off");
+    assert!(!done("$ start hello\nTASK_DONE bye\n❯ ", 24), "wrapped anew");
+    assert!(!reader.done_in("older\nTASK_DONE\n$ start\nhello\nTASK_DONE\nbye\n❯ more\nworking"));
+    assert!(reader.done_in("older\nTASK_DONE\n$ start\nhello\nTASK_DONE\nbye\n❯ more\nTASK_DONE"));
+}
+
+#[test]
+fn a_head_that_stands_still_does_not_hide_what_moved() {
+    let mut reader = reader("sh", "TASK_DONE", None);
+    reader.set_baseline("HEAD\n====\none\ntwo\nTASK_DONE\nthree");
+    assert!(!reader.read("HEAD\n====\ntwo\nTASK_DONE\nthree\nfour", (80, 6)).done);
+    assert!(reader.read("HEAD\n====\nTASK_DONE\nthree\nfour\nTASK_DONE", (80, 6)).done);
+}
+
+/// Words as an agent's screen shows them: wrapped, framed, indented, with the mark before the first row.
+fn wrapped(prompt: &str, width: usize, mark: &str, indent: &str, hard: bool) -> Vec<String> {
+    let mut rows = vec![String::new()];
+    for paragraph in prompt.split('\n') {
+        for word in paragraph.split(' ') {
+            let len = rows.last().map_or(0, |row| row.chars().count());
+            if len > 0 && len + 1 + word.chars().count() > width {
+                rows.push(String::new());
+            }
+            for c in word.chars() {
+                if hard && rows.last().is_some_and(|row| row.chars().count() >= width) {
+                    rows.push(String::new());
+                }
+                rows.last_mut().unwrap().push(c);
+            }
+            rows.last_mut().unwrap().push(' ');
+        }
+        rows.push(String::new());
+    }
+    let lead = |at: usize| if at == 0 { mark } else { indent };
+    rows.iter().enumerate().map(|(at, row)| format!("{}{}", lead(at), row.trim_end())).collect()
+}
+
+fn prompts() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        3 => "[a-zA-Z.,é日>|-]{1,9}",
+        1 => Just("MARK_ER".to_owned()),
+        1 => Just("\nprint".to_owned()),
+    ];
+    (prop::collection::vec(word.clone(), 1..12), prop::collection::vec(word, 1..12))
+        .prop_map(|(a, b)| format!("go {} MARK_ER {}", a.join(" "), b.join(" ")))
+}
+
+/// The final output alone: what a whole reading says besides has its own tests.
+fn finally_done(pattern: &str, prompt: &str, output: &str) -> bool {
+    let done = Pattern::compile(pattern).unwrap();
+    let profile = Profile { ready: vec![], ..Profile::generic() };
+    Reader::new(&profile, Some(done), Some(prompt.to_owned())).unwrap().done_in(output)
+}
+
+proptest! {
+    #[test]
+    fn the_echo_never_counts_and_the_answer_always_does(
+        prompt in prompts(), width in 8usize..100, hard in any::<bool>(),
+        lead in prop::sample::select(vec![("❯ ", "  "), ("› ", "  "), ("> ", ""), ("", ""), ("┃  ", "┃  "), ("│ > ", "│   "), (" >   ", "     ")]),
+        pattern in prop::sample::select(vec!["MARK_ER", "^MARK_ER$", "MARK_ER.*", r"(?<!\w)MARK_ER"]),
+        answer in prop::sample::select(vec!["MARK_ER", "● MARK_ER", "  MARK_ER"]),
+    ) {
+        let echo = wrapped(&prompt, width, lead.0, lead.1, hard).join("\n");
+        prop_assert!(!finally_done(pattern, &prompt, &echo), "{}", echo);
+        let answered = format!("{echo}\n{answer}\n");
+        prop_assert!(finally_done(pattern, &prompt, &answered), "{}", answered);
+    }
+
+    #[test]
+    fn a_visible_part_of_the_echo_never_counts(
+        words in prop::collection::vec("[a-z]{4,9}", 40..60), at in 15usize..25, width in 30usize..60, cut in 0usize..30, rows in 2usize..6,
+    ) {
+        let mut words = words;
+        words.insert(at, "MARK_ER".to_owned());
+        let prompt = words.join(" ");
+        let all = wrapped(&prompt, width, "❯ ", "  ", false);
+        let from = cut.min(all.len() - 1);
+        let part = all[from..(from + rows).min(all.len())].join("\n");
+        prop_assert!(!finally_done("MARK_ER", &prompt, &part), "{}", part);
+    }
+
+    #[test]
+    fn no_screen_panics(
+        text in prop::collection::vec(prop_oneof!["\\PC{0,12}", Just("\x1b[".to_owned()), Just("\n".to_owned()), Just("MARK ".to_owned()), Just("❯ 1. Yes\n".to_owned()), any::<char>().prop_map(String::from)], 0..30),
+        before in "(MARK|x|\n| ){0,12}", prompt in "(MARK|go|é|\n| ){0,9}", rows in 0u16..60,
+    ) {
+        let text = text.concat();
+        static READERS: LazyLock<Mutex<Vec<Reader>>> = LazyLock::new(|| {
+            Mutex::new(profiles::table().iter().map(|row| reader(&row.name, "^MARK|MARK", None)).collect())
+        });
+        for reader in READERS.lock().unwrap().iter_mut() {
+            reader.echo = reader.done.as_ref().and_then(|done| Echo::new(done, &prompt));
+            reader.set_baseline(&before);
+            let reading = reader.read(&text, (80, rows));
+            prop_assert!(!(reading.ready && (reading.working || reading.blocked.is_some())));
+            reader.done_in(&text);
+        }
+    }
+}

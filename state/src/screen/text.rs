@@ -1,0 +1,219 @@
+//! Terminal text -> plain text: escapes stripped, control characters made harmless, fingerprints.
+//!
+//! Used for captured screens, for logs and for everything that goes into a table. What is deliberately
+//! absent: a terminal. Text that moves the cursor about is made readable, not laid out.
+
+use std::borrow::Cow;
+
+use md5::{Digest, Md5};
+
+/// The rows that the fingerprint covers.
+const FINGERPRINT_ROWS: usize = 20;
+
+/// The most blanks that one cursor-forward becomes: wider than any terminal is not worth its memory.
+const MAX_FORWARD: usize = 200;
+
+/// Removes escape sequences and control characters from what a terminal was sent.
+///
+/// A cursor-forward becomes blanks, since tmux writes the gaps between words so. A tab becomes one blank, a
+/// carriage return without a newline becomes a newline (the overwritten text stays readable). A sequence
+/// that is not complete at the end of its line swallows nothing: only its introducer goes.
+pub fn strip(text: &str) -> String {
+    plain(text).into_owned()
+}
+
+/// [`strip`] without the copy where there is nothing to do.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| c.is_control() && c != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace('\r', "\n");
+    let mut out = String::with_capacity(text.len());
+    for (index, line) in text.split('\n').enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        // A parser for each line: no sequence of a sane program spans two, and a broken one must not
+        // hide what follows it.
+        out.push_str(&strip_ansi_escapes::strip_str(defuse(line)));
+    }
+    Cow::Owned(out)
+}
+
+/// Rewrites one line so that it holds complete escape sequences only, and no other control character.
+fn defuse(line: &str) -> String {
+    let chars: Vec<char> = line.chars().collect();
+    let mut out = String::with_capacity(line.len());
+    let mut i = 0;
+    while i < chars.len() {
+        let c = chars[i];
+        i += 1;
+        match c {
+            '\x1b' => i = escape(&chars, i, &mut out),
+            '\t' => out.push(' '),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Handles what follows an ESC at `start`; returns where to go on.
+fn escape(chars: &[char], start: usize, out: &mut String) -> usize {
+    let span = |from: usize, low: char, high: char| {
+        from + chars.iter().skip(from).take_while(|c| (low..=high).contains(*c)).count()
+    };
+    let Some(&kind) = chars.get(start) else { return start };
+    match kind {
+        '[' => {
+            let params = span(start + 1, '0', '?');
+            let end = span(params, ' ', '/');
+            match chars.get(end) {
+                Some('C') => {
+                    let n: String = chars[start + 1..params].iter().collect();
+                    let n = n.parse().unwrap_or(1usize).clamp(1, MAX_FORWARD);
+                    out.extend(std::iter::repeat_n(' ', n));
+                    end + 1
+                }
+                Some('@'..='~') => keep(chars, start, end + 1, out),
+                _ => end,
+            }
+        }
+        ']' | 'P' | 'X' | '^' | '_' => {
+            let stops = |c: char| matches!(c, '\x1b' | '\x18' | '\x1a') || (c == '\x07' && kind == ']');
+            let Some(len) = chars[start + 1..].iter().position(|&c| stops(c)) else { return start + 1 };
+            let end = start + 1 + len;
+            let st = chars[end] == '\x1b' && chars.get(end + 1) == Some(&'\\');
+            if st {
+                end + 2
+            } else if chars[end] == '\x1b' {
+                end
+            } else {
+                end + 1
+            }
+        }
+        _ => {
+            let end = span(start, ' ', '/');
+            match chars.get(end) {
+                Some('0'..='~') => keep(chars, start, end + 1, out),
+                _ => start,
+            }
+        }
+    }
+}
+
+/// Passes a complete sequence on to the stripper.
+fn keep(chars: &[char], start: usize, end: usize, out: &mut String) -> usize {
+    out.push('\x1b');
+    out.extend(&chars[start..end]);
+    end
+}
+
+/// One harmless line for a table or a message: escapes stripped, newlines and tabs become blanks, other
+/// control characters and those that reorder text vanish.
+pub fn printable(text: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    plain(text)
+        .chars()
+        .map(|c| if matches!(c, '\n' | '\u{2028}' | '\u{2029}') { ' ' } else { c })
+        .filter(|&c| !hidden(c))
+        .collect()
+}
+
+/// The rows of a stripped text: trailing blanks of each row and blank rows at the end are gone.
+pub(crate) fn rows(plain: &str) -> Vec<&str> {
+    let mut rows: Vec<&str> = plain.split('\n').map(str::trim_end).collect();
+    while rows.last().is_some_and(|row| row.is_empty()) {
+        rows.pop();
+    }
+    rows
+}
+
+/// MD5 of the last 20 rows, joined with newlines.
+pub(crate) fn fingerprint(rows: &[&str]) -> [u8; 16] {
+    let mut md5 = Md5::new();
+    for row in &rows[rows.len().saturating_sub(FINGERPRINT_ROWS)..] {
+        md5.update(row);
+        md5.update("\n");
+    }
+    md5.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn escapes_go_and_gaps_stay() {
+        for (raw, want) in [
+            ("plain", "plain"),
+            ("ALL\x1b[1Ctasks\x1b[1Cdone", "ALL tasks done"),
+            ("a\x1b[Cb\x1b[3Cc", "a b   c"),
+            ("\x1b[32mTASK\x1b[0m_\x1b[1mDONE\x1b[0m", "TASK_DONE"),
+            ("\x1b]8;;https://x.y/z\x1b\\link\x1b]8;;\x1b\\ end", "link end"),
+            ("\x1b]0;title\x07text", "text"),
+            ("\x1bPq#0\x1b\\text", "text"),
+            ("\x1b(Bx\x1b=y\x1b>z", "xyz"),
+            ("a\tb\r\nc\r\r\nd", "a b\nc\nd"),
+            ("10%\r100%", "10%\n100%"),
+            ("bell\x07 back\x08 \u{9b}31m", "bell back 31m"),
+        ] {
+            assert_eq!(strip(raw), want, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_broken_escape_swallows_nothing_that_follows() {
+        for (raw, want) in [
+            ("\x1b✓ DONE", "✓ DONE"),
+            ("\x1b[31\nDONE", "\nDONE"),
+            ("\x1b[31✓DONE", "✓DONE"),
+            ("\x1b]8;;http://x\nDONE", "8;;http://x\nDONE"),
+            ("\x1b]8;; DONE", "8;; DONE"),
+            ("DONE\x1b", "DONE"),
+            ("DONE\x1b[", "DONE"),
+            ("\x1bP DONE", " DONE"),
+            ("\x1b\x1b[1mDONE", "DONE"),
+            ("\u{fffd}\u{fffd}DONE", "\u{fffd}\u{fffd}DONE"),
+        ] {
+            assert_eq!(strip(raw), want, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_table_cell_is_one_harmless_line() {
+        assert_eq!(printable("a\x1b[2Jb\nc\td\x07\u{202e}e"), "ab c de");
+    }
+
+    #[test]
+    fn the_fingerprint_sees_the_last_20_rows_and_no_blanks_at_ends() {
+        let print = |text: &str| fingerprint(&rows(&plain(text)));
+        assert_eq!(print("a\nb"), print("a  \nb\t\n\n   \n"));
+        assert_eq!(print("\x1b[1ma\x1b[0m\nb"), print("a\nb"));
+        assert_ne!(print("a\nb"), print("b\na"));
+        assert_ne!(print("a\n\nb"), print("a\nb"));
+        let long: String = (0..20).map(|n| format!("row {n}\n")).collect();
+        assert_eq!(print(&format!("above\n{long}\n\n")), print(&format!("other\n{long}")));
+        assert_eq!(print(""), print("\n \n"));
+    }
+
+    proptest! {
+        #[test]
+        fn stripping_never_panics_and_leaves_no_control(
+            parts in prop::collection::vec(prop_oneof![
+                Just("\x1b".to_owned()), Just("\x1b[".to_owned()), Just("\x1b]".to_owned()), Just("\x07".to_owned()),
+                Just("\r".to_owned()), Just("\n".to_owned()), "[0-9;?]{1,3}", "[A-Za-z]", "\\PC{0,4}", any::<char>().prop_map(String::from),
+            ], 0..40)
+        ) {
+            let out = strip(&parts.concat());
+            prop_assert!(!out.chars().any(|c| c.is_control() && c != '\n'), "{:?}", out);
+            prop_assert_eq!(&strip(&out), &out);
+            prop_assert!(!printable(&out).contains('\n'));
+        }
+    }
+}

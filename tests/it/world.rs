@@ -1,0 +1,388 @@
+//! A world of its own for each test: private HOME, SWARM_DIR, tmux socket and git config.
+//!
+//! Tests wait for states, bounded, and a wait that runs out prints what there is to know. On drop the
+//! world ends exactly what it started: its daemon by pid, its tmux server by socket.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long any wait may take; generous, since machines are busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub(crate) const SWARM: &str = env!("CARGO_BIN_EXE_swarm");
+
+/// A private world.
+pub(crate) struct World {
+    dir: TempDir,
+}
+
+/// What a command left.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Insists on an exit status.
+    #[track_caller]
+    pub(crate) fn code(self, wanted: i32) -> Self {
+        assert_eq!(self.code, Some(wanted), "stdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// Insists on exit status 0.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        self.code(0)
+    }
+
+    /// Insists on a piece of stdout.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(self.out.contains(text), "no {text:?} in stdout: {}\nstderr: {}", self.out, self.err);
+        self
+    }
+
+    /// Insists on a piece of stderr.
+    #[track_caller]
+    pub(crate) fn warns(self, text: &str) -> Self {
+        assert!(self.err.contains(text), "no {text:?} in stderr: {}\nstdout: {}", self.err, self.out);
+        self
+    }
+
+    /// Its stdout as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("no JSON ({e}): {}{}", self.out, self.err))
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl World {
+    /// An empty world.
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("swarm-it-").tempdir_in("/tmp").unwrap();
+        for sub in ["home", "work", "tmux"] {
+            fs::create_dir(dir.path().join(sub)).unwrap();
+        }
+        Self { dir }
+    }
+
+    /// A path in the world.
+    pub(crate) fn path(&self, sub: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(sub)
+    }
+
+    /// The directory that commands run in.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.path("work")
+    }
+
+    /// The daemon's directory.
+    pub(crate) fn swarm_dir(&self) -> PathBuf {
+        self.path("swarm")
+    }
+
+    /// A command in this world's environment.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path("home"))
+            .env("SWARM_DIR", self.swarm_dir())
+            .env("TMUX_TMPDIR", self.path("tmux"))
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "xterm-256color")
+            .env("USER", "tester")
+            .env("TZ", "UTC")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_AUTHOR_NAME", "t")
+            .env("GIT_AUTHOR_EMAIL", "t@example.invalid")
+            .env("GIT_COMMITTER_NAME", "t")
+            .env("GIT_COMMITTER_EMAIL", "t@example.invalid")
+            .current_dir(self.work())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `swarm ARGS…` to its end.
+    #[track_caller]
+    pub(crate) fn swarm(&self, args: &[&str]) -> Ran {
+        let mut command = self.command(SWARM);
+        command.args(args);
+        self.run(command)
+    }
+
+    /// Runs any command to its end, bounded.
+    #[track_caller]
+    pub(crate) fn run(&self, mut command: Command) -> Ran {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tell.send(child.wait_with_output()));
+        match told.recv_timeout(PATIENCE) {
+            Ok(output) => output.unwrap().into(),
+            Err(_) => {
+                signal(pid, nix::sys::signal::Signal::SIGKILL);
+                panic!("{command:?} did not end\n{}", self.report())
+            }
+        }
+    }
+
+    /// Starts `swarm ARGS…` and leaves it running, its output in a file.
+    pub(crate) fn follow(&self, args: &[&str]) -> Follower {
+        let log = self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let file = File::create(&log).unwrap();
+        let mut command = self.command(SWARM);
+        command.args(args).stdout(file.try_clone().unwrap()).stderr(file);
+        Follower { child: command.spawn().unwrap(), log }
+    }
+
+    /// Waits until something holds.
+    #[track_caller]
+    pub(crate) fn until<T>(&self, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+        let start = Instant::now();
+        loop {
+            if let Some(value) = holds() {
+                return value;
+            }
+            assert!(start.elapsed() < PATIENCE, "never: {what}\n{}", self.report());
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits until a worker's status is this.
+    #[track_caller]
+    pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
+        self.until(&format!("{name} is {status}"), || Some(self.status(name)).filter(|v| v["status"] == status))
+    }
+
+    /// A worker's status object; `null` when there is none.
+    pub(crate) fn status(&self, name: &str) -> Value {
+        let ran = self.swarm(&["status", name, "--format", "json"]);
+        serde_json::from_str(&ran.out).unwrap_or(Value::Null)
+    }
+
+    /// The text of a loop's log; empty when there is none.
+    pub(crate) fn iterations_log(&self, name: &str) -> String {
+        fs::read_to_string(self.swarm_dir().join(format!("ralph/{name}/iterations.log"))).unwrap_or_default()
+    }
+
+    /// A loop's state file.
+    pub(crate) fn ralph_state(&self, name: &str) -> Value {
+        let text = fs::read_to_string(self.swarm_dir().join(format!("ralph/{name}/state.json")));
+        serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null)
+    }
+
+    /// tmux on this world's own socket.
+    #[track_caller]
+    pub(crate) fn tmux(&self, args: &[&str]) -> Ran {
+        let mut command = self.command("tmux");
+        command.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(args);
+        self.run(command)
+    }
+
+    /// The daemon's pid, when one runs.
+    pub(crate) fn daemon_pid(&self) -> Option<u32> {
+        let pid: u32 = fs::read_to_string(self.swarm_dir().join("daemon.lock")).ok()?.trim().parse().ok()?;
+        is_alive(pid).then_some(pid)
+    }
+
+    /// Kills the daemon as a crash would, and waits until it is gone.
+    #[track_caller]
+    pub(crate) fn crash_daemon(&self) {
+        let pid = self.daemon_pid().expect("a daemon");
+        signal(pid, nix::sys::signal::Signal::SIGKILL);
+        self.until("the daemon is gone", || (!is_alive(pid)).then_some(()));
+    }
+
+    /// A fake agent with its FIFO.
+    pub(crate) fn agent(&self, name: &str) -> Agent {
+        let dir = self.path(format!("agent-{name}"));
+        fs::create_dir(&dir).unwrap();
+        nix::unistd::mkfifo(&dir.join("ctl"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let ctl = OpenOptions::new().read(true).write(true).open(dir.join("ctl")).unwrap();
+        Agent { dir, ctl }
+    }
+
+    /// A git repository with one commit.
+    pub(crate) fn repo(&self, sub: &str) -> PathBuf {
+        let dir = self.path(sub);
+        fs::create_dir_all(&dir).unwrap();
+        for args in [&["init", "-q", "-b", "main"][..], &["commit", "-q", "--allow-empty", "-m", "start"]] {
+            let mut git = self.command("git");
+            git.current_dir(&dir).args(args);
+            self.run(git).ok();
+        }
+        dir
+    }
+
+    /// Everything that helps to see why a wait ran out.
+    pub(crate) fn report(&self) -> String {
+        let mut text = String::new();
+        let mut add = |title: &str, body: String| text.push_str(&format!("--- {title}\n{body}\n"));
+        let quick = |args: &[&str]| {
+            let mut ls = self.command(SWARM);
+            ls.args(args).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+        };
+        add("ls", quick(&["ls", "--format", "json"]));
+        add("daemon.log", fs::read_to_string(self.swarm_dir().join("daemon.log")).unwrap_or_default());
+        let mut panes = self.command("tmux");
+        panes.arg("-S").arg(self.swarm_dir().join("tmux.sock"));
+        panes.args(["list-panes", "-a", "-F", "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}"]);
+        let panes = panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        for pane in panes.split_whitespace().filter(|w| w.starts_with('%')) {
+            let mut capture = self.command("tmux");
+            capture.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(["capture-pane", "-p", "-t", pane]);
+            let seen = capture.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
+            add(pane, seen.unwrap_or_default().trim_end().to_owned());
+        }
+        add("panes", panes);
+        text
+    }
+}
+
+static FOLLOWERS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(pid) = self.daemon_pid() {
+            signal(pid, nix::sys::signal::Signal::SIGKILL);
+        }
+        let mut tmux = self.command("tmux");
+        tmux.arg("-S").arg(self.swarm_dir().join("tmux.sock")).arg("kill-server");
+        drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
+    }
+}
+
+/// A `swarm` that runs beside the test.
+pub(crate) struct Follower {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Follower {
+    /// What it printed so far, both streams.
+    pub(crate) fn output(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Waits for a piece of its output.
+    #[track_caller]
+    pub(crate) fn until_says(&self, world: &World, text: &str) {
+        world.until(&format!("the follower says {text:?}; it said {}", self.output()), || {
+            self.output().contains(text).then_some(())
+        });
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, which: nix::sys::signal::Signal) {
+        signal(self.child.id(), which);
+    }
+
+    /// Waits for its end and gives its exit status (128 + N for a signal).
+    #[track_caller]
+    pub(crate) fn wait(&mut self, world: &World) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let status = world.until(&format!("the follower ends; it said {}", self.output()), || {
+            self.child.try_wait().unwrap()
+        });
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// A fake agent that obeys through its FIFO.
+pub(crate) struct Agent {
+    dir: PathBuf,
+    ctl: File,
+}
+
+impl Agent {
+    /// The command that runs it.
+    pub(crate) fn command(&self) -> Vec<String> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-agent.sh");
+        vec![script.to_owned(), self.dir.display().to_string()]
+    }
+
+    /// Tells it something; the run that reads next obeys.
+    pub(crate) fn tell(&mut self, line: &str) {
+        writeln!(self.ctl, "{line}").unwrap();
+    }
+
+    /// How many runs have started.
+    pub(crate) fn starts(&self) -> usize {
+        self.runs().lines().filter(|l| l.starts_with("start")).count()
+    }
+
+    /// The book of its runs.
+    pub(crate) fn runs(&self) -> String {
+        fs::read_to_string(self.dir.join("runs")).unwrap_or_default()
+    }
+
+    /// The pid of run N.
+    pub(crate) fn pid(&self, run: usize) -> Option<u32> {
+        let line = self.runs().lines().find(|l| l.starts_with(&format!("start {run} ")))?.to_owned();
+        line.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// Waits until run N reads its FIFO.
+    #[track_caller]
+    pub(crate) fn until_run(&self, world: &World, run: usize) {
+        let ready = format!("ready {run}");
+        world.until(&format!("run {run} starts"), || self.runs().lines().any(|l| l == ready).then_some(()));
+    }
+
+    /// The prompt that run N got on standard input.
+    pub(crate) fn prompt(&self, run: usize) -> String {
+        fs::read_to_string(self.dir.join(format!("prompt.{run}"))).unwrap_or_default()
+    }
+
+    /// A file of its own.
+    pub(crate) fn file(&self, name: &str) -> String {
+        let mut text = String::new();
+        if let Ok(mut file) = File::open(self.dir.join(name)) {
+            drop(file.read_to_string(&mut text));
+        }
+        text
+    }
+}
+
+/// True while a process lives (a zombie does not).
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
+}
+
+/// Sends a signal to a process that the test started.
+pub(crate) fn signal(pid: u32, which: nix::sys::signal::Signal) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+    drop(nix::sys::signal::kill(pid, which));
+}
