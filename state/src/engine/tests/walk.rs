@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Edits, Loop};
+use super::super::{Edits, Kind, Loop};
 use super::seeded::Machine;
 use super::*;
 use crate::engine::Why;
@@ -19,6 +19,7 @@ struct Monitor {
     delivering: Option<Run>,
     probing: Option<Run>,
     killed: bool,
+    paused: bool,
 }
 
 /// What must be on disk: a step that changes it and does not persist forgets it in a crash.
@@ -48,9 +49,9 @@ impl Monitor {
         before: &Worker,
         event: &Event,
         effects: &[Effect],
-        after: &Worker,
+        (after, due): (&Worker, Option<Duration>),
     ) -> Result<(), String> {
-        self.hear(event);
+        self.hear(before, event);
         // Another phase is another watch: an answer to the old one is of no use to it.
         if memory(before) != memory(after) {
             self.probing = None;
@@ -60,14 +61,18 @@ impl Monitor {
         }
         self.effects(before, event, effects, after)?;
         Self::exits(before, event, after)?;
-        self.waits(after)?;
+        Self::spared(before, after)?;
+        self.waits(after, due)?;
         Self::views(after)
     }
 
     /// Takes over what an event answers or forbids.
-    fn hear(&mut self, event: &Event) {
-        if *event == Event::Kill {
-            self.killed = true;
+    fn hear(&mut self, before: &Worker, event: &Event) {
+        match event {
+            Event::Kill => self.killed = true,
+            Event::Pause(_) if before.ralph().is_some() && !before.is_stopped() => self.paused = true,
+            Event::Resume => self.paused = false,
+            _ => {}
         }
         let run = about(event);
         match event {
@@ -156,7 +161,7 @@ impl Monitor {
         hold!(self.spawning.is_none(), "rule 5: a second spawn");
         hold!(effects_free(before) || Self::ends(event), "rule 5: a spawn beside a pane");
         if let (Some(ralph), Some(was)) = (after.ralph(), before.ralph()) {
-            hold!(ralph.paused.is_none(), "rule 5: a spawn by a paused loop");
+            hold!(ralph.paused.is_none() && !self.paused, "rule 5: a spawn by a paused loop");
             hold!(ralph.iteration <= ralph.max_iterations, "rule 5: iteration over the maximum");
             let step = i64::from(ralph.iteration) - i64::from(was.iteration);
             let repeat = again || *before.phase() == Phase::Lost;
@@ -198,9 +203,21 @@ impl Monitor {
         Ok(())
     }
 
+    /// No silence ends the agent of a paused loop, or one that meets a start-up dialog.
+    fn spared(before: &Worker, after: &Worker) -> Result<(), String> {
+        let ends = |w: &Worker| matches!(w.phase(), Phase::Ending { why: Why::Inactivity, .. });
+        let paused = after.ralph().is_none_or(|l| l.paused.is_some());
+        let startup = before.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
+        hold!(
+            ends(before) || !ends(after) || !(paused || startup),
+            "ended by inactivity, but it was to be spared"
+        );
+        Ok(())
+    }
+
     /// Rules 1 and 6: what waits has a deadline or a report outstanding.
-    fn waits(&self, after: &Worker) -> Result<(), String> {
-        let due = after.deadline().is_some();
+    fn waits(&self, after: &Worker, due: Option<Duration>) -> Result<(), String> {
+        let due = due.is_some();
         let (ok, what) = match after.phase() {
             Phase::Spawning { .. } => (self.spawning == Some(after.run()), "spawning with no report to come"),
             Phase::Judging { .. } => (self.judging == Some(after.run()), "judging with no report to come"),
@@ -331,7 +348,11 @@ fn walk(machine: &mut Machine, ops: &[Op]) -> Result<(), String> {
             let did = line(&effects, &machine.worker);
             format!("{rule}\n  step {i}, {}ms: {} + {event:?}\n  {did}", ms, phase_word(&before))
         };
-        monitor.check(&before, &event, &effects, &machine.worker).map_err(told)?;
+        let due = machine.deadline();
+        monitor.check(&before, &event, &effects, (&machine.worker, due)).map_err(told)?;
+        if event == Event::Tick && due.is_some_and(|due| due <= at(ms).mono) {
+            return Err(told("rule 1: a deadline that has passed stays".into()));
+        }
     }
     Ok(())
 }
