@@ -47,15 +47,6 @@ pub enum RalphRead {
     Bad(Problem),
 }
 
-/// A write of a loop's state file that succeeded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RalphWritten {
-    /// The version that is on disk now.
-    pub stamp: RalphStamp,
-    /// What was there before could not be parsed and was set aside.
-    pub problem: Option<Problem>,
-}
-
 impl Store {
     /// Reads a loop's state, under its lock.
     ///
@@ -70,11 +61,12 @@ impl Store {
     }
 
     /// Writes a loop's state, under its lock, and makes its directory when it is not there. Keys of the
-    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first.
+    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first, which
+    /// [`Store::take_problems`] tells.
     ///
     /// # Errors
     /// When the disk refuses (the earlier file is still there then), or a newer swarm wrote the file.
-    pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphWritten> {
+    pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
         self.update_ralph(name, |_| file.clone())
     }
 
@@ -87,28 +79,25 @@ impl Store {
         &self,
         name: &WorkerName,
         decide: impl FnOnce(&RalphRead) -> RalphFile,
-    ) -> Result<RalphWritten> {
+    ) -> Result<RalphStamp> {
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
         let _lock = lock_dir(&dir)?;
         let path = self.paths.ralph_state(name);
         let found = read_state(&path, name);
         let mut file = decide(&found);
-        let problem = match found {
-            RalphRead::Absent => None,
-            RalphRead::Found(on_disk, _) => {
-                file.extra = on_disk.extra;
-                None
-            }
+        match found {
+            RalphRead::Absent => {}
+            RalphRead::Found(on_disk, _) => file.extra = on_disk.extra,
             RalphRead::Bad(problem) if problem.reserved => {
                 return Err(Error::new(ErrorCode::Conflict, problem.message));
             }
-            RalphRead::Bad(problem) => Some(problem),
-        };
+            RalphRead::Bad(problem) => self.note(problem),
+        }
         let bytes = file.to_bytes().map_err(|e| failed("write", &path, e))?;
         let metadata = atomic::write_with(&path, |file| file.write_all(&bytes))
             .map_err(|e| failed("write", &path, e))?;
-        Ok(RalphWritten { stamp: RalphStamp::of(&metadata), problem })
+        Ok(RalphStamp::of(&metadata))
     }
 
     /// The version of a loop's state file; `None` when there is none. Cheap: one `stat`.

@@ -1,6 +1,7 @@
 //! Integration tests.
 
 mod crash;
+mod docs;
 mod protocol;
 mod tmux;
 mod world;
