@@ -4,4 +4,5 @@ mod crash;
 mod docs;
 mod protocol;
 mod tmux;
+mod trees;
 mod world;
