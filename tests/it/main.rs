@@ -1,7 +1,9 @@
 //! Integration tests.
 
 mod crash;
+mod daemon;
 mod docs;
+mod prompts;
 mod protocol;
 mod tmux;
 mod trees;
