@@ -314,6 +314,9 @@ impl Supervisor {
         }
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
+        if event == Event::Kill {
+            slot.driver.context.hurry.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
         let effects = slot.engine.step(event, now);
         for effect in effects {
             self.perform(name, effect);
@@ -449,6 +452,7 @@ impl Supervisor {
             store: self.store.clone(),
             inbox: self.inbox.clone(),
             exe: self.exe.clone(),
+            hurry: Arc::default(),
         }
     }
 

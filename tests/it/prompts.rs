@@ -225,7 +225,7 @@ fn words_that_come_in_pieces_match() {
 fn text_of_many_bytes_and_of_none_panics_nobody() {
     let world = World::new();
     let text = "é日🦀".repeat(300);
-    let script = r#"printf '\033✓ %s\n\377\376\200\n' "$0"; read x"#;
+    let script = r#"printf '%s\n\033✓\n\377\376\200\n' "$0"; read x"#;
     let _ = world
         .spawn("w", &["--prompt", &text, "--prompt-via", "arg", "--tag", &text], &["sh", "-c", script])
         .ok();
