@@ -307,7 +307,8 @@ mod linux {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::process::{Child, Command};
 
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_pid_that_was_reused_is_not_hit() {
-        let family = family("echo; sleep 1000");
+        let family = family("echo; exec sleep 1000");
         let pid = family.0.id() as i32;
         let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into(), sid: 0 };
         assert!(!linux::send(&Proc { start_time: real.start_time + 1, ..real.clone() }, Signal::SIGKILL));

@@ -139,7 +139,7 @@ fn was_taken(before: &Seen, now: &Seen, text: &str) -> bool {
     }
     let tail = tail_of(text);
     match (after(&before.text, &tail), after(&now.text, &tail)) {
-        (_, Some(rest)) if tail.is_empty() => rest != squeeze(&before.text),
+        _ if tail.is_empty() => squeeze(&before.text) != squeeze(&now.text),
         (Some(old), Some(new)) => old != new,
         (Some(_), None) => true,
         (None, _) => squeeze(&before.text) != squeeze(&now.text),

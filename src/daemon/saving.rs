@@ -14,7 +14,7 @@ use swarm_state::screen::Pattern;
 use super::slot::Slot;
 use super::supervisor::Supervisor;
 use crate::error::Result;
-use crate::store::{Problem, RalphRead, Store};
+use crate::store::{RalphRead, Store};
 
 impl Supervisor {
     /// Writes one worker down. A failure is told once and tried again.
@@ -23,12 +23,12 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let outcome = write(&self.store, slot);
         let was_unsaved = std::mem::replace(&mut slot.unsaved, outcome.is_err());
+        for problem in self.store.take_problems() {
+            self.tell(name, Entry::Warning { message: problem.message });
+        }
+        let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
-            Ok(problem) => {
-                if let Some(problem) = problem {
-                    self.tell(name, Entry::Warning { message: problem.message });
-                }
-                let Some(slot) = self.slots.get_mut(name) else { return };
+            Ok(()) => {
                 if was_unsaved && let Some(run) = slot.held.take() {
                     self.spawn_run(name, run);
                 }
@@ -85,19 +85,14 @@ impl Supervisor {
     }
 }
 
-/// Writes both files; gives what was wrong with the one that was there.
-fn write(store: &Store, slot: &mut Slot) -> Result<Option<Problem>> {
-    let mut problem = None;
+fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     // The loop's file first: should only one be written, the next daemon takes the file's settings for an
     // edit of the record's, and they are the newer ones.
     if let Some(file) = slot.ralph_file() {
-        let written = store.write_ralph(&slot.spec.name, &file)?;
-        slot.ralph_stamp = Some(written.stamp);
+        slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
         slot.ralph_known = Some(file);
-        problem = written.problem;
     }
-    store.save(&slot.record()?)?;
-    Ok(problem)
+    store.save(&slot.record()?)
 }
 
 /// Takes over what is of the spec and gives what is of the engine; `None` when nothing was changed.

@@ -58,6 +58,15 @@ pub(super) enum Captures {
     No,
 }
 
+/// Why there are no replies; what the commands did is not known then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The connection ended: a plain process may do better.
+    Lost,
+    /// No answer in time: neither would a plain process get one.
+    Silent,
+}
+
 #[derive(Debug)]
 struct Request {
     lines: Vec<u8>,
@@ -99,22 +108,27 @@ impl Inner {
         }
     }
 
-    /// Sends lines, each of which brings exactly one reply, and waits for the replies. None when the
-    /// connection was lost over it; what the commands did is not known then.
-    pub(super) async fn ask(&self, link: &Link, lines: Vec<u8>) -> Option<Vec<Reply>> {
+    /// Sends lines, each of which brings exactly one reply, and waits for the replies.
+    ///
+    /// # Errors
+    /// When the connection broke over it; it is dropped then.
+    pub(super) async fn ask(&self, link: &Link, lines: Vec<u8>) -> Result<Vec<Reply>, Broken> {
         let replies = lines.iter().filter(|byte| **byte == b'\n').count();
         let (answer, answered) = oneshot::channel();
-        let sent = link.requests.send(Request { lines, replies, answer });
-        if sent.is_ok()
-            && let Ok(Ok(replies)) = tokio::time::timeout(TIMEOUT, answered).await
-        {
-            if let Ok(mut control) = self.control.try_lock() {
-                control.failures = 0;
+        // A connection that has ended drops the request, and with it what we wait for.
+        let _ = link.requests.send(Request { lines, replies, answer });
+        let broken = match tokio::time::timeout(TIMEOUT, answered).await {
+            Ok(Ok(replies)) => {
+                if let Ok(mut control) = self.control.try_lock() {
+                    control.failures = 0;
+                }
+                return Ok(replies);
             }
-            return Some(replies);
-        }
+            Ok(Err(_)) => Broken::Lost,
+            Err(_) => Broken::Silent,
+        };
         self.drop_link(link.id).await;
-        None
+        Err(broken)
     }
 
     /// Ends the connection, if it is still this one.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::control::{Captures, Link, unescape};
+use super::control::{Broken, Captures, Link, unescape};
 use super::plain::{self, Words};
 use super::rows::{self, Listed};
 use super::{Captured, Inner, Row, Tmux, lock, quote, unique};
@@ -97,25 +97,26 @@ impl Tmux {
 
     async fn take(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
         let inner = &*self.0;
-        if let Some(link) = inner.link().await
-            && link.captures != Captures::No
-            && let Some(found) = inner.capture_by_control(&link, pane, history, flags).await
-        {
-            return Ok(found);
+        if let Some(link) = inner.link().await.filter(|link| link.captures != Captures::No) {
+            match inner.capture_by_control(&link, pane, history, flags).await {
+                Ok(Some(found)) => return Ok(found),
+                Err(Broken::Silent) => return Err(inner.silent()),
+                Ok(None) | Err(Broken::Lost) => {}
+            }
         }
         inner.capture_by_process(pane, history, flags).await
     }
 }
 
 impl Inner {
-    /// None when the connection failed over it.
+    /// None where a plain process should be asked for what went wrong.
     async fn capture_by_control(
         &self,
         link: &Link,
         pane: &str,
         history: u32,
         flags: &[&str],
-    ) -> Option<Option<Captured>> {
+    ) -> Result<Option<Option<Captured>>, Broken> {
         let start = start(history);
         let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT]);
         let direct = link.captures == Captures::Direct;
@@ -130,20 +131,18 @@ impl Inner {
             lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         }
         let replies = self.ask(link, lines).await?;
-        let text = replies.get(if direct { 1 } else { 2 })?;
-        match (replies.first()?, replies.get(1)?, text) {
-            (_, Err(said), _) if plain::says_absent(said) => Some(None),
-            (Ok(about), Ok(_), Ok(text)) if link.captures == (Captures::Buffer { escaped: true }) => {
-                Some(assemble(about, &unescape(text), history))
+        let mut replies = replies.into_iter();
+        let (about, captured) = (replies.next(), replies.next());
+        let shown = if direct { captured.clone() } else { replies.next() };
+        Ok(match (about, captured, shown) {
+            (_, Some(Err(said)), _) if plain::says_absent(&said) => Some(None),
+            (Some(Ok(about)), Some(Ok(_)), Some(Ok(text))) => {
+                let escaped = link.captures == (Captures::Buffer { escaped: true });
+                let text = if escaped { unescape(&text) } else { text };
+                Some(assemble(&about, &text, history))
             }
-            (Ok(about), Ok(_), Ok(text)) => Some(assemble(about, text, history)),
-            // An empty pane leaves no buffer to show.
-            (Ok(about), Ok(_), Err(said)) if said.contains("no buffer") => {
-                Some(assemble(about, b"", history))
-            }
-            // Whatever else tmux has against it, the plain process gives the error.
             _ => None,
-        }
+        })
     }
 
     async fn capture_by_process(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {

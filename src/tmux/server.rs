@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tmux_interface::{HasSession, KillServer, NewSession};
 
+use super::control::Broken;
 use super::plain::{self, Words};
 use super::{Health, Inner, Socket, Tmux, Version, config, lock, quote};
 use crate::error::{Error, ErrorCode, Result};
@@ -76,22 +77,18 @@ impl Tmux {
         }
     }
 
-    /// How the server is. Takes at most some ten seconds.
+    /// How the server is. Takes some ten seconds when it does not answer.
     pub async fn health(&self) -> Health {
         let inner = &*self.0;
-        for _ in 0..2 {
-            match probe(inner.socket_path()).await {
-                Probe::Absent if inner.revive().await => {}
-                Probe::Absent => return Health::Gone,
-                Probe::Listening | Probe::Unsure => {}
-            }
-            if let Some(pid) = inner.ask_pid().await {
-                inner.note_server(pid);
-                return Health::Alive { pid };
-            }
-            // It may just have ended: look at the socket once more.
+        if inner.is_gone().await {
+            return Health::Gone;
         }
-        Health::Unresponsive
+        if let Some(pid) = inner.ask_pid().await {
+            inner.note_server(pid);
+            return Health::Alive { pid };
+        }
+        // It may have ended just now.
+        if inner.is_gone().await { Health::Gone } else { Health::Unresponsive }
     }
 
     /// The version of the tmux that is installed, as it says it (`3.3a`); None when there is none.
@@ -180,6 +177,14 @@ impl Inner {
         String::from_utf8_lossy(&text).trim().parse().ok()
     }
 
+    /// True when nothing listens, for sure.
+    async fn is_gone(&self) -> bool {
+        match probe(self.socket_path()).await {
+            Probe::Absent => !self.revive().await,
+            Probe::Listening | Probe::Unsure => false,
+        }
+    }
+
     /// A server whose socket was deleted makes it again when it is asked to (SIGUSR1). True when it did.
     async fn revive(&self) -> bool {
         let Some(seen) = *lock(&self.server) else { return false };
@@ -218,9 +223,9 @@ impl Inner {
     }
 
     /// The error for a server that should answer and does not.
-    fn silent(&self) -> Error {
+    pub(super) fn silent(&self) -> Error {
         let path = self.socket_path().display();
-        Error::new(ErrorCode::System, format!("the tmux server at {path} does not answer"))
+        Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not answer"))
             .hint(format!("look at it with: tmux -S {path} ls"))
     }
 
@@ -278,11 +283,15 @@ impl Inner {
 
     /// One read-only command: through the control client, or by a process. Gives its output.
     pub(super) async fn query(&self, words: &[&str]) -> Result<Vec<u8>> {
-        if let Some(link) = self.link().await
-            && let Some(mut replies) = self.ask(&link, quote::line(words)).await
-            && let Some(reply) = replies.pop()
-        {
-            return reply.map_err(|said| plain::refusal(words[0], &said));
+        if let Some(link) = self.link().await {
+            match self.ask(&link, quote::line(words)).await {
+                Ok(mut replies) => {
+                    let reply = replies.pop().unwrap_or(Ok(Vec::new()));
+                    return reply.map_err(|said| plain::refusal(words[0], &said));
+                }
+                Err(Broken::Silent) => return Err(self.silent()),
+                Err(Broken::Lost) => {}
+            }
         }
         let words = Words(words.iter().map(Into::into).collect());
         let what = words.0[0].to_string_lossy().into_owned();
