@@ -2,6 +2,8 @@
 
 mod docs;
 mod follow;
+mod prompts;
+mod protocol;
 mod ralph;
 mod ralph_errors;
 mod settings;
