@@ -1,8 +1,8 @@
 //! End-to-end tests: one binary, a private world for each test.
 
+mod crash;
 mod docs;
 mod follow;
-mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;

@@ -236,7 +236,7 @@ impl World {
     /// Spawns a fake agent as a plain worker and waits until it obeys.
     #[track_caller]
     pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
-        let words = ["spawn", "--name", name].iter().chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        let words = ["spawn", "--name", name].into_iter().chain(flags.iter().copied()).chain(["--"]).map(str::to_owned);
         let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
         agent.until_run(self, 1);
         ran
