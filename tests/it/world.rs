@@ -28,7 +28,6 @@ pub(crate) struct World {
 
 /// What a command left.
 #[derive(Debug)]
-#[must_use]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
