@@ -29,6 +29,7 @@ mod send;
 mod spawn;
 mod status;
 mod stream;
+mod tail;
 
 #[cfg(test)]
 mod testing;

@@ -73,6 +73,7 @@ pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec)
         None => repo.default_dir()?.join(name.as_str()),
     };
     refuse_occupied(&dir)?;
+    repo.refuse_registered(&dir).await?;
     let undo = Undo { repo: &repo, dir: &dir, branch: &branch, head: &head, dirs: missing_dirs(&dir) };
     if !exists {
         undo.make_branch(name).await?;

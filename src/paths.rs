@@ -165,7 +165,10 @@ impl Paths {
     /// When the directory cannot be made, or another user owns it.
     pub fn prepare_sockets(&self) -> Result<()> {
         for socket in [self.socket(), self.tmux_socket()] {
-            private_dir(socket.parent().unwrap_or(&self.root))?;
+            match socket.parent() {
+                Some(dir) if dir != self.root => stand_in_dir(dir)?,
+                _ => private_dir(&self.root)?,
+            }
         }
         Ok(())
     }
@@ -179,6 +182,16 @@ impl Paths {
         let hash = fnv1a(self.root.as_os_str());
         PathBuf::from(format!("/tmp/swarm-{uid}/{hash:032x}.{ending}"))
     }
+}
+
+/// As [`private_dir`], for a place where anybody can put a link in our way. (The root itself may be one,
+/// if its owner likes.)
+fn stand_in_dir(dir: &Path) -> Result<()> {
+    if dir.is_symlink() {
+        let text = format!("'{}' is a symbolic link and cannot hold a socket", dir.display());
+        return Err(Error::new(ErrorCode::System, text).hint("remove it, or use a shorter SWARM_DIR"));
+    }
+    private_dir(dir)
 }
 
 /// Makes `dir`, and what is missing above it, with mode 0700; takes the rights of others from one that is
@@ -208,7 +221,7 @@ fn home() -> Result<PathBuf> {
 }
 
 /// `path` without symbolic links, as far as it exists; the rest of it is kept as it stands.
-fn resolve(path: &Path) -> PathBuf {
+pub(crate) fn resolve(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for existing in path.ancestors() {
         let Ok(real) = fs::canonicalize(existing) else { continue };
@@ -290,5 +303,8 @@ mod tests {
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(private_dir(&file).is_err());
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&root, &link).unwrap();
+        assert!(private_dir(&link).is_ok() && stand_in_dir(&link).is_err());
     }
 }

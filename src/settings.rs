@@ -67,7 +67,7 @@ pub struct RalphDefaults {
     pub max_iterations: Option<u32>,
     /// Seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
-    /// Never empty; not compiled yet.
+    /// A pattern that compiles.
     pub done_pattern: Option<String>,
 }
 
@@ -165,7 +165,7 @@ impl Settings {
                 "prompt_file" => ralph.prompt_file = Some(entry.path()?),
                 "max_iterations" => ralph.max_iterations = Some(entry.count()?),
                 "inactivity_timeout" => ralph.inactivity_timeout = Some(entry.count()?),
-                "done_pattern" => ralph.done_pattern = Some(entry.text()?),
+                "done_pattern" => ralph.done_pattern = Some(entry.pattern()?),
                 _ => {
                     let known = ["prompt_file", "max_iterations", "inactivity_timeout", "done_pattern"];
                     return Err(entry.unknown(&known));

@@ -55,6 +55,8 @@ pub struct Store {
     paths: Paths,
     /// Names whose record must not be written; filled by [`Store::load_all`].
     reserved: Mutex<BTreeSet<WorkerName>>,
+    /// What a write found, and nobody was told yet.
+    noted: Mutex<Vec<Problem>>,
 }
 
 impl Store {
@@ -69,7 +71,7 @@ impl Store {
         for dir in &dirs {
             private_dir(dir)?;
         }
-        let store = Self { paths, reserved: Mutex::default() };
+        let store = Self { paths, reserved: Mutex::default(), noted: Mutex::default() };
         store.sweep();
         Ok(store)
     }
@@ -82,6 +84,16 @@ impl Store {
     /// True when nothing can be saved under `name`, as [`Problem::reserved`] told.
     pub fn is_reserved(&self, name: &WorkerName) -> bool {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    /// What writes had to set aside since this was asked last: a file that a person broke between the
+    /// daemon's look and its write.
+    pub fn take_problems(&self) -> Vec<Problem> {
+        std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, problem: Problem) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).push(problem);
     }
 
     fn reserve(&self, name: &WorkerName) {

@@ -16,7 +16,7 @@ use super::{Ctx, Ended};
 use crate::cli::Attach;
 use crate::error::Error;
 use crate::protocol::{AttachView, Call, Named};
-use crate::tmux::{self, Options, Socket, Tmux};
+use crate::tmux::{Attach as Plan, Options, Socket, Tmux};
 
 pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
@@ -25,13 +25,13 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     }
     let call = Call::Attach(Named { name: args.name.to_string() });
     let view: AttachView = ctx.connect().await?.call(&call, QUICK).await?;
-    let server = Options {
+    let options = Options {
         socket: Socket::Path(view.socket),
-        config: "/dev/null".into(),
+        config: ctx.paths()?.tmux_conf(),
         source: None,
         session: view.session,
     };
-    let plan = Tmux::new(server).attach_argv(&view.window, view.size, args.read_only);
+    let plan = Tmux::new(options).attach_argv(&view.window, view.size, args.read_only);
     // With these caught, a closed terminal ends tmux's client and not us: the size is still restored.
     let caught = [SignalKind::hangup(), SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()];
     let _caught: Vec<_> = caught.into_iter().filter_map(|kind| signal(kind).ok()).collect();
@@ -48,5 +48,5 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
 
 /// From inside another tmux too: ours is another server, so nothing can loop.
 fn command(argv: &[OsString]) -> Command {
-    tmux::Attach::command(argv).into()
+    Plan::command(argv).into()
 }

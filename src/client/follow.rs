@@ -10,16 +10,14 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::connect::{self, Client, QUICK};
-use super::stream::{Look, Stream};
+use super::tail::Tail;
 use super::{Ctx, Ended, Failure};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
-use crate::protocol::{
-    Call, Changed, Named, Notice, PeekParams, Peeked, Snapshot, Spawned, SubscribeParams, WorkerView,
-};
+use crate::protocol::{Call, Changed, Named, Notice, Snapshot, Spawned, SubscribeParams, WorkerView};
 
 mod machine;
 
@@ -133,7 +131,7 @@ async fn last_lines(
         return Ok(());
     }
     let until = Instant::now() + 2 * LOOK + Duration::from_millis(200);
-    while let Ok(Some(item)) = tokio::time::timeout_at(until, news.recv()).await {
+    while let Ok(Some(item)) = timeout_at(until, news.recv()).await {
         if let News::Printed(lines) = item {
             lines.iter().try_for_each(|line| say(line))?;
         }
@@ -276,37 +274,29 @@ async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
     let _ = news.send(News::Paused(answer));
 }
 
-/// Looks at the agent's screen again and again and sends what is new on it.
+/// Looks at the agent's output again and again and sends what is new.
 async fn watch(paths: Paths, name: String, news: UnboundedSender<News>) {
-    let mut stream = Stream::default();
+    let mut tail: Option<Tail> = None;
     let mut client: Option<Client> = None;
     while !news.is_closed() {
         if client.is_none() {
             client = connect::connect_existing(&paths).await.ok().flatten();
         }
         if let Some(open) = &mut client {
-            let call = Call::Peek(PeekParams { name: name.clone(), lines: 400 });
-            match timeout(QUICK, open.call::<Peeked>(&call, QUICK)).await {
-                Ok(Ok(peeked)) => {
-                    let lines = stream.feed(&look(&peeked));
-                    if !lines.is_empty() {
-                        let _ = news.send(News::Printed(lines));
-                    }
-                }
-                Ok(Err(error)) if error.code != ErrorCode::NoDaemon => {}
-                Ok(Err(_)) | Err(_) => client = None,
+            let new = match &mut tail {
+                Some(tail) => tail.look(open).await,
+                None => Tail::from_start(&name, open).await.map(|made| {
+                    tail = Some(made);
+                    vec![]
+                }),
+            };
+            match new {
+                Ok(lines) if lines.is_empty() => {}
+                Ok(lines) => drop(news.send(News::Printed(lines))),
+                // The answer to a call that timed out may still come, so the connection is of no use.
+                Err(_) => client = None,
             }
         }
         sleep(LOOK).await;
-    }
-}
-
-fn look(peeked: &Peeked) -> Look<'_> {
-    Look {
-        run: peeked.run,
-        first: peeked.first,
-        lines: &peeked.lines,
-        picture: peeked.alternate,
-        live: peeked.live,
     }
 }

@@ -1,6 +1,6 @@
 //! `swarm logs` and `swarm ralph logs`: print, and follow.
 //!
-//! A follower asks again twice a second and prints what is beyond what it saw.
+//! A follower asks again twice a second and prints what it has not printed yet.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tokio::time::sleep;
 use super::connect::{Client, QUICK};
 use super::ls::{is_loop, loop_status};
 use super::stream::{Look, Stream};
-use super::{Ctx, Ended};
+use super::tail::Tail;
+use super::{Ctx, Ended, Failure};
 use crate::cli::{Logs, RalphLogs};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Lines, LogsParams, Named, WorkerView};
@@ -17,93 +18,95 @@ use crate::protocol::{Call, Lines, LogsParams, Named, WorkerView};
 /// Between two looks of a follower.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How many lines a look asks for at first.
+/// How many lines a look at `iterations.log` asks for at first.
 const TAIL: u64 = 200;
 
-/// Which text is meant.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Text {
-    /// What the worker printed.
-    Output { history: bool },
-    /// `iterations.log`.
-    Iterations,
-}
-
-impl Text {
-    async fn read(self, client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {
-        let lines = lines.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-        let name = name.to_owned();
-        let call = match self {
-            Self::Output { history } => Call::Logs(LogsParams { name, lines, history }),
-            Self::Iterations => Call::RalphLogs(LogsParams { name, lines, history: true }),
-        };
-        client.call(&call, QUICK).await
+pub(super) async fn run(ctx: &Ctx, args: &Logs) -> Ended {
+    let name = args.name.as_str();
+    let mut client = ctx.connect().await?;
+    let lines = args.lines.or(args.follow.then_some(10));
+    let call = Call::Logs(LogsParams { name: name.to_owned(), lines, history: args.history });
+    if !args.follow {
+        let got: Lines = client.call(&call, QUICK).await?;
+        show(ctx, &got, lines)?;
+        return Ok(0);
     }
-
-    /// Whether more may come.
-    fn goes_on(self, worker: &WorkerView) -> bool {
-        match self {
-            Self::Output { .. } => worker.status.is_live(),
-            Self::Iterations => is_loop(worker) && matches!(loop_status(worker), "running" | "paused"),
+    // First, so that a line between the two is printed twice rather than never.
+    let mut tail = Tail::from_now(name, &mut client).await?;
+    show(ctx, &client.call(&call, QUICK).await?, lines)?;
+    loop {
+        sleep(LOOK).await;
+        // Asked before the lines are: what a worker that has ended printed is all in them.
+        let Some(worker) = status(ctx, &mut client, name).await? else { return Ok(0) };
+        match tail.look(&mut client).await {
+            Ok(new) => ctx.out.lines(&new)?,
+            Err(error) if is_gone(&error) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if !worker.status.is_live() {
+            return Ok(0);
         }
     }
-}
-
-pub(super) async fn run(ctx: &Ctx, args: &Logs) -> Ended {
-    let text = Text::Output { history: args.history };
-    let lines = args.lines.or(args.follow.then_some(10));
-    show(ctx, args.name.as_str(), text, lines, args.follow).await
 }
 
 pub(super) async fn iterations(ctx: &Ctx, args: &RalphLogs) -> Ended {
-    show(ctx, args.name.as_str(), Text::Iterations, args.lines, args.follow).await
-}
-
-async fn show(ctx: &Ctx, name: &str, text: Text, lines: Option<u32>, follow: bool) -> Ended {
+    let name = args.name.as_str();
     let mut client = ctx.connect().await?;
-    let got = text.read(&mut client, name, lines.map(u64::from)).await?;
-    if got.truncated && lines.is_none() {
-        ctx.out.warn("earlier lines are left out (the whole is too long for one answer)");
-    }
-    if !follow {
-        ctx.out.lines(&got.lines)?;
+    let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;
+    if !args.follow {
+        show(ctx, &got, args.lines)?;
         return Ok(0);
     }
     let mut stream = Stream::from(0, first(&got));
-    let mut got = got;
-    let mut live = true;
+    let mut going = true;
     loop {
-        ctx.out.lines(&stream.feed(&look(&got, live)))?;
-        if !live {
+        let look = Look { run: 0, first: first(&got), lines: &got.lines, picture: false, live: false };
+        ctx.out.lines(&stream.feed(&look))?;
+        if !going {
             return Ok(0);
         }
         sleep(LOOK).await;
-        // Asked before the lines are: what a worker that has ended printed is all in them.
-        live = match status(&mut client, name).await {
-            Ok(worker) => text.goes_on(&worker),
-            Err(error) if error.code == ErrorCode::NotFound => return Ok(0),
-            Err(error) if error.code == ErrorCode::NoDaemon => {
-                client = ctx.connect().await?;
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let Some(worker) = status(ctx, &mut client, name).await? else { return Ok(0) };
+        going = is_loop(&worker) && matches!(loop_status(&worker), "running" | "paused");
         let before = got.total;
-        got = text.read(&mut client, name, Some(TAIL)).await?;
+        got = read_iterations(&mut client, name, Some(TAIL)).await?;
         if got.total > before.saturating_add(TAIL) {
-            got = text.read(&mut client, name, Some(got.total - before + TAIL)).await?;
+            got = read_iterations(&mut client, name, Some(got.total - before + TAIL)).await?;
         }
     }
+}
+
+async fn read_iterations(client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {
+    let lines = lines.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    client.call(&Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true }), QUICK).await
 }
 
 fn first(lines: &Lines) -> u64 {
     lines.total.saturating_sub(lines.lines.len() as u64)
 }
 
-fn look(lines: &Lines, live: bool) -> Look<'_> {
-    Look { run: 0, first: first(lines), lines: &lines.lines, picture: lines.picture, live }
+fn show(ctx: &Ctx, got: &Lines, wanted: Option<u32>) -> Result<(), Failure> {
+    if got.truncated && wanted.is_none() {
+        ctx.out.warn("earlier lines are left out: the whole is too long for one answer");
+    }
+    ctx.out.lines(&got.lines)
 }
 
-async fn status(client: &mut Client, name: &str) -> Result<WorkerView, Error> {
-    client.call(&Call::Status(Named { name: name.to_owned() }), QUICK).await
+fn is_gone(error: &Error) -> bool {
+    error.code == ErrorCode::NoDaemon
+}
+
+/// How the worker is; `None` when there is none any more. A daemon that went away is started again.
+async fn status(ctx: &Ctx, client: &mut Client, name: &str) -> Result<Option<WorkerView>> {
+    let call = Call::Status(Named { name: name.to_owned() });
+    let mut answer = client.call(&call, QUICK).await;
+    if answer.as_ref().is_err_and(is_gone) {
+        *client = ctx.connect().await?;
+        answer = client.call(&call, QUICK).await;
+    }
+    match answer {
+        Ok(worker) => Ok(Some(worker)),
+        Err(error) if error.code == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -1,4 +1,4 @@
-//! What is new in a growing text: pure, for `spawn --stream` and the followers of logs.
+//! What is new in a growing text: pure, for [`super::tail`] and the follower of `iterations.log`.
 //!
 //! The caller asks the daemon again and again for the last lines; [`Stream::feed`] gives those that were
 //! not printed before. The last line of a live screen may still grow, so it is held back until another
@@ -34,6 +34,11 @@ impl Stream {
     /// A stream that takes everything before line `next` as seen.
     pub(super) fn from(run: u64, next: u64) -> Self {
         Self { run: Some(run), next, ..Self::default() }
+    }
+
+    /// The number of the line that was not printed yet.
+    pub(super) fn next(&self) -> u64 {
+        self.next
     }
 
     /// The lines of this look that are new.

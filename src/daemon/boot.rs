@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use swarm_state::engine::{Event, Phase};
 use swarm_state::format::Record;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::reconcile::{self, Claim, Evidence};
@@ -101,7 +102,12 @@ impl Supervisor {
             let seen = evidence(slot, row, found.server);
             let context = slot.driver.context.clone();
             let pane = slot.pane.clone().filter(|p| p.run == run);
-            let Some(event) = reconcile::finding(&slot.engine, seen) else { continue };
+            let finding = match slot.engine.phase() {
+                // Written down, and never begun.
+                Phase::Idle => Some(Event::Start),
+                _ => reconcile::finding(&slot.engine, seen),
+            };
+            let Some(event) = finding else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
                 context.watch_exit(pane);

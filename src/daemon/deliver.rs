@@ -10,6 +10,7 @@ use swarm_state::model::Pane;
 use swarm_state::screen::Reading;
 use tokio::time::{Instant, sleep};
 
+use super::crash;
 use super::driver::{Context, SharedReader};
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -52,6 +53,7 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     }
     write_atomic(&mark, b"").map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
     paste(context, pane, &text).await?;
+    crash::point("enter");
     press_enter(context, pane, reader, &text).await
 }
 
@@ -139,7 +141,7 @@ fn was_taken(before: &Seen, now: &Seen, text: &str) -> bool {
     }
     let tail = tail_of(text);
     match (after(&before.text, &tail), after(&now.text, &tail)) {
-        (_, Some(rest)) if tail.is_empty() => rest != squeeze(&before.text),
+        _ if tail.is_empty() => squeeze(&before.text) != squeeze(&now.text),
         (Some(old), Some(new)) => old != new,
         (Some(_), None) => true,
         (None, _) => squeeze(&before.text) != squeeze(&now.text),

@@ -14,6 +14,7 @@ use swarm_state::model::{Exit, Pane, Prompt, PromptVia, Run, WorkerName, WorkerS
 use swarm_state::screen::Reader;
 use tokio::sync::{mpsc, oneshot};
 
+use super::crash;
 use super::deliver;
 use super::ending;
 use super::judge;
@@ -142,6 +143,7 @@ async fn work(context: &Context, job: Job) {
         Job::Spawn { run, iteration, spec, worktree } => {
             match spawn(context, run, iteration, &spec, worktree).await {
                 Ok(pane) => {
+                    crash::point("spawn+");
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
@@ -154,6 +156,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Deliver { pane, reader } => {
             let outcome = deliver::prompt(context, &pane, &reader).await;
+            crash::point("deliver+");
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
@@ -161,6 +164,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
+            crash::point("judge+");
             context.report(Report::Judged(run, verdict));
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {

@@ -23,6 +23,10 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let outcome = write(&self.store, slot);
         let was_unsaved = std::mem::replace(&mut slot.unsaved, outcome.is_err());
+        for problem in self.store.take_problems() {
+            self.tell(name, Entry::Warning { message: problem.message });
+        }
+        let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
                 if was_unsaved && let Some(run) = slot.held.take() {

@@ -312,10 +312,16 @@ impl Supervisor {
     }
 
     fn perform(&mut self, name: &WorkerName, effect: Effect) {
-        super::crash::point(&effect);
+        super::crash::before(&effect);
         match effect {
-            Effect::Persist => return self.save(name),
-            Effect::Tell(entry) => return self.tell(name, entry),
+            Effect::Persist => {
+                self.save(name);
+                return super::crash::point("persist+");
+            }
+            Effect::Tell(entry) => {
+                self.tell(name, entry);
+                return super::crash::point("tell+");
+            }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
             | Effect::Terminate(_)

@@ -9,6 +9,7 @@ use swarm_state::model::Worktree;
 
 use super::run::{SHORT, ask, git};
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::resolve;
 
 /// A repository, seen from one of its trees.
 #[derive(Debug)]
@@ -117,6 +118,16 @@ impl Repo {
         })
     }
 
+    /// Refuses a directory that the repository still knows as a worktree although it is gone: git would
+    /// refuse it too, and what is known of it is not ours to forget.
+    pub(super) async fn refuse_registered(&self, dir: &Path) -> Result<()> {
+        if !self.worktrees().await?.iter().any(|known| same_path(&known.path, dir)) {
+            return Ok(());
+        }
+        let text = format!("the repository still has a worktree at '{}', which is gone", dir.display());
+        Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' forgets it"))
+    }
+
     /// All worktrees, the main one first.
     pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
         let args = ["worktree", "list", "--porcelain"];
@@ -184,10 +195,7 @@ pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
     if said.ok && said.text() == branch { Ok(()) } else { Err(refuse()) }
 }
 
-/// True when both are the same place.
+/// True when both are the same place, whether or not there is anything.
 pub(super) fn same_path(a: &Path, b: &Path) -> bool {
-    match (fs::canonicalize(a), fs::canonicalize(b)) {
-        (Ok(a), Ok(b)) => a == b,
-        _ => a == b,
-    }
+    resolve(a) == resolve(b)
 }

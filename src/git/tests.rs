@@ -223,6 +223,33 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
 }
 
 #[tokio::test]
+async fn what_git_remembers_of_a_lost_worktree_is_not_forgotten_for_the_user() {
+    let repo = Fixture::new();
+    let wt = repo.create("w", None).await.unwrap().worktree;
+    fs::remove_dir_all(&wt.path).unwrap();
+    for branch in [None, Some("other")] {
+        let error = repo.create("w", branch).await.unwrap_err();
+        assert!(error.hint.unwrap().contains("git worktree prune"), "{branch:?}");
+        assert_eq!((repo.trees(), repo.branches()), (2, vec!["main".to_owned(), "swarm/w".to_owned()]));
+    }
+    repo.git(&["worktree", "prune"]);
+    assert!(repo.create("w", None).await.unwrap().note.unwrap().contains("was there already"));
+}
+
+#[tokio::test]
+async fn a_submodule_is_a_repository_of_its_own() {
+    let repo = Fixture::new();
+    let inner = Fixture::new();
+    let url = inner.repo().display().to_string();
+    repo.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sub"]);
+    let name = WorkerName::new("w").unwrap();
+    let sub = repo.repo().join("sub");
+    let wt = create_worktree(&sub, &name, &WorktreeSpec::default()).await.unwrap().worktree;
+    assert_eq!((wt.base_repo.clone(), wt.path.clone()), (sub, repo.repo().join("sub-worktrees/w")));
+    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
+}
+
+#[tokio::test]
 async fn a_repository_flipped_to_bare_is_named_and_left_alone() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;

@@ -20,8 +20,12 @@ pub(super) type Changes = BTreeMap<String, Map<String, Value>>;
 pub(super) enum Kind {
     /// A list of texts.
     Texts,
+    /// A list of patterns.
+    Patterns,
     /// One text.
     Text,
+    /// `true` or `false`.
+    Flag,
     /// A prompt route.
     Via,
     /// A list of `{ pattern, what }`.
@@ -29,22 +33,23 @@ pub(super) enum Kind {
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 10] = [
+pub(super) const KEYS: [(&str, &str, Kind); 11] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("prompt_via", "interactive_via", Kind::Via),
     ("interactive_via", "interactive_via", Kind::Via),
     ("one_shot_via", "one_shot_via", Kind::Via),
     ("arg_flag", "arg_flag", Kind::Text),
-    ("ready", "ready", Kind::Texts),
-    ("working", "working", Kind::Texts),
+    ("end_of_options", "end_of_options", Kind::Flag),
+    ("ready", "ready", Kind::Patterns),
+    ("working", "working", Kind::Patterns),
     ("startup", "startup", Kind::Markers),
     ("permission", "permission", Kind::Markers),
 ];
 
 /// The built-in rows.
 pub(super) fn built_in() -> Vec<Profile> {
-    vec![]
+    swarm_state::profiles::table()
 }
 
 /// One key of an agent: the field that it sets, and the new value.
@@ -54,7 +59,9 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
     };
     let value = match kind {
         Kind::Texts => entry.texts()?.into(),
+        Kind::Patterns => entry.patterns()?.into(),
         Kind::Text => entry.text()?.into(),
+        Kind::Flag => entry.flag()?.into(),
         Kind::Via => via(entry)?,
         Kind::Markers => {
             let rows = entry.tables(&["pattern", "what"])?;
@@ -64,14 +71,14 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
     Ok((field, value))
 }
 
-/// A route; not `auto`, since the profile is what `auto` asks.
+/// A route.
 fn via(entry: &Entry<'_>) -> Result<Value, Fault> {
     let text = entry.text()?;
-    let routes = [PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str);
+    let routes = [PromptVia::Auto, PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str);
     if routes.contains(&text.as_str()) {
         Ok(text.into())
     } else {
-        Err(entry.must_be("\"stdin\", \"arg\" or \"paste\""))
+        Err(entry.must_be("\"auto\", \"stdin\", \"arg\" or \"paste\""))
     }
 }
 

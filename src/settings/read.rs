@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use directories::BaseDirs;
+use swarm_state::screen::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -99,12 +100,34 @@ impl Entry<'_> {
         }
     }
 
+    /// `true` or `false`.
+    pub(super) fn flag(&self) -> Result<bool, Fault> {
+        self.value.get_ref().as_bool().ok_or_else(|| self.must_be("true or false"))
+    }
+
+    /// A text that is a pattern.
+    pub(super) fn pattern(&self) -> Result<String, Fault> {
+        let text = self.text()?;
+        match Pattern::compile(&text) {
+            Ok(_) => Ok(text),
+            Err(error) => Err(self.fault(&format!("holds an {error}"))),
+        }
+    }
+
+    /// Texts that are patterns.
+    pub(super) fn patterns(&self) -> Result<Vec<String>, Fault> {
+        self.elements("a list of patterns")?.map(|entry| entry.pattern()).collect()
+    }
+
     /// Texts that are not empty.
     pub(super) fn texts(&self) -> Result<Vec<String>, Fault> {
-        let DeValue::Array(array) = self.value.get_ref() else {
-            return Err(self.must_be("a list of texts"));
-        };
-        array.iter().map(|value| self.with(value).text()).collect()
+        self.elements("a list of texts")?.map(|entry| entry.text()).collect()
+    }
+
+    /// The elements of a list, each with its own line.
+    fn elements(&self, what: &str) -> Result<impl Iterator<Item = Entry<'_>>, Fault> {
+        let DeValue::Array(array) = self.value.get_ref() else { return Err(self.must_be(what)) };
+        Ok(array.iter().map(|value| self.with(value)))
     }
 
     /// A command: at least one text. Arguments may be empty, its name may not.
@@ -142,7 +165,7 @@ impl Entry<'_> {
         std::path::absolute(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
     }
 
-    /// A list of tables, each with exactly these keys, all of them texts.
+    /// A list of tables, each with exactly these keys, all of them texts; the one named `pattern` is one.
     pub(super) fn tables(&self, keys: &[&str]) -> Result<Vec<Vec<String>>, Fault> {
         let shape = || {
             let keys: Vec<String> = keys.iter().map(|key| format!("{key} = \"…\"")).collect();
@@ -156,7 +179,11 @@ impl Entry<'_> {
             if let Some(stranger) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
                 return Err(stranger.unknown(keys));
             }
-            let cell = |key: &&str| entries.iter().find(|entry| entry.key == *key).map(Self::text);
+            let read = |entry: &Entry<'_>| match entry.key {
+                "pattern" => entry.pattern(),
+                _ => entry.text(),
+            };
+            let cell = |key: &&str| entries.iter().find(|entry| entry.key == *key).map(read);
             rows.push(
                 keys.iter().map(|key| cell(key).unwrap_or_else(|| Err(shape()))).collect::<Result<_, _>>()?,
             );

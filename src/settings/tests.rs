@@ -112,10 +112,11 @@ const FAULTS: &[(&str, &str)] = &[
     ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
     ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
     (
-        "[agents.x]\nprompt_via = \"auto\"",
-        "c.toml:2: 'agents.x.prompt_via' must be \"stdin\", \"arg\" or \"paste\"",
+        "[agents.x]\nprompt_via = \"pipe\"",
+        "c.toml:2: 'agents.x.prompt_via' must be \"auto\", \"stdin\", \"arg\" or \"paste\"",
     ),
     ("[agents.x]\nready = [\n \"a\",\n \"\"]", "c.toml:4: 'agents.x.ready' must not be empty"),
+    ("[agents.x]\nend_of_options = 1", "c.toml:2: 'agents.x.end_of_options' must be true or false"),
     (
         "[agents.x]\nstartup = [{ pattern = \"a\" }]",
         "c.toml:2: 'agents.x.startup' must be a list of tables { pattern = \"…\", what = \"…\" }",
@@ -139,6 +140,31 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
     {
         assert!(dir.error(text).starts_with(&format!("c.toml:{line}: ")), "{}", dir.error(text));
     }
+}
+
+#[test]
+fn a_pattern_must_compile() {
+    let dir = Fixture::new();
+    for text in [
+        "[ralph]\ndone_pattern = '('",
+        "[agents.x]\nready = ['(']",
+        "[agents.x]\npermission = [{ pattern = '(', what = 'w' }]",
+    ] {
+        let error = dir.error(text);
+        assert!(error.starts_with("c.toml:2: '") && error.contains("invalid pattern \"(\""), "{error}");
+    }
+}
+
+/// What is built in is what the settings start from.
+#[test]
+fn without_a_change_the_profiles_are_the_built_in_ones() {
+    let dir = Fixture::new();
+    assert_eq!(Settings::load(&dir.path("none"), None, None).unwrap().agents, swarm_state::profiles::table());
+    let user = dir.file("u.toml", "[agents.generic]\nready = ['^go$']");
+    let agents = Settings::load(&user, None, None).unwrap().agents;
+    assert_eq!(agents.len(), swarm_state::profiles::table().len());
+    let found = swarm_state::profiles::find(&agents, &["who-knows".to_owned()]);
+    assert_eq!((found.name.as_str(), found.ready.as_slice()), ("generic", ["^go$".to_owned()].as_slice()));
 }
 
 #[test]
@@ -198,6 +224,8 @@ fn deep_nesting_is_an_error() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn no_text_makes_it_panic(text in "\\PC*|([a-z\\[\\]={}\"'.0-9\n]|ralph|agents|max_iterations)*") {
         let dir = Fixture::new();

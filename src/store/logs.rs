@@ -204,10 +204,10 @@ fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> Tail {
             bytes = &bytes[start..];
         }
     }
-    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    if bytes.is_empty() && !cut {
-        return Tail { total: Some(0), ..Tail::default() };
+    if bytes.is_empty() {
+        return Tail { lines: vec![], truncated: cut, total: (!cut).then_some(0) };
     }
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let all: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let skipped = all.len().saturating_sub(lines);
     Tail {

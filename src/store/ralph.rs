@@ -61,7 +61,8 @@ impl Store {
     }
 
     /// Writes a loop's state, under its lock, and makes its directory when it is not there. Keys of the
-    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first.
+    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first, which
+    /// [`Store::take_problems`] tells.
     ///
     /// # Errors
     /// When the disk refuses (the earlier file is still there then), or a newer swarm wrote the file.
@@ -91,7 +92,7 @@ impl Store {
             RalphRead::Bad(problem) if problem.reserved => {
                 return Err(Error::new(ErrorCode::Conflict, problem.message));
             }
-            RalphRead::Bad(_) => {}
+            RalphRead::Bad(problem) => self.note(problem),
         }
         let bytes = file.to_bytes().map_err(|e| failed("write", &path, e))?;
         let metadata = atomic::write_with(&path, |file| file.write_all(&bytes))

@@ -10,6 +10,8 @@ fn a_loops_log_is_lines() {
         store.read_iteration_log(&worker, 10, 1000).unwrap(),
         Tail { total: Some(0), ..Tail::default() }
     );
+    store.append_iteration_log(&name("blank"), "").unwrap();
+    assert_eq!(store.read_iteration_log(&name("blank"), 10, 1000).unwrap().lines, [""]);
     store.append_iteration_log(&worker, "one").unwrap();
     store.append_iteration_log(&worker, "two\n[DONE] forged\x1b[31m").unwrap();
     // A line that a crash cut off does not swallow the next one.
@@ -64,7 +66,7 @@ fn of_an_endless_output_the_end_is_kept() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_tail_is_the_end_of_the_lines(

@@ -57,6 +57,7 @@ fn a_loops_state_that_does_not_parse_is_set_aside() {
     // A write does not go over it either.
     fs::write(&path, "{").unwrap();
     store.write_ralph(&worker, &ralph()).unwrap();
+    assert_eq!((store.take_problems().len(), store.take_problems().len()), (1, 0));
     assert_eq!(aside().len(), 2);
     assert!(matches!(store.read_ralph(&worker).unwrap(), RalphRead::Found(..)));
     // A newer one is neither moved nor written.

@@ -237,7 +237,7 @@ fn the_directory_must_be_ours() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever lies there: nothing is lost, nothing becomes an empty value, nothing panics.
     #[test]
