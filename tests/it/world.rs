@@ -192,7 +192,8 @@ impl World {
 
     /// Starts any command and leaves it running, its output in a file.
     pub(crate) fn start(&self, mut command: Command) -> Follower {
-        let log = self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let log =
+            self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
         let file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
         Follower { child: command.spawn().unwrap(), log }
@@ -235,7 +236,11 @@ impl World {
     /// Spawns a fake agent as a plain worker and waits until it obeys.
     #[track_caller]
     pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
-        let words = ["spawn", "--name", name].into_iter().chain(flags.iter().copied()).chain(["--"]).map(str::to_owned);
+        let words = ["spawn", "--name", name]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .chain(["--"])
+            .map(str::to_owned);
         let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
         agent.until_run(self, 1);
         ran
@@ -244,7 +249,9 @@ impl World {
     /// Waits until a loop's log holds a text.
     #[track_caller]
     pub(crate) fn until_logged(&self, name: &str, text: &str) {
-        self.until(&format!("{name}'s log holds {text:?}"), || self.iterations_log(name).contains(text).then_some(()));
+        self.until(&format!("{name}'s log holds {text:?}"), || {
+            self.iterations_log(name).contains(text).then_some(())
+        });
     }
 
     /// Waits until something holds.
@@ -268,7 +275,9 @@ impl World {
     /// Waits until a worker's status is this.
     #[track_caller]
     pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
-        self.until(&format!("{name} is {status}"), || Some(self.status(name)).filter(|v| v["status"] == status))
+        self.until(&format!("{name} is {status}"), || {
+            Some(self.status(name)).filter(|v| v["status"] == status)
+        })
     }
 
     /// A worker's status object; `null` when there is none.
@@ -359,14 +368,23 @@ impl World {
         let mut add = |title: &str, body: String| text.push_str(&format!("--- {title}\n{body}\n"));
         let quick = |args: &[&str]| {
             let mut ls = self.command(SWARM);
-            ls.args(args).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+            ls.args(args)
+                .output()
+                .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+                .unwrap_or_default()
         };
         add("ls", quick(&["ls", "--format", "json"]));
         add("daemon.log", fs::read_to_string(self.swarm_dir().join("daemon.log")).unwrap_or_default());
         let mut panes = self.command("tmux");
         panes.arg("-S").arg(self.tmux_socket());
-        panes.args(["list-panes", "-a", "-F", "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}"]);
-        let panes = panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        panes.args([
+            "list-panes",
+            "-a",
+            "-F",
+            "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}",
+        ]);
+        let panes =
+            panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
         for pane in panes.split_whitespace().filter(|w| w.starts_with('%')) {
             let mut capture = self.command("tmux");
             capture.arg("-S").arg(self.tmux_socket()).args(["capture-pane", "-p", "-t", pane]);
@@ -433,8 +451,10 @@ impl Follower {
         use std::os::unix::process::ExitStatusExt;
         let log = self.log.clone();
         let said = || fs::read_to_string(&log).unwrap_or_default();
-        let status =
-            world.until_or(|| format!("the follower ends; it said: {}", said()), || self.child.try_wait().unwrap());
+        let status = world.until_or(
+            || format!("the follower ends; it said: {}", said()),
+            || self.child.try_wait().unwrap(),
+        );
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 }
