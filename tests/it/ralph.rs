@@ -403,7 +403,7 @@ fn a_relative_prompt_path_is_resolved_at_spawn_time() {
 #[test]
 fn an_empty_prompt_file_is_allowed() {
     let w = World::new();
-    let mut agent = w.agent("a");
+    let agent = w.agent("a");
     w.write("PROMPT.md", "");
     w.spawn_loop("agent", &agent, &[]);
     assert!(agent.has("prompt.1"), "standard input was no file");
