@@ -148,6 +148,7 @@ impl World {
     }
 
     /// Runs `swarm ARGS…` to its end.
+    #[must_use]
     #[track_caller]
     pub(crate) fn swarm<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         let mut command = self.command(SWARM);
@@ -156,6 +157,7 @@ impl World {
     }
 
     /// Runs any command to its end, bounded.
+    #[must_use]
     #[track_caller]
     pub(crate) fn run(&self, mut command: Command) -> Ran {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -236,11 +238,8 @@ impl World {
     /// Spawns a fake agent as a plain worker and waits until it obeys.
     #[track_caller]
     pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
-        let words = ["spawn", "--name", name]
-            .into_iter()
-            .chain(flags.iter().copied())
-            .chain(["--"])
-            .map(str::to_owned);
+        let head = ["spawn", "--name", name];
+        let words = head.iter().chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
         let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
         agent.until_run(self, 1);
         ran
@@ -403,9 +402,20 @@ impl Drop for World {
         if let Some(pid) = self.daemon_pid() {
             signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
-        let mut tmux = self.command("tmux");
-        tmux.arg("-S").arg(self.tmux_socket()).arg("kill-server");
-        drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
+        let tmux = |args: &[&str]| {
+            let mut tmux = self.command("tmux");
+            tmux.arg("-S").arg(self.tmux_socket()).args(args);
+            tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+        };
+        let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
+        tmux(&["kill-server"]);
+        // What runs in a pane ends its own tree, and writes into this world until it has.
+        let start = Instant::now();
+        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
+            while is_alive(pid) && start.elapsed() < PATIENCE {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        }
     }
 }
 
@@ -536,5 +546,5 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 /// Sends a signal to a process that the test started.
 pub(crate) fn signal(pid: u32, which: nix::sys::signal::Signal) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    drop(nix::sys::signal::kill(pid, which));
+    let _ = nix::sys::signal::kill(pid, which);
 }
