@@ -71,7 +71,7 @@ pub(super) async fn restart(ctx: &Ctx) -> Ended {
     }
     // A follower may have started it before us; it is a new one all the same.
     let client = connect::connect(&paths).await?;
-    say_started(ctx, client, "daemon restarted").await
+    say_started(ctx, client, "daemon started").await
 }
 
 /// A daemon that speaks another protocol cannot be asked for a handover. A SIGTERM ends every version of
