@@ -3,6 +3,7 @@
 //! Tests wait for states, bounded, and a wait that runs out prints what there is to know. On drop the
 //! world ends exactly what it started: its daemon by pid, its tmux server by socket.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -21,11 +22,12 @@ pub(crate) const SWARM: &str = env!("CARGO_BIN_EXE_swarm");
 /// A private world.
 pub(crate) struct World {
     dir: TempDir,
+    swarm_dir: PathBuf,
+    env: Vec<(String, String)>,
 }
 
 /// What a command left.
 #[derive(Debug)]
-#[must_use]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -84,7 +86,25 @@ impl World {
         for sub in ["home", "work", "tmux"] {
             fs::create_dir(dir.path().join(sub)).unwrap();
         }
-        Self { dir }
+        let swarm_dir = dir.path().join("swarm");
+        Self { dir, swarm_dir, env: vec![] }
+    }
+
+    /// The same, with the daemon's directory in another place below the world.
+    pub(crate) fn with_swarm_dir(mut self, sub: impl AsRef<Path>) -> Self {
+        self.swarm_dir = self.path(sub);
+        self
+    }
+
+    /// Sets a variable for all commands to come.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value.into()));
+    }
+
+    /// Takes it away again.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.env.retain(|(known, _)| known != name);
     }
 
     /// A path in the world.
@@ -99,11 +119,11 @@ impl World {
 
     /// The daemon's directory.
     pub(crate) fn swarm_dir(&self) -> PathBuf {
-        self.path("swarm")
+        self.swarm_dir.clone()
     }
 
     /// A command in this world's environment.
-    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -121,6 +141,7 @@ impl World {
             .env("GIT_AUTHOR_EMAIL", "t@example.invalid")
             .env("GIT_COMMITTER_NAME", "t")
             .env("GIT_COMMITTER_EMAIL", "t@example.invalid")
+            .envs(self.env.iter().cloned())
             .current_dir(self.work())
             .stdin(Stdio::null());
         command
@@ -128,7 +149,7 @@ impl World {
 
     /// Runs `swarm ARGS…` to its end.
     #[track_caller]
-    pub(crate) fn swarm(&self, args: &[&str]) -> Ran {
+    pub(crate) fn swarm<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         let mut command = self.command(SWARM);
         command.args(args);
         self.run(command)
@@ -150,24 +171,103 @@ impl World {
         }
     }
 
+    /// Spawns a worker with some flags and a command.
+    #[track_caller]
+    pub(crate) fn spawn(&self, name: &str, flags: &[&str], cmd: &[&str]) -> Ran {
+        self.swarm(&[&["spawn", "--name", name], flags, &["--"], cmd].concat())
+    }
+
+    /// Spawns a shell script as a worker.
+    #[track_caller]
+    pub(crate) fn spawn_sh(&self, name: &str, flags: &[&str], script: &str) -> Ran {
+        self.spawn(name, flags, &["sh", "-c", script])
+    }
+
     /// Starts `swarm ARGS…` and leaves it running, its output in a file.
-    pub(crate) fn follow(&self, args: &[&str]) -> Follower {
-        let log = self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
-        let file = File::create(&log).unwrap();
+    pub(crate) fn follow<S: AsRef<OsStr>>(&self, args: &[S]) -> Follower {
         let mut command = self.command(SWARM);
-        command.args(args).stdout(file.try_clone().unwrap()).stderr(file);
+        command.args(args);
+        self.start(command)
+    }
+
+    /// Starts any command and leaves it running, its output in a file.
+    pub(crate) fn start(&self, mut command: Command) -> Follower {
+        let log =
+            self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        command.stdout(file.try_clone().unwrap()).stderr(file);
         Follower { child: command.spawn().unwrap(), log }
+    }
+
+    /// Writes a file of the working directory.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.work().join(name), text).unwrap();
+    }
+
+    /// The words of `swarm spawn --ralph` for a fake agent, with 10 iterations where `flags` have no `-n`.
+    /// The prompt file is `./PROMPT.md`, written when there is none.
+    pub(crate) fn loop_args(&self, name: &str, agent: &Agent, flags: &[&str]) -> Vec<String> {
+        if !self.work().join("PROMPT.md").exists() {
+            self.write("PROMPT.md", "Do task A\n");
+        }
+        let limit: &[&str] = if flags.contains(&"-n") { &[] } else { &["-n", "10"] };
+        let head = ["spawn", "--name", name, "--ralph", "--prompt-file", "./PROMPT.md"];
+        let words = head.iter().chain(limit).chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        words.chain(agent.command()).collect()
+    }
+
+    /// Spawns a loop, detached, and waits until its first run obeys.
+    #[track_caller]
+    pub(crate) fn spawn_loop(&self, name: &str, agent: &Agent, flags: &[&str]) {
+        let flags: Vec<&str> = flags.iter().copied().chain(["-d"]).collect();
+        self.swarm(&self.loop_args(name, agent, &flags)).ok();
+        agent.until_run(self, 1);
+    }
+
+    /// Spawns a loop and follows it; its first run obeys.
+    #[track_caller]
+    pub(crate) fn follow_loop(&self, name: &str, agent: &Agent, flags: &[&str]) -> Follower {
+        let follower = self.follow(&self.loop_args(name, agent, flags));
+        follower.until_says(self, "[ralph mode: iteration 1/");
+        agent.until_run(self, 1);
+        follower
+    }
+
+    /// Spawns a fake agent as a plain worker and waits until it obeys.
+    #[track_caller]
+    pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
+        let words = ["spawn", "--name", name]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .chain(["--"])
+            .map(str::to_owned);
+        let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
+        agent.until_run(self, 1);
+        ran
+    }
+
+    /// Waits until a loop's log holds a text.
+    #[track_caller]
+    pub(crate) fn until_logged(&self, name: &str, text: &str) {
+        self.until(&format!("{name}'s log holds {text:?}"), || {
+            self.iterations_log(name).contains(text).then_some(())
+        });
     }
 
     /// Waits until something holds.
     #[track_caller]
-    pub(crate) fn until<T>(&self, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn until<T>(&self, what: &str, holds: impl FnMut() -> Option<T>) -> T {
+        self.until_or(|| what.to_owned(), holds)
+    }
+
+    #[track_caller]
+    fn until_or<T>(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
             if let Some(value) = holds() {
                 return value;
             }
-            assert!(start.elapsed() < PATIENCE, "never: {what}\n{}", self.report());
+            assert!(start.elapsed() < PATIENCE, "never: {}\n{}", what(), self.report());
             std::thread::park_timeout(Duration::from_millis(20));
         }
     }
@@ -175,7 +275,9 @@ impl World {
     /// Waits until a worker's status is this.
     #[track_caller]
     pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
-        self.until(&format!("{name} is {status}"), || Some(self.status(name)).filter(|v| v["status"] == status))
+        self.until(&format!("{name} is {status}"), || {
+            Some(self.status(name)).filter(|v| v["status"] == status)
+        })
     }
 
     /// A worker's status object; `null` when there is none.
@@ -195,11 +297,33 @@ impl World {
         serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null)
     }
 
+    /// Where the daemon's tmux server listens.
+    pub(crate) fn tmux_socket(&self) -> PathBuf {
+        swarm::paths::Paths::new(self.swarm_dir()).tmux_socket()
+    }
+
+    /// The tmux server's pid.
+    #[track_caller]
+    pub(crate) fn tmux_pid(&self) -> u32 {
+        self.tmux(&["display-message", "-p", "#{pid}"]).ok().out.trim().parse().unwrap()
+    }
+
+    /// The panes of workers: `WORKER RUN PID` each.
+    pub(crate) fn panes(&self) -> Vec<String> {
+        let ran = self.tmux(&["list-panes", "-a", "-F", "#{@swarm_worker} #{@swarm_run} #{pane_pid}"]);
+        ran.out.lines().filter(|l| !l.starts_with(' ')).map(str::to_owned).collect()
+    }
+
+    /// The lines of a file of this world; none when it is not there.
+    pub(crate) fn lines(&self, sub: impl AsRef<Path>) -> Vec<String> {
+        fs::read_to_string(self.path(sub)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
     /// tmux on this world's own socket.
     #[track_caller]
     pub(crate) fn tmux(&self, args: &[&str]) -> Ran {
         let mut command = self.command("tmux");
-        command.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(args);
+        command.arg("-S").arg(self.tmux_socket()).args(args);
         self.run(command)
     }
 
@@ -244,17 +368,26 @@ impl World {
         let mut add = |title: &str, body: String| text.push_str(&format!("--- {title}\n{body}\n"));
         let quick = |args: &[&str]| {
             let mut ls = self.command(SWARM);
-            ls.args(args).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+            ls.args(args)
+                .output()
+                .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+                .unwrap_or_default()
         };
         add("ls", quick(&["ls", "--format", "json"]));
         add("daemon.log", fs::read_to_string(self.swarm_dir().join("daemon.log")).unwrap_or_default());
         let mut panes = self.command("tmux");
-        panes.arg("-S").arg(self.swarm_dir().join("tmux.sock"));
-        panes.args(["list-panes", "-a", "-F", "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}"]);
-        let panes = panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        panes.arg("-S").arg(self.tmux_socket());
+        panes.args([
+            "list-panes",
+            "-a",
+            "-F",
+            "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}",
+        ]);
+        let panes =
+            panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
         for pane in panes.split_whitespace().filter(|w| w.starts_with('%')) {
             let mut capture = self.command("tmux");
-            capture.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(["capture-pane", "-p", "-t", pane]);
+            capture.arg("-S").arg(self.tmux_socket()).args(["capture-pane", "-p", "-t", pane]);
             let seen = capture.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
             add(pane, seen.unwrap_or_default().trim_end().to_owned());
         }
@@ -271,7 +404,7 @@ impl Drop for World {
             signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
         let mut tmux = self.command("tmux");
-        tmux.arg("-S").arg(self.swarm_dir().join("tmux.sock")).arg("kill-server");
+        tmux.arg("-S").arg(self.tmux_socket()).arg("kill-server");
         drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
     }
 }
@@ -288,12 +421,23 @@ impl Follower {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Insists on a piece of what it printed so far.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        let said = self.output();
+        assert!(said.contains(text), "no {text:?} in: {said}");
+    }
+
     /// Waits for a piece of its output.
     #[track_caller]
     pub(crate) fn until_says(&self, world: &World, text: &str) {
-        world.until(&format!("the follower says {text:?}; it said {}", self.output()), || {
-            self.output().contains(text).then_some(())
-        });
+        let says = || self.output().contains(text).then_some(());
+        world.until_or(|| format!("the follower says {text:?}; it said: {}", self.output()), says);
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Sends it a signal.
@@ -305,9 +449,12 @@ impl Follower {
     #[track_caller]
     pub(crate) fn wait(&mut self, world: &World) -> i32 {
         use std::os::unix::process::ExitStatusExt;
-        let status = world.until(&format!("the follower ends; it said {}", self.output()), || {
-            self.child.try_wait().unwrap()
-        });
+        let log = self.log.clone();
+        let said = || fs::read_to_string(&log).unwrap_or_default();
+        let status = world.until_or(
+            || format!("the follower ends; it said: {}", said()),
+            || self.child.try_wait().unwrap(),
+        );
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 }
@@ -363,6 +510,11 @@ impl Agent {
     /// The prompt that run N got on standard input.
     pub(crate) fn prompt(&self, run: usize) -> String {
         fs::read_to_string(self.dir.join(format!("prompt.{run}"))).unwrap_or_default()
+    }
+
+    /// Whether a file of its own is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.dir.join(name).exists()
     }
 
     /// A file of its own.
