@@ -277,8 +277,7 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                self.step(name, Event::Judged(run, verdict));
-                return self.leave_run(name, run);
+                Event::Judged(run, verdict)
             }
         };
         self.step(name, event);
@@ -312,11 +311,16 @@ impl Supervisor {
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.absorb_edits(name);
         }
+        let judged = if let Event::Judged(run, _) = event { Some(run) } else { None };
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         let effects = slot.engine.step(event, now);
         for effect in effects {
             self.perform(name, effect);
+        }
+        // Before anything else can follow: a successor's first run has the same folder.
+        if let Some(run) = judged {
+            self.leave_run(name, run);
         }
         self.settle(name);
     }
