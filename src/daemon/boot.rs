@@ -32,9 +32,10 @@ async fn look(tmux: &Tmux) -> Found {
     match tmux.health().await {
         Health::Gone => none(false),
         Health::Unresponsive => none(true),
-        Health::Alive { pid } => {
-            tmux.list().await.map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false })
-        }
+        Health::Alive { pid } => tmux
+            .list()
+            .await
+            .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
     }
 }
 

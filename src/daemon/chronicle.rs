@@ -104,7 +104,12 @@ mod tests {
     #[test]
     fn the_last_word_on_pausing_counts() {
         let lines = |list: &[&str]| list.iter().map(|&l| l.to_owned()).collect::<Vec<_>>();
-        assert!(pause_stands(&lines(&["[PAUSE]", "[RESUME]", "[PAUSE] reason=shutdown", "[END] iteration 1"])));
+        assert!(pause_stands(&lines(&[
+            "[PAUSE]",
+            "[RESUME]",
+            "[PAUSE] reason=shutdown",
+            "[END] iteration 1"
+        ])));
         assert!(!pause_stands(&lines(&["[PAUSE]", "[RESUME]"])));
         assert!(!pause_stands(&[]));
     }
