@@ -9,6 +9,7 @@ mod ralph;
 mod ralph_errors;
 mod settings;
 mod spawn;
+mod tidy;
 mod tmux;
 mod verbs;
 mod world;
