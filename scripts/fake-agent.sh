@@ -6,6 +6,7 @@
 # DIR/ctl is the FIFO (the test keeps it open). Each run appends "start N PID" to DIR/runs, keeps its arguments in
 # DIR/args.N and what it got on standard input, when that is no terminal, in DIR/prompt.N. Then it obeys, a line each:
 #   print TEXT    exit CODE    signal NAME    ask (reads a line from the terminal into DIR/asked.N)
+#   run COMMAND (in this shell: $dir and $n are DIR and N)
 set -u
 dir=$1
 shift
@@ -23,6 +24,7 @@ while read -r verb rest <&3; do
             read -r line </dev/tty
             printf '%s\n' "$line" >"$dir/asked.$n"
             ;;
+        run) eval "$rest" ;;
         exit)
             echo "end $n $rest" >>"$dir/runs"
             exit "$rest"

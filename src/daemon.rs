@@ -82,18 +82,18 @@ fn start(options: RunOptions) -> Result<()> {
         .enable_all()
         .build()
         .map_err(|e| Error::system("cannot start the runtime", e))?;
-    let outcome = runtime.block_on(serve(&store, options));
-    // Nothing of a task that hangs may keep the lock.
+    let outcome = runtime.block_on(serve(&store, lock, options));
+    // A task that hangs must not keep the process, and with it the lock.
     runtime.shutdown_timeout(Duration::from_millis(300));
-    drop(lock);
-    outcome
+    outcome.map(drop)
 }
 
-async fn serve(store: &Arc<Store>, options: RunOptions) -> Result<()> {
+/// Serves; gives the lock back, which is to be held until nothing runs any more.
+async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<DaemonLock> {
     let exe = std::env::current_exe().map_err(|e| Error::system("cannot find this program", e))?;
     let source = Settings::load(&store.paths().user_config(), None, None).ok().and_then(|s| s.tmux.source);
     let (inbox, inputs) = mpsc::unbounded_channel();
-    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source);
+    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source, lock);
     supervisor.boot().await;
     let socket = store.paths().socket();
     let listener = server::bind(&socket)?;
@@ -103,14 +103,16 @@ async fn serve(store: &Arc<Store>, options: RunOptions) -> Result<()> {
     if options.ready_on_stdout {
         say("ready");
     }
-    let end = supervisor.run(inputs).await;
+    let (end, lock) = supervisor.run(inputs).await;
     serving.abort();
-    // Only ours: the lock is still held.
-    drop(std::fs::remove_file(&socket));
+    if lock.is_current() {
+        // Only ours: the lock is still held.
+        drop(std::fs::remove_file(&socket));
+    }
     // Answers that are under way are written by their own tasks.
     tokio::time::sleep(Duration::from_millis(100)).await;
     tracing::info!(?end, "ended");
-    Ok(())
+    Ok(lock)
 }
 
 /// SIGTERM and SIGINT end the daemon as `daemon stop` does; SIGHUP is a terminal's business, not ours.

@@ -19,12 +19,12 @@ use crate::protocol::{AttachView, Call, Named};
 use crate::tmux::{Attach as Plan, Options, Socket, Tmux};
 
 pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
+    let call = Call::Attach(Named { name: args.name.to_string() });
+    let view: AttachView = ctx.connect().await?.call(&call, QUICK).await?;
     if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
         let hint = format!("to look without one: swarm peek {0}, or swarm logs {0} --follow", args.name);
         return Err(Error::invalid("attach needs a terminal").hint(hint).into());
     }
-    let call = Call::Attach(Named { name: args.name.to_string() });
-    let view: AttachView = ctx.connect().await?.call(&call, QUICK).await?;
     let options = Options {
         socket: Socket::Path(view.socket),
         config: ctx.paths()?.tmux_conf(),

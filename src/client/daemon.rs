@@ -19,12 +19,11 @@ const GONE: Duration = Duration::from_secs(20);
 
 pub(super) async fn start(ctx: &Ctx) -> Ended {
     let (client, started) = connect::connect_or_start(&ctx.paths()?).await?;
-    say_started(ctx, client, started).await
+    say_started(ctx, client, if started { "daemon started" } else { "daemon already running" }).await
 }
 
-async fn say_started(ctx: &Ctx, mut client: Client, started: bool) -> Ended {
+async fn say_started(ctx: &Ctx, mut client: Client, how: &str) -> Ended {
     let view: DaemonView = client.call(&Call::DaemonStatus(Empty {}), QUICK).await?;
-    let how = if started { "daemon started" } else { "daemon already running" };
     ctx.out.line(&format!("{how} (pid {})", view.pid))?;
     say_paused(ctx, &view.paused_by_shutdown)?;
     Ok(0)
@@ -70,8 +69,9 @@ pub(super) async fn restart(ctx: &Ctx) -> Ended {
         Probe::WrongVersion(daemon) => end_other_version(ctx, &paths, &daemon).await?,
         Probe::Nobody => {}
     }
-    let (client, started) = connect::connect_or_start(&paths).await?;
-    say_started(ctx, client, started).await
+    // A follower may have started it before us; it is a new one all the same.
+    let client = connect::connect(&paths).await?;
+    say_started(ctx, client, "daemon started").await
 }
 
 /// A daemon that speaks another protocol cannot be asked for a handover. A SIGTERM ends every version of

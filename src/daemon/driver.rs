@@ -23,8 +23,8 @@ use super::supervisor::Input;
 use crate::error::{Error, Result};
 use crate::git;
 use crate::store::Store;
-use crate::tmux::{NewWindow, Tmux};
-use crate::wrapper::LaunchSpec;
+use crate::tmux::{NewWindow, PANE_TERM, Tmux};
+use crate::wrapper::{self, LaunchSpec};
 
 /// The reader of one worker's screen, shared by those who look at it.
 pub(crate) type SharedReader = Arc<Mutex<Reader>>;
@@ -214,7 +214,7 @@ async fn spawn(
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,
-        argv: vec![context.exe.as_os_str().to_owned(), "__pane".into(), dir.into_os_string()],
+        argv: wrapper::pane_argv(&context.exe, &dir),
         worker: spec.name.to_string(),
         run: run.0,
         size: spec.size,
@@ -235,7 +235,7 @@ fn launch_spec(
     let mut env = spec.env.clone();
     env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
     env.insert("SWARM_WORKER".into(), spec.name.to_string());
-    env.entry("TERM".into()).or_insert_with(|| "screen-256color".into());
+    env.insert("TERM".into(), PANE_TERM.into());
     let mut argv = spec.cmd.clone();
     let mut stdin = None;
     match (spec.prompt_via, prompt) {

@@ -23,7 +23,7 @@ use super::watcher::{Looked, Target, Watcher};
 use super::{ending, views};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
-use crate::store::{Problem, Store};
+use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::{Options, Socket, Tmux};
 
 /// Between two looks at the screens, and between two tries to save what could not be saved.
@@ -74,6 +74,7 @@ pub(crate) struct Supervisor {
     awake: Duration,
     next_look: Option<Instant>,
     ended: Option<End>,
+    lock: DaemonLock,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
@@ -89,6 +90,7 @@ impl Supervisor {
         inbox: mpsc::UnboundedSender<Input>,
         exe: PathBuf,
         tmux_source: Option<PathBuf>,
+        lock: DaemonLock,
     ) -> Self {
         let started = super::local_now();
         let raw = super::monotonic();
@@ -107,11 +109,12 @@ impl Supervisor {
             awake: raw,
             next_look: None,
             ended: None,
+            lock,
         }
     }
 
-    /// Serves until it is told to end.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> End {
+    /// Serves until it is told to end; gives the lock back.
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (End, DaemonLock) {
         loop {
             self.look_if_due();
             let sleep = self.sleep();
@@ -121,11 +124,11 @@ impl Supervisor {
             match input {
                 Ok(Some(input)) => self.take(input),
                 // The supervisor holds a sender itself, so the inbox cannot close.
-                Ok(None) => return End::Stop,
+                Ok(None) => return (End::Stop, self.lock),
                 Err(_) => self.tick(),
             }
             if let Some(end) = self.ended {
-                return end;
+                return (end, self.lock);
             }
         }
     }
@@ -174,6 +177,12 @@ impl Supervisor {
             (true, None) => self.next_look = Some(Instant::now() + LOOK),
             (true, Some(at)) if at <= Instant::now() => {
                 self.next_look = Some(Instant::now() + LOOK);
+                if !self.lock.is_current() {
+                    // Another daemon may be at work in a new directory of that name by now.
+                    tracing::error!("the directory was removed under this daemon; it writes nothing more");
+                    self.ended = Some(End::Handover);
+                    return;
+                }
                 self.save_again();
                 self.look();
             }
@@ -277,8 +286,7 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                self.step(name, Event::Judged(run, verdict));
-                return self.leave_run(name, run);
+                Event::Judged(run, verdict)
             }
         };
         self.step(name, event);
@@ -312,6 +320,7 @@ impl Supervisor {
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.absorb_edits(name);
         }
+        let judged = if let Event::Judged(run, _) = event { Some(run) } else { None };
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         if event == Event::Kill {
@@ -320,6 +329,10 @@ impl Supervisor {
         let effects = slot.engine.step(event, now);
         for effect in effects {
             self.perform(name, effect);
+        }
+        // Before anything else can follow: a successor's first run has the same folder.
+        if let Some(run) = judged {
+            self.leave_run(name, run);
         }
         self.settle(name);
     }

@@ -27,8 +27,8 @@ fn add(command: &clap::Command, name: &str, pages: &mut BTreeMap<String, String>
         .source("swarm".to_owned())
         .manual("swarm manual".to_owned());
     let mut text = Vec::new();
-    page.render(&mut text).unwrap();
-    pages.insert(format!("{name}.1"), String::from_utf8(text).unwrap());
+    page.render(&mut text).expect("a page is rendered to memory");
+    pages.insert(format!("{name}.1"), String::from_utf8(text).expect("a page is text"));
 }
 
 fn directory() -> PathBuf {
@@ -38,11 +38,11 @@ fn directory() -> PathBuf {
 fn on_disk() -> BTreeMap<String, String> {
     let Ok(entries) = std::fs::read_dir(directory()) else { return BTreeMap::new() };
     entries
-        .map(|entry| entry.unwrap().path())
+        .map(|entry| entry.expect("man/ can be read").path())
         .filter(|path| path.extension().is_some_and(|e| e == "1"))
         .map(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, std::fs::read_to_string(path).unwrap())
+            let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).expect("a page can be read"))
         })
         .collect()
 }
@@ -51,7 +51,7 @@ fn on_disk() -> BTreeMap<String, String> {
 fn man_pages_are_in_step_with_the_command_line() {
     let wanted = pages();
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::create_dir_all(directory()).unwrap();
+        std::fs::create_dir_all(directory()).expect("man/ can be made");
         for stale in on_disk().keys().filter(|name| !wanted.contains_key(*name)) {
             std::fs::remove_file(directory().join(stale)).unwrap();
         }

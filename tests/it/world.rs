@@ -3,6 +3,7 @@
 //! Tests wait for states, bounded, and a wait that runs out prints what there is to know. On drop the
 //! world ends exactly what it started: its daemon by pid, its tmux server by socket.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -28,7 +29,6 @@ pub(crate) struct World {
 
 /// What a command left.
 #[derive(Debug)]
-#[must_use]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -124,7 +124,7 @@ impl World {
     }
 
     /// A command in this world's environment.
-    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
@@ -149,14 +149,16 @@ impl World {
     }
 
     /// Runs `swarm ARGS…` to its end.
+    #[must_use]
     #[track_caller]
-    pub(crate) fn swarm(&self, args: &[&str]) -> Ran {
+    pub(crate) fn swarm<S: AsRef<OsStr>>(&self, args: &[S]) -> Ran {
         let mut command = self.command(SWARM);
         command.args(args);
         self.run(command)
     }
 
     /// Runs any command to its end, bounded.
+    #[must_use]
     #[track_caller]
     pub(crate) fn run(&self, mut command: Command) -> Ran {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -185,23 +187,87 @@ impl World {
     }
 
     /// Starts `swarm ARGS…` and leaves it running, its output in a file.
-    pub(crate) fn follow(&self, args: &[&str]) -> Follower {
-        let log = self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
-        let file = File::create(&log).unwrap();
+    pub(crate) fn follow<S: AsRef<OsStr>>(&self, args: &[S]) -> Follower {
         let mut command = self.command(SWARM);
-        command.args(args).stdout(file.try_clone().unwrap()).stderr(file);
+        command.args(args);
+        self.start(command)
+    }
+
+    /// Starts any command and leaves it running, its output in a file.
+    pub(crate) fn start(&self, mut command: Command) -> Follower {
+        let log =
+            self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
+        command.stdout(file.try_clone().unwrap()).stderr(file);
         Follower { child: command.spawn().unwrap(), log }
+    }
+
+    /// Writes a file of the working directory.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.work().join(name), text).unwrap();
+    }
+
+    /// The words of `swarm spawn --ralph` for a fake agent, with 10 iterations where `flags` have no `-n`.
+    /// The prompt file is `./PROMPT.md`, written when there is none.
+    pub(crate) fn loop_args(&self, name: &str, agent: &Agent, flags: &[&str]) -> Vec<String> {
+        if !self.work().join("PROMPT.md").exists() {
+            self.write("PROMPT.md", "Do task A\n");
+        }
+        let limit: &[&str] = if flags.contains(&"-n") { &[] } else { &["-n", "10"] };
+        let head = ["spawn", "--name", name, "--ralph", "--prompt-file", "./PROMPT.md"];
+        let words = head.iter().chain(limit).chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        words.chain(agent.command()).collect()
+    }
+
+    /// Spawns a loop, detached, and waits until its first run obeys.
+    #[track_caller]
+    pub(crate) fn spawn_loop(&self, name: &str, agent: &Agent, flags: &[&str]) {
+        let flags: Vec<&str> = flags.iter().copied().chain(["-d"]).collect();
+        self.swarm(&self.loop_args(name, agent, &flags)).ok();
+        agent.until_run(self, 1);
+    }
+
+    /// Spawns a loop and follows it; its first run obeys.
+    #[track_caller]
+    pub(crate) fn follow_loop(&self, name: &str, agent: &Agent, flags: &[&str]) -> Follower {
+        let follower = self.follow(&self.loop_args(name, agent, flags));
+        follower.until_says(self, "[ralph mode: iteration 1/");
+        agent.until_run(self, 1);
+        follower
+    }
+
+    /// Spawns a fake agent as a plain worker and waits until it obeys.
+    #[track_caller]
+    pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
+        let head = ["spawn", "--name", name];
+        let words = head.iter().chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
+        agent.until_run(self, 1);
+        ran
+    }
+
+    /// Waits until a loop's log holds a text.
+    #[track_caller]
+    pub(crate) fn until_logged(&self, name: &str, text: &str) {
+        self.until(&format!("{name}'s log holds {text:?}"), || {
+            self.iterations_log(name).contains(text).then_some(())
+        });
     }
 
     /// Waits until something holds.
     #[track_caller]
-    pub(crate) fn until<T>(&self, what: &str, mut holds: impl FnMut() -> Option<T>) -> T {
+    pub(crate) fn until<T>(&self, what: &str, holds: impl FnMut() -> Option<T>) -> T {
+        self.until_or(|| what.to_owned(), holds)
+    }
+
+    #[track_caller]
+    fn until_or<T>(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
             if let Some(value) = holds() {
                 return value;
             }
-            assert!(start.elapsed() < PATIENCE, "never: {what}\n{}", self.report());
+            assert!(start.elapsed() < PATIENCE, "never: {}\n{}", what(), self.report());
             std::thread::park_timeout(Duration::from_millis(20));
         }
     }
@@ -209,7 +275,9 @@ impl World {
     /// Waits until a worker's status is this.
     #[track_caller]
     pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
-        self.until(&format!("{name} is {status}"), || Some(self.status(name)).filter(|v| v["status"] == status))
+        self.until(&format!("{name} is {status}"), || {
+            Some(self.status(name)).filter(|v| v["status"] == status)
+        })
     }
 
     /// A worker's status object; `null` when there is none.
@@ -315,14 +383,23 @@ impl World {
         let mut add = |title: &str, body: String| text.push_str(&format!("--- {title}\n{body}\n"));
         let quick = |args: &[&str]| {
             let mut ls = self.command(SWARM);
-            ls.args(args).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+            ls.args(args)
+                .output()
+                .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+                .unwrap_or_default()
         };
         add("ls", quick(&["ls", "--format", "json"]));
         add("daemon.log", fs::read_to_string(self.swarm_dir().join("daemon.log")).unwrap_or_default());
         let mut panes = self.command("tmux");
         panes.arg("-S").arg(self.tmux_socket());
-        panes.args(["list-panes", "-a", "-F", "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}"]);
-        let panes = panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        panes.args([
+            "list-panes",
+            "-a",
+            "-F",
+            "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}",
+        ]);
+        let panes =
+            panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
         for pane in panes.split_whitespace().filter(|w| w.starts_with('%')) {
             let mut capture = self.command("tmux");
             capture.arg("-S").arg(self.tmux_socket()).args(["capture-pane", "-p", "-t", pane]);
@@ -341,9 +418,20 @@ impl Drop for World {
         if let Some(pid) = self.daemon_pid() {
             signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
-        let mut tmux = self.command("tmux");
-        tmux.arg("-S").arg(self.tmux_socket()).arg("kill-server");
-        drop(tmux.stdout(Stdio::null()).stderr(Stdio::null()).status());
+        let tmux = |args: &[&str]| {
+            let mut tmux = self.command("tmux");
+            tmux.arg("-S").arg(self.tmux_socket()).args(args);
+            tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+        };
+        let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
+        tmux(&["kill-server"]);
+        // What runs in a pane ends its own tree, and writes into this world until it has.
+        let start = Instant::now();
+        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
+            while is_alive(pid) && start.elapsed() < PATIENCE {
+                std::thread::park_timeout(Duration::from_millis(5));
+            }
+        }
         let paths = swarm::paths::Paths::new(self.swarm_dir());
         for socket in [paths.socket(), paths.tmux_socket()] {
             // Under a long directory they lie outside of the world.
@@ -391,12 +479,23 @@ impl Follower {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
+    /// Insists on a piece of what it printed so far.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) {
+        let said = self.output();
+        assert!(said.contains(text), "no {text:?} in: {said}");
+    }
+
     /// Waits for a piece of its output.
     #[track_caller]
     pub(crate) fn until_says(&self, world: &World, text: &str) {
-        world.until(&format!("the follower says {text:?}; it said {}", self.output()), || {
-            self.output().contains(text).then_some(())
-        });
+        let says = || self.output().contains(text).then_some(());
+        world.until_or(|| format!("the follower says {text:?}; it said: {}", self.output()), says);
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Sends it a signal.
@@ -408,9 +507,12 @@ impl Follower {
     #[track_caller]
     pub(crate) fn wait(&mut self, world: &World) -> i32 {
         use std::os::unix::process::ExitStatusExt;
-        let status = world.until(&format!("the follower ends; it said {}", self.output()), || {
-            self.child.try_wait().unwrap()
-        });
+        let log = self.log.clone();
+        let said = || fs::read_to_string(&log).unwrap_or_default();
+        let status = world.until_or(
+            || format!("the follower ends; it said: {}", said()),
+            || self.child.try_wait().unwrap(),
+        );
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 }
@@ -468,6 +570,11 @@ impl Agent {
         fs::read_to_string(self.dir.join(format!("prompt.{run}"))).unwrap_or_default()
     }
 
+    /// Whether a file of its own is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.dir.join(name).exists()
+    }
+
     /// A file of its own.
     pub(crate) fn file(&self, name: &str) -> String {
         let mut text = String::new();
@@ -487,5 +594,5 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 /// Sends a signal to a process that the test started.
 pub(crate) fn signal(pid: u32, which: nix::sys::signal::Signal) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    drop(nix::sys::signal::kill(pid, which));
+    let _ = nix::sys::signal::kill(pid, which);
 }

@@ -1,0 +1,119 @@
+//! Settings files, as a spawn meets them.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::world::World;
+
+impl World {
+    /// Writes the user's settings.
+    fn user_settings(&self, text: &str) -> std::path::PathBuf {
+        let path = self.path("home/.config/swarm/config.toml");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+/// A command as a TOML list.
+fn list(words: &[String]) -> String {
+    serde_json::to_string(words).unwrap()
+}
+
+#[test]
+fn the_default_command_comes_from_the_settings() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.user_settings(&format!("command = {}\n", list(&agent.command())));
+    w.swarm(&["spawn", "--name", "one"]).ok().says("spawned one (tmux: swarm:one)\n");
+    agent.until_run(&w, 1);
+    assert_eq!(w.status("one")["cmd"], json!(agent.command()));
+}
+
+#[test]
+fn loop_defaults_come_from_the_settings_and_flags_win() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.write("P.md", "from the settings\n");
+    w.write(
+        "swarm.toml",
+        &format!(
+            "command = {}\n[ralph]\nprompt_file = \"P.md\"\nmax_iterations = 7\ninactivity_timeout = 99\n\
+             done_pattern = \"FIN\"\n",
+            list(&agent.command())
+        ),
+    );
+    w.swarm(&["spawn", "--name", "one", "--ralph", "-d"]).ok().says("[ralph mode: iteration 1/7]\n");
+    agent.until_run(&w, 1);
+    assert_eq!(agent.prompt(1), "from the settings\n");
+    let state = w.ralph_state("one");
+    assert_eq!((&state["inactivity_timeout"], &state["done_pattern"]), (&json!(99), &json!("FIN")));
+    let args = ["spawn", "--name", "two", "--ralph", "-d", "-n", "3", "--inactivity-timeout", "5"];
+    w.swarm(&args).ok().says("[ralph mode: iteration 1/3]\n");
+    assert_eq!(w.ralph_state("two")["inactivity_timeout"], 5);
+}
+
+#[test]
+fn the_local_file_wins_over_the_users_and_c_over_both() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.write("PROMPT.md", "x");
+    w.user_settings(&format!("command = {}\n[ralph]\nmax_iterations = 2\n", list(&agent.command())));
+    let spawn = |name: &str, more: &[&str], n: u32| {
+        let mut args = more.to_vec();
+        args.extend(["spawn", "--name", name, "--ralph", "-d", "--prompt-file", "PROMPT.md"]);
+        w.swarm(&args).ok().says(&format!("[ralph mode: iteration 1/{n}]\n"));
+    };
+    spawn("one", &[], 2);
+    w.write("swarm.toml", "[ralph]\nmax_iterations = 3\n");
+    spawn("two", &[], 3);
+    w.write("mine.toml", "[ralph]\nmax_iterations = 4\n");
+    spawn("three", &["-c", "mine.toml"], 4);
+}
+
+#[test]
+fn an_unknown_key_or_a_bad_value_names_file_line_and_key() {
+    let w = World::new();
+    let path = w.user_settings("# mine\n[ralph]\nmax_iteration = 3\n");
+    let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
+    assert!(
+        error.starts_with("swarm: error: ") && error.contains(&format!("{}:3", path.display())),
+        "{error}"
+    );
+    assert!(error.contains("ralph.max_iteration"), "{error}");
+    w.user_settings("\n\n[ralph]\n\nmax_iterations = \"many\"\n");
+    let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
+    assert!(
+        error.contains(&format!("{}:5", path.display())) && error.contains("ralph.max_iterations"),
+        "{error}"
+    );
+    w.user_settings("command = [\n");
+    let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
+    assert!(error.contains(&format!("{}:", path.display())), "{error}");
+    assert_eq!(w.daemon_pid(), None);
+}
+
+#[test]
+fn a_settings_file_that_was_asked_for_must_be_there() {
+    let w = World::new();
+    w.swarm(&["-c", "missing.toml", "spawn", "--", "sh"]).code(1).warns("missing.toml");
+}
+
+#[test]
+fn a_profile_of_the_settings_says_when_an_agent_is_ready() {
+    let w = World::new();
+    let script = w.work().join("myagent");
+    fs::write(
+        &script,
+        "#!/bin/sh\nprintf 'wait\\nMYREADY '; read -r line; echo \"got: $line\"; exec sleep 600\n",
+    )
+    .unwrap();
+    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    w.write("swarm.toml", "[agents.mine]\ncommands = [\"myagent\"]\nready = [\"^MYREADY\"]\n");
+    let args = ["spawn", "--name", "one", "--prompt", "go on", "--prompt-via", "paste", "--", "./myagent"];
+    w.swarm(&args).ok();
+    w.until("the prompt was taken", || {
+        w.swarm(&["peek", "one"]).ok().out.contains("got: go on").then_some(())
+    });
+}
