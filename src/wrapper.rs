@@ -8,7 +8,7 @@
 //! daemon to see. What is deliberately absent: tmux, the daemon's socket, and every decision.
 //!
 //! In DIR: `launch.json` (read and unlinked first: it holds secrets), `started` (the agent's pid),
-//! `exit.json` (the record).
+//! `exit.json` (the record), `forced` (whom it had to kill after the agent's end).
 
 mod files;
 
@@ -25,7 +25,7 @@ use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use files::{ExitRecord, LaunchSpec, pane_argv, read_exit, started};
+pub use files::{ExitRecord, LaunchSpec, pane_argv, read_exit, read_forced, started};
 
 use crate::procs;
 
@@ -88,9 +88,9 @@ async fn run(dir: &Path) -> u8 {
     }
     if !hup {
         tree.pass(LINGER).await;
-        if spec.end_leftovers {
+        if spec.end_leftovers || signals.end_was_asked().await {
             tree.end(Signal::SIGTERM, GRACE).await;
-            tree.end(Signal::SIGKILL, GRACE).await;
+            files::write_forced(dir, &tree.end(Signal::SIGKILL, GRACE).await);
         }
     }
     record.status()
@@ -101,6 +101,7 @@ async fn run(dir: &Path) -> u8 {
 struct Signals {
     child: tokio::signal::unix::Signal,
     hup: tokio::signal::unix::Signal,
+    term: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -110,11 +111,19 @@ impl Signals {
             drop(signal(SignalKind::from_raw(number))?);
         }
         // Dropping the listener leaves the handler where it is.
-        for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::terminate(), SignalKind::pipe()]
-        {
+        for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::pipe()] {
             drop(signal(kind)?);
         }
-        Ok(Self { child: signal(SignalKind::child())?, hup: signal(SignalKind::hangup())? })
+        Ok(Self {
+            child: signal(SignalKind::child())?,
+            hup: signal(SignalKind::hangup())?,
+            term: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Whether a SIGTERM came to the wrapper itself: the daemon ends this run, and nothing of it may stay.
+    async fn end_was_asked(&mut self) -> bool {
+        tokio::time::timeout(Duration::ZERO, self.term.recv()).await.is_ok()
     }
 }
 
@@ -166,14 +175,15 @@ impl Tree {
         self.end(Signal::SIGKILL, GRACE).await;
     }
 
-    /// Sends a signal to the whole tree and waits until nobody is left, at most `grace`.
-    async fn end(&mut self, signal: Signal, grace: Duration) {
+    /// Sends a signal to the whole tree, waits until nobody is left, at most `grace`, and says who got it.
+    async fn end(&mut self, signal: Signal, grace: Duration) -> Vec<procs::Proc> {
         let me = Pid::this().as_raw();
         self.reap();
         if self.is_over() {
-            return;
+            return Vec::new();
         }
-        if procs::signal_tree(me, signal).is_empty() && self.ended.is_none() {
+        let hit = procs::signal_tree(me, signal);
+        if hit.is_empty() && self.ended.is_none() {
             // Where trees cannot be read, the agent at least.
             let _ = kill(Pid::from_raw(self.agent), signal);
         }
@@ -182,6 +192,7 @@ impl Tree {
             sleep(LOOK).await;
             self.reap();
         }
+        hit
     }
 
     fn is_over(&self) -> bool {

@@ -6,6 +6,7 @@
 //! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use swarm_state::engine::SpawnError;
@@ -91,6 +92,8 @@ pub(crate) struct Context {
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     /// This program, for the wrapper in the pane.
     pub(crate) exe: Arc<PathBuf>,
+    /// Somebody kills the worker: nothing waits for a disk or a tmux to come back.
+    pub(crate) hurry: Arc<AtomicBool>,
 }
 
 impl Context {

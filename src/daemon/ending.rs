@@ -33,7 +33,12 @@ const BUSY_SAMPLE: Duration = Duration::from_millis(1500);
 pub(crate) async fn watch(context: Context, pane: Pane) {
     procs::wait_gone(pane.pid).await;
     let run = pane.run;
-    let record = wrapper::read_exit(&context.run_dir(run));
+    let dir = context.run_dir(run);
+    let forced = wrapper::read_forced(&dir);
+    if !forced.is_empty() {
+        context.report(Report::Forced(forced));
+    }
+    let record = wrapper::read_exit(&dir);
     let report = match record {
         Some(record) if !record.hup => Report::Exited(run, exit_of(&record)),
         closed => {
@@ -116,10 +121,14 @@ async fn end_remains(root: i32) {
     }
 }
 
-/// Asks a run's process tree to end.
+/// Asks a run's process tree to end. The wrapper is told first: once the agent has ended, it sees to what of
+/// the tree does not listen.
 pub(crate) fn terminate(pane: &Pane) {
     let root = pane.pid;
-    tokio::task::spawn_blocking(move || procs::signal_tree(root, Signal::SIGTERM));
+    tokio::task::spawn_blocking(move || {
+        procs::signal_one(root, Signal::SIGTERM);
+        procs::signal_tree(root, Signal::SIGTERM);
+    });
 }
 
 /// Ends what is left of it, and says what that was. The wrapper is spared, so that it can write down how

@@ -5,13 +5,21 @@
 //! down in the run's folder when the output is safe. The supervisor removes that folder once it has saved
 //! what follows.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use serde_json::json;
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
+use tokio::time::sleep;
 
 use super::driver::{Context, Report, SharedReader};
 use crate::error::Error;
 use crate::store::write_atomic;
+use crate::tmux::Health;
+
+/// Between two tries to read or store the output.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Stores the output of a run, closes its pane, and says what the gates say.
 pub(crate) async fn judge(
@@ -28,9 +36,7 @@ pub(crate) async fn judge(
         Ok(said) => Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| said == b"done") },
         Err(_) => {
             let output = output_of(context, pane).await;
-            if let Err(error) = keep(context, run, exit, iteration, &output) {
-                context.report(Report::Warning(format!("the output of run {run} was not stored: {error}")));
-            }
+            store(context, run, exit, iteration, &output).await;
             let verdict = try_gates(spec, reader, &output);
             let word: &[u8] = if verdict.is_complete() { b"done" } else { b"not done" };
             // Without the mark the output would at worst be stored twice.
@@ -50,13 +56,39 @@ fn try_gates(spec: &WorkerSpec, reader: &SharedReader, output: &str) -> Verdict 
     Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done()) }
 }
 
-/// All that is left in the pane, history first.
+/// All that is left in the pane, history first. A tmux that does not answer is waited for.
 async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
     let Some(pane) = pane else { return String::new() };
-    match context.tmux.capture(&pane.id, u32::MAX).await {
-        Ok(Some(captured)) => captured.text.trim_end().to_owned(),
-        Ok(None) | Err(_) => String::new(),
+    loop {
+        match context.tmux.capture(&pane.id, u32::MAX).await {
+            Ok(Some(captured)) => return captured.text.trim_end().to_owned(),
+            Ok(None) => return String::new(),
+            Err(error) if is_hurried(context) || context.tmux.health().await != Health::Unresponsive => {
+                context.report(Report::Warning(format!("the output of the run was not read: {error}")));
+                return String::new();
+            }
+            Err(_) => sleep(AGAIN).await,
+        }
     }
+}
+
+/// Stores the output. A full disk is waited for: until then the pane keeps it.
+async fn store(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output: &str) {
+    let mut told = false;
+    while let Err(error) = keep(context, run, exit, iteration, output) {
+        if is_hurried(context) {
+            return context.report(Report::Warning(format!("the output of run {run} is lost: {error}")));
+        }
+        if !std::mem::replace(&mut told, true) {
+            let message = format!("the output of run {run} was not stored, trying again: {error}");
+            context.report(Report::Warning(message));
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+fn is_hurried(context: &Context) -> bool {
+    context.hurry.load(Ordering::Relaxed)
 }
 
 fn keep(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output: &str) -> Result<(), Error> {

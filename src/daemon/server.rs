@@ -77,7 +77,12 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
         Ok(_) => {}
         Err(e) => return refuse(&mut write, 0, Error::invalid(format!("no hello: {e}"))).await,
     }
-    while let Some(line) = lines.next().await? {
+    loop {
+        let line = match lines.next().await {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(()),
+            Err(error) => return refuse(&mut write, 0, error).await,
+        };
         let request: Request = match serde_json::from_slice(&line) {
             Ok(request) => request,
             Err(e) => return refuse(&mut write, 0, Error::invalid(format!("no request: {e}"))).await,
@@ -97,7 +102,6 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
             }
         }
     }
-    Ok(())
 }
 
 /// A call from a request; the method's name decides which parameters it must have.

@@ -323,6 +323,9 @@ impl Supervisor {
         let judged = if let Event::Judged(run, _) = event { Some(run) } else { None };
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
+        if event == Event::Kill {
+            slot.driver.context.hurry.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
         let effects = slot.engine.step(event, now);
         for effect in effects {
             self.perform(name, effect);
@@ -462,6 +465,7 @@ impl Supervisor {
             store: self.store.clone(),
             inbox: self.inbox.clone(),
             exe: self.exe.clone(),
+            hurry: Arc::default(),
         }
     }
 

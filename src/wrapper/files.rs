@@ -1,4 +1,4 @@
-//! The three files between the daemon and the wrapper.
+//! The files between the daemon and the wrapper.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -10,8 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::procs::Proc;
+
 const LAUNCH: &str = "launch.json";
 const STARTED: &str = "started";
+const FORCED: &str = "forced";
 const EXIT: &str = "exit.json";
 /// Room for the record, taken while there is some: a full disk must not swallow how a run ended.
 const RESERVED: &str = "exit.json.part";
@@ -100,6 +103,22 @@ pub fn read_exit(dir: &Path) -> Option<ExitRecord> {
 /// The agent's pid, once it was started.
 pub fn started(dir: &Path) -> Option<i32> {
     std::fs::read_to_string(dir.join(STARTED)).ok()?.trim().parse().ok()
+}
+
+/// The processes, as `PID NAME`, that the wrapper had to end by SIGKILL when the agent had ended.
+pub fn read_forced(dir: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(dir.join(FORCED)).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Writes down who had to be killed. Nothing but a message depends on it.
+pub(super) fn write_forced(dir: &Path, forced: &[Proc]) {
+    if forced.is_empty() {
+        return;
+    }
+    // A process may give itself a name of several lines.
+    let line = |proc: &Proc| format!("{} {}\n", proc.pid, proc.comm.replace(char::is_control, "?"));
+    let _ = put(dir, FORCED, forced.iter().map(line).collect::<String>().as_bytes());
 }
 
 /// Takes the room for the record. On a disk that is full already there is none, and the record is tried all

@@ -2,8 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod crash;
+mod daemon;
+mod disk;
 mod docs;
 mod follow;
+mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;
@@ -11,5 +14,7 @@ mod settings;
 mod spawn;
 mod tidy;
 mod tmux;
+mod trees;
 mod verbs;
+mod worktrees;
 mod world;

@@ -5,7 +5,8 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -332,6 +333,21 @@ impl World {
         is_alive(pid).then_some(pid)
     }
 
+    /// Starts the daemon.
+    #[track_caller]
+    pub(crate) fn start_daemon(&self) -> u32 {
+        let _ = self.swarm(&["daemon", "start"]).ok();
+        self.daemon_pid().expect("a daemon")
+    }
+
+    /// A raw connection to the daemon.
+    pub(crate) fn connect(&self) -> Wire {
+        let path = swarm::paths::Paths::new(self.swarm_dir()).socket();
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Wire { lines: BufReader::new(stream) }
+    }
+
     /// Kills the daemon as a crash would, and waits until it is gone.
     #[track_caller]
     pub(crate) fn crash_daemon(&self) {
@@ -416,6 +432,38 @@ impl Drop for World {
                 std::thread::park_timeout(Duration::from_millis(5));
             }
         }
+        let paths = swarm::paths::Paths::new(self.swarm_dir());
+        for socket in [paths.socket(), paths.tmux_socket()] {
+            // Under a long directory they lie outside of the world.
+            drop(fs::remove_file(socket));
+        }
+    }
+}
+
+/// A connection that speaks the protocol by hand.
+pub(crate) struct Wire {
+    lines: BufReader<UnixStream>,
+}
+
+impl Wire {
+    /// Sends bytes; one who hung up is no error here.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        drop(self.lines.get_mut().write_all(bytes));
+    }
+
+    /// The next line; empty at the end of the stream.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        // A reset is an end too.
+        drop(self.lines.read_line(&mut line));
+        line
+    }
+
+    /// Says hello and gives the daemon's.
+    pub(crate) fn hello(mut self) -> Self {
+        self.send(b"{\"swarm\":1,\"client\":\"test\"}\n");
+        assert!(self.line().contains("\"swarm\":1"));
+        self
     }
 }
 

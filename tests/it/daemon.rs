@@ -1,0 +1,427 @@
+//! The daemon's own life: started once, whatever lies about; rubbish on its socket; crashes and restarts.
+
+use std::io::Write;
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::world::{Agent, SWARM, World, is_alive, signal};
+
+fn socket(world: &World) -> std::path::PathBuf {
+    swarm::paths::Paths::new(world.swarm_dir()).socket()
+}
+
+/// A loop of `n` iterations around a fake agent.
+fn start_loop(world: &World, agent: &Agent, n: &str) {
+    std::fs::write(world.path("work/p"), "go\n").unwrap();
+    let cmd = agent.command();
+    let cmd: Vec<&str> = cmd.iter().map(String::as_str).collect();
+    let _ = world.spawn("l", &["--ralph", "--prompt-file", "p", "-n", n, "-d"], &cmd).ok();
+}
+
+// ---- starting ----
+
+#[test]
+fn many_clients_at_once_start_one_daemon() {
+    let world = World::new();
+    let clients: Vec<_> = (0..20).map(|_| world.follow(&["ls"])).collect();
+    for mut client in clients {
+        assert_eq!(client.wait(&world), 0, "{}", client.output());
+    }
+    let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap();
+    assert_eq!(log.matches(" serving ").count(), 1, "{log}");
+}
+
+#[test]
+fn a_socket_of_a_dead_daemon_is_no_obstacle() {
+    let world = World::new();
+    world.start_daemon();
+    world.crash_daemon();
+    assert!(socket(&world).exists());
+    let start = Instant::now();
+    let _ = world.swarm(&["ls"]).ok();
+    assert!(start.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn what_is_no_socket_of_ours_is_left_alone() {
+    let world = World::new();
+    std::fs::create_dir(world.swarm_dir()).unwrap();
+    std::fs::write(socket(&world), "precious").unwrap();
+    let _ = world.swarm(&["ls"]).code(3).warns("not ours");
+    assert_eq!(std::fs::read_to_string(socket(&world)).unwrap(), "precious");
+    std::fs::remove_file(socket(&world)).unwrap();
+    std::fs::create_dir(socket(&world)).unwrap();
+    let _ = world.swarm(&["ls"]).code(3).warns("not ours");
+    assert!(socket(&world).is_dir());
+    std::fs::remove_dir(socket(&world)).unwrap();
+    let _ = world.swarm(&["ls"]).ok();
+}
+
+#[test]
+fn a_stranger_on_the_socket_is_told_from_a_daemon() {
+    let world = World::new();
+    std::fs::create_dir(world.swarm_dir()).unwrap();
+    let listener = UnixListener::bind(socket(&world)).unwrap();
+    let stranger = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(stream.write_all(b"220 mail.example.invalid\r\n"));
+        drop(std::io::Read::read(&mut stream, &mut [0; 64]));
+        listener
+    });
+    let _ = world.swarm(&["ls"]).code(3).warns("no swarm daemon");
+    drop(stranger.join());
+    assert!(socket(&world).exists());
+}
+
+#[test]
+fn a_lock_file_that_names_a_stranger_ends_nobody() {
+    let world = World::new();
+    world.start_daemon();
+    world.crash_daemon();
+    let mut stranger = Command::new("sleep").arg("600").spawn().unwrap();
+    std::fs::write(world.swarm_dir().join("daemon.lock"), format!("{}\n", stranger.id())).unwrap();
+    let _ = world.swarm(&["ls"]).ok();
+    assert_ne!(world.daemon_pid(), Some(stranger.id()));
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+    std::fs::write(world.swarm_dir().join("daemon.lock"), format!("{}\n", stranger.id())).unwrap();
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+    assert_eq!(stranger.try_wait().unwrap(), None);
+    std::fs::write(world.swarm_dir().join("daemon.lock"), "").unwrap();
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
+#[test]
+fn a_long_directory_works_and_shares_nothing() {
+    let long = |end: &str| format!("{}/{}/{end}", "d".repeat(90), "e".repeat(90));
+    let (a, b) = (World::new().with_swarm_dir(long("a")), World::new().with_swarm_dir(long("b")));
+    for world in [&a, &b] {
+        let _ = world.spawn(&"n".repeat(64), &[], &["sleep", "600"]).ok();
+        assert_eq!(world.status(&"n".repeat(64))["status"], "running");
+        assert_eq!(world.panes().len(), 1);
+    }
+    assert_ne!(a.daemon_pid(), b.daemon_pid());
+    assert_ne!(socket(&a), socket(&b));
+    let _ = a.swarm(&["daemon", "stop"]).ok();
+    assert_eq!(b.status(&"n".repeat(64))["status"], "running");
+}
+
+#[test]
+fn a_closed_terminal_and_its_signals_do_not_reach_it() {
+    let world = World::new();
+    let mut script = world.command("script");
+    let line = format!("{SWARM} daemon start; {SWARM} spawn --name w -- sleep 600");
+    script.args(["-qec", &line, "/dev/null"]);
+    let _ = world.run(script).ok();
+    let pid = world.daemon_pid().expect("a daemon");
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    // State, parent, group, session, terminal.
+    assert_eq!((fields[2], fields[3], fields[4]), (&*pid.to_string(), &*pid.to_string(), "0"), "{stat}");
+    signal(pid, Signal::SIGHUP);
+    assert_eq!(world.until_status("w", "running")["status"], "running");
+    assert_eq!(world.daemon_pid(), Some(pid));
+}
+
+// ---- the wire ----
+
+#[test]
+fn another_version_is_refused_in_words() {
+    let world = World::new();
+    world.start_daemon();
+    let mut wire = world.connect();
+    wire.send(b"{\"swarm\":99,\"client\":\"9.9.9\",\"more\":[]}\n");
+    assert!(wire.line().starts_with("{\"swarm\":1,\"daemon\":"));
+    wire.send(b"{\"id\":1,\"method\":\"ls\",\"params\":{}}\n");
+    assert_eq!(wire.line(), "");
+    world.crash_daemon();
+    std::fs::remove_file(socket(&world)).unwrap();
+    let listener = UnixListener::bind(socket(&world)).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        drop(stream.write_all(b"{\"swarm\":99,\"daemon\":\"9.9.9\",\"pid\":1}\n"));
+        drop(std::io::Read::read(&mut stream, &mut [0; 64]));
+    });
+    let said = world.swarm(&["ls"]).code(4).warns("protocol 1").warns("protocol 99").warns("9.9.9");
+    let _ = said.warns("hint: swarm daemon restart");
+    drop(other.join());
+}
+
+#[test]
+fn rubbish_is_refused_and_reaches_nobody() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let pid = world.daemon_pid();
+    for rubbish in [&b"\n"[..], b"{}\n", b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[[[[[[\n", b"{\"swarm\":-1}\n"] {
+        let mut wire = world.connect();
+        wire.send(rubbish);
+        wire.line();
+        assert!(wire.line().contains("\"code\":\"invalid\""), "{rubbish:?}");
+        assert_eq!(wire.line(), "", "{rubbish:?}");
+    }
+    for rubbish in ["nonsense\n", "\n", "{\"id\":-1,\"method\":\"ls\"}\n", "{\"id\":1}\n"] {
+        let mut wire = world.connect().hello();
+        wire.send(rubbish.as_bytes());
+        assert!(wire.line().contains("\"code\":\"invalid\""), "{rubbish:?}");
+        assert_eq!(wire.line(), "", "{rubbish:?}");
+    }
+    // What is a request, but no good one, is answered, and the connection goes on.
+    let mut wire = world.connect().hello();
+    for (rubbish, id) in [
+        (r#"{"id":1,"method":"no.such","params":{}}"#, 1),
+        (r#"{"id":2,"method":"status","params":{}}"#, 2),
+        (r#"{"id":3,"method":"status","params":{"name":"../../x"}}"#, 3),
+        (r#"{"id":4,"method":"status","params":[["w"]]}"#, 4),
+        (r#"{"id":5,"method":"spawn","params":{"name":"x"}}"#, 5),
+    ] {
+        wire.send(format!("{rubbish}\n").as_bytes());
+        let answer = wire.line();
+        assert!(answer.starts_with(&format!("{{\"id\":{id},\"err\":{{")), "{rubbish}: {answer}");
+    }
+    wire.send(b"{\"id\":6,\"method\":\"ls\"}\n");
+    assert!(wire.line().contains("\"ok\""));
+    assert_eq!(world.daemon_pid(), pid);
+    assert_eq!(world.status("w")["status"], "running");
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused() {
+    let world = World::new();
+    world.start_daemon();
+    let mut wire = world.connect().hello();
+    wire.send(&[b'x'; (1 << 20) + 10]);
+    let answer = wire.line();
+    assert!(answer.contains("1 MiB"), "{answer}");
+    let mut early = world.connect();
+    early.send(&[b'x'; (1 << 20) + 10]);
+    early.line();
+    let _ = world.swarm(&["ls"]).ok();
+    // The client refuses before it sends.
+    std::fs::write(world.path("work/big"), "x".repeat(2 << 20)).unwrap();
+    let _ = world.spawn("w", &[], &["cat"]).ok();
+    let _ = world.swarm(&["send", "w", "--file", "big"]).code(1).warns("too long");
+}
+
+#[test]
+fn another_user_gets_nothing() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can ask as another user");
+        return;
+    }
+    let world = World::new();
+    world.start_daemon();
+    let ask = |world: &World| {
+        let mut perl = world.command("perl");
+        let script = r#"$SIG{PIPE} = "IGNORE"; socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un($ARGV[0])) or exit 7;
+            syswrite S, qq({"swarm":1,"client":"x"}\n{"id":1,"method":"ls"}\n); print while <S>"#;
+        perl.args(["-MSocket", "-e", script]).arg(socket(world)).uid(65534).gid(65534);
+        perl.current_dir("/");
+        world.run(perl)
+    };
+    let _ = ask(&world).code(7);
+    // Even where the doors stand open.
+    for path in [world.path(""), world.swarm_dir()] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    std::fs::set_permissions(socket(&world), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    assert_eq!(ask(&world).ok().out, "");
+}
+
+#[test]
+fn clients_that_never_read_delay_nobody() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let mut wires: Vec<_> = (0..40).map(|_| world.connect()).collect();
+    for wire in wires.iter_mut().skip(10) {
+        wire.send(b"{\"swarm\":1,\"client\":\"x\"}\n{\"id\":1,\"method\":\"subscribe\"}\n");
+    }
+    for wire in wires.iter_mut().skip(30) {
+        // More answers than a socket holds.
+        wire.send("{\"id\":2,\"method\":\"ls\"}\n".repeat(200).as_bytes());
+    }
+    let start = Instant::now();
+    let _ = world.swarm(&["ls"]).ok();
+    let _ = world.swarm(&["kill", "w"]).ok();
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+// ---- stopping and taking over ----
+
+#[test]
+fn a_stop_leaves_agents_and_says_how_loops_go_on() {
+    let world = World::new();
+    let mut agent = world.agent("a");
+    start_loop(&world, &agent, "2");
+    agent.until_run(&world, 1);
+    let pid = agent.pid(1).unwrap();
+    let _ = world.swarm(&["daemon", "stop"]).ok().says("1 agent goes on").says("swarm ralph resume l");
+    assert!(is_alive(pid) && world.daemon_pid().is_none());
+    assert_eq!(world.ralph_state("l")["status"], "paused");
+    let _ = world.swarm(&["daemon", "start"]).ok().says("swarm ralph resume l");
+    let _ = world.swarm(&["ralph", "resume", "l"]).ok();
+    agent.tell("exit 0");
+    agent.until_run(&world, 2);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!(agent.starts(), 2);
+}
+
+#[test]
+fn a_restart_adopts_the_agents_and_pauses_nothing() {
+    let world = World::new();
+    let mut agent = world.agent("a");
+    start_loop(&world, &agent, "2");
+    agent.until_run(&world, 1);
+    let (old, panes) = (world.daemon_pid().unwrap(), world.panes());
+    let _ = world.swarm(&["daemon", "restart"]).ok();
+    assert_ne!(world.daemon_pid(), Some(old));
+    assert_eq!(world.panes(), panes);
+    let seen = world.status("l");
+    assert_eq!((&seen["status"], &seen["pid"]), (&"running".into(), &agent.pid(1).into()), "{seen}");
+    agent.tell("exit 0");
+    agent.until_run(&world, 2);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!(agent.starts(), 2);
+    assert!(!world.iterations_log("l").contains("[PAUSE]"));
+}
+
+#[test]
+fn what_ended_while_no_daemon_was_there_is_known() {
+    let world = World::new();
+    let mut agent = world.agent("a");
+    start_loop(&world, &agent, "2");
+    agent.until_run(&world, 1);
+    let _ = world.spawn_sh("code", &[], "echo $$ >code; read x; exit 7").ok();
+    let _ = world.spawn_sh("pane", &[], "echo $$ >pane; sleep 600").ok();
+    let pids = world.until("both run", || {
+        Some([world.lines("work/code"), world.lines("work/pane")].concat()).filter(|l| l.len() == 2)
+    });
+    world.crash_daemon();
+    let ids = world.tmux(&["list-panes", "-a", "-F", "#{@swarm_worker} #{pane_id}"]).ok().out;
+    let pane = |name: &str| ids.lines().find_map(|l| l.strip_prefix(&format!("{name} "))).unwrap().to_owned();
+    let _ = world.tmux(&["send-keys", "-t", &pane("code"), "Enter"]).ok();
+    let _ = world.tmux(&["kill-pane", "-t", &pane("pane")]).ok();
+    let _ = world.tmux(&["kill-pane", "-t", &pane("l")]).ok();
+    for pid in pids.iter().map(|p| p.parse().unwrap()).chain(agent.pid(1)) {
+        world.until("the agents are gone", || (!is_alive(pid)).then_some(()));
+    }
+    world.start_daemon();
+    assert_eq!(world.until_status("code", "failed")["exit_code"], 7);
+    let seen = world.until_status("pane", "failed");
+    assert_eq!(seen["exit_code"], serde_json::Value::Null, "{seen}");
+    agent.until_run(&world, 2);
+    assert_eq!(world.ralph_state("l")["total_failures"], 1);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!(agent.starts(), 2);
+    assert!(world.iterations_log("l").contains("[FAIL] iteration 1 exit=lost"), "{}", world.iterations_log("l"));
+}
+
+#[test]
+fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
+    let world = World::new();
+    let mut agent = world.agent("a");
+    start_loop(&world, &agent, "3");
+    agent.until_run(&world, 1);
+    agent.tell("exit 1");
+    world.until_status("l", "backing_off");
+    world.crash_daemon();
+    world.start_daemon();
+    agent.until_run(&world, 2);
+    assert_eq!(world.ralph_state("l")["consecutive_failures"], 1);
+    agent.tell("exit 0");
+    agent.until_run(&world, 3);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!(agent.starts(), 3);
+}
+
+#[test]
+fn a_crash_while_a_stubborn_agent_is_ended_ends_it_all_the_same() {
+    let world = World::new();
+    let _ = world.spawn_sh("w", &[], "trap '' TERM HUP; echo $$ >pid; while :; do sleep 600; done").ok();
+    let pid = world.until("it runs", || world.lines("work/pid").first()?.parse().ok());
+    let kill = world.follow(&["kill", "w"]);
+    world.until("it is being ended", || {
+        (world.status("w")["reason"] == "ending: killed" || !is_alive(pid)).then_some(())
+    });
+    world.crash_daemon();
+    drop(kill);
+    world.start_daemon();
+    assert_eq!(world.until_status("w", "stopped")["reason"], "killed");
+    assert!(!is_alive(pid));
+    world.until("its pane is closed", || world.panes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_daemon_that_dies_again_and_again_loses_and_doubles_nothing() {
+    let world = World::new();
+    std::fs::write(world.path("work/p"), "go\n").unwrap();
+    let script = "mkdir lock 2>/dev/null || echo overlap >>bad; echo run >>runs; sleep 0.15; rmdir lock";
+    let _ = world.spawn_sh("w", &["--ralph", "--prompt-file", "p", "-n", "8", "-d"], script).ok();
+    for step in 0..16_u64 {
+        // A different moment of an iteration each time.
+        let start = Instant::now();
+        world.until("the moment has come", || (start.elapsed() >= Duration::from_millis(step * 23)).then_some(()));
+        world.crash_daemon();
+        world.start_daemon();
+    }
+    world.until_status("w", "stopped");
+    let log = world.iterations_log("w");
+    assert_eq!(world.lines("work/runs").len(), 8, "{log}");
+    assert!(world.lines("work/bad").is_empty(), "{log}");
+    assert_eq!((log.matches("[START]").count(), log.matches("[END]").count()), (8, 8), "{log}");
+    assert_eq!(world.ralph_state("w")["total_failures"], 0, "{log}");
+    assert!(world.panes().is_empty());
+}
+
+#[test]
+fn many_spawns_and_kills_at_once_lose_nothing() {
+    let world = World::new();
+    world.start_daemon();
+    let names: Vec<String> = (0..40).map(|i| format!("c{i}")).collect();
+    let spawns: Vec<_> =
+        names.iter().map(|name| world.follow(&["spawn", "--name", name, "--", "sleep", "600"])).collect();
+    for mut spawn in spawns {
+        assert_eq!(spawn.wait(&world), 0, "{}", spawn.output());
+    }
+    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "running"]).ok().out.lines().count(), 40);
+    assert_eq!(world.panes().len(), 40);
+    let kills: Vec<_> = names.iter().map(|name| world.follow(&["kill", name])).collect();
+    for mut kill in kills {
+        assert_eq!(kill.wait(&world), 0, "{}", kill.output());
+    }
+    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "running"]).ok().out, "");
+    world.until("no pane is left", || world.panes().is_empty().then_some(()));
+}
+
+#[test]
+fn one_name_at_the_same_moment_is_one_worker() {
+    let world = World::new();
+    world.start_daemon();
+    let spawn = || world.follow(&["spawn", "--name", "same", "--", "sleep", "600"]);
+    let mut spawns: Vec<_> = (0..8).map(|_| spawn()).collect();
+    let codes: Vec<_> = spawns.iter_mut().map(|spawn| spawn.wait(&world)).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(spawns.iter().filter(|spawn| spawn.output().contains("already exists")).count(), 7);
+    assert_eq!(world.panes().len(), 1);
+}
+
+#[test]
+fn a_tmux_that_is_not_found_is_no_death() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+    let mut start = world.command(SWARM);
+    start.args(["daemon", "start"]).env("PATH", "/nonexistent").stdin(Stdio::null());
+    let _ = world.run(start).ok();
+    assert_eq!(world.until_status("w", "unreachable")["pid"], world.status("w")["pid"]);
+    assert_eq!(world.panes().len(), 1);
+    let _ = world.swarm(&["daemon", "restart"]).ok();
+    world.until_status("w", "running");
+}

@@ -1,0 +1,103 @@
+//! A full disk: commands say so, what was there stays, agents go on, and room is all it takes to recover.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::world::World;
+
+/// A file system of its own for the daemon's directory; gone when this is dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None where mounting is not permitted.
+    fn mount(world: &World) -> Option<Self> {
+        let dir = world.swarm_dir();
+        fs::create_dir(&dir).unwrap();
+        let mut mount = world.command("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=4m,mode=700", "none"]).arg(&dir);
+        (world.run(mount).code == Some(0)).then_some(Self(dir))
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).unwrap();
+        for size in [1 << 16, 1 << 12, 1] {
+            while file.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    /// Gives it back.
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: the tmux server may need a moment to end.
+        drop(std::process::Command::new("umount").arg("-l").arg(&self.0).status());
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_and_survived() {
+    let world = World::new();
+    let Some(disk) = SmallDisk::mount(&world) else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let mut agent = world.agent("a");
+    fs::write(world.path("work/p"), "go\n").unwrap();
+    let cmd = agent.command();
+    let cmd: Vec<&str> = cmd.iter().map(String::as_str).collect();
+    let _ = world.spawn("l", &["--ralph", "--prompt-file", "p", "-n", "2", "-d"], &cmd).ok();
+    agent.until_run(&world, 1);
+    let record = || fs::read_to_string(world.swarm_dir().join("workers/l.json")).unwrap();
+    let before = record();
+    disk.fill();
+
+    let _ = world.spawn("x", &[], &["sleep", "600"]).code(1).warns("No space left");
+    assert_eq!(world.status("x"), serde_json::Value::Null);
+    let _ = world.swarm(&["ralph", "set", "l", "max_iterations=3"]).code(1).warns("No space left");
+    let _ = world.swarm(&["ralph", "pause", "l"]);
+    let _ = world.swarm(&["ralph", "resume", "l"]);
+    assert_eq!(record(), before, "the file that was there stays");
+    assert_eq!(world.status("l")["pid"], agent.pid(1).unwrap());
+    // What it printed and how it ended must outlive the want of room.
+    agent.tell("print the last words");
+    agent.tell("exit 0");
+    world.until("the agent has ended", || agent.runs().contains("end 1").then_some(()));
+    let _ = world.swarm(&["ls"]).ok().says("l");
+    assert_eq!(agent.starts(), 1, "nothing starts that could not be written down");
+
+    disk.free();
+    agent.until_run(&world, 2);
+    let _ = world.swarm(&["logs", "l", "--history"]).ok().says("the last words");
+    let _ = world.spawn("x", &[], &["sleep", "600"]).ok();
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    let log = world.iterations_log("l");
+    assert_eq!((agent.starts(), world.ralph_state("l")["total_failures"].as_u64()), (2, Some(0)), "{log}");
+    assert!(world.iterations_log("l").contains("[END] iteration 1 exit=0"), "{log}");
+    let _ = world.swarm(&["kill", "x"]).ok();
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+}
+
+#[test]
+fn a_kill_does_not_wait_for_room() {
+    let world = World::new();
+    let Some(disk) = SmallDisk::mount(&world) else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    disk.fill();
+    let _ = world.swarm(&["kill", "w"]).ok().warns("could not be saved");
+    assert!(world.panes().is_empty());
+    disk.free();
+    world.until("it is saved after all", || {
+        let text = fs::read_to_string(world.swarm_dir().join("workers/w.json")).unwrap_or_default();
+        text.contains("killed").then_some(())
+    });
+}

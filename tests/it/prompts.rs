@@ -1,0 +1,342 @@
+//! Getting a prompt into an interactive agent, end to end, against an agent that makes it hard.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::world::{World, is_alive};
+
+/// The fake agent's path, and under another name where a profile goes by the name.
+fn tui() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-tui.pl").to_owned()
+}
+
+/// The file that the fake agent writes what it got into.
+fn record(world: &World) -> PathBuf {
+    world.path("work/rec")
+}
+
+/// What was recorded so far.
+fn recorded(world: &World) -> Vec<Value> {
+    world.lines("work/rec").iter().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Spawns the fake agent with some flags and knobs.
+#[track_caller]
+fn spawn(world: &World, flags: &[&str], knobs: &[&str]) {
+    let rec = format!("REC={}", record(world).display());
+    let envs: Vec<&str> = knobs.iter().chain([&rec.as_str()]).flat_map(|knob| ["--env", knob]).collect();
+    let _ = world.spawn("w", &[flags, &["--prompt-via", "paste"], &envs].concat(), &[&tui()]).ok();
+}
+
+/// Waits until so many prompts were submitted and gives them.
+#[track_caller]
+fn prompts(world: &World, count: usize) -> Vec<String> {
+    world.until(&format!("{count} prompts; got {:?}", recorded(world)), || {
+        let all = recorded(world);
+        (all.len() >= count).then(|| all.iter().map(|v| v["prompt"].as_str().unwrap_or("?").to_owned()).collect())
+    })
+}
+
+/// Waits until the worker has taken its prompt, so that a second one would have come by now.
+#[track_caller]
+fn settled(world: &World) {
+    world.until("the prompt is taken", || {
+        let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap_or_default();
+        log.contains("PromptSent").then_some(())
+    });
+}
+
+#[test]
+fn an_enter_that_is_swallowed_is_pressed_again() {
+    let world = World::new();
+    let text: String = (1..=40).map(|n| format!("line {n}\n")).collect();
+    std::fs::write(world.path("work/p"), &text).unwrap();
+    spawn(&world, &["--prompt-file", "p"], &["SETTLE=0.9"]);
+    assert_eq!(prompts(&world, 1), [text.trim_end()]);
+    settled(&world);
+    let _ = world.swarm(&["send", "w", "once more\nand again"]).ok();
+    assert_eq!(prompts(&world, 2)[1..], ["once more\nand again"]);
+    assert_eq!(recorded(&world).len(), 2);
+}
+
+#[test]
+fn a_slow_start_loses_nothing() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "do it"], &["BOOT=1.5"]);
+    assert_eq!(prompts(&world, 1), ["do it"]);
+    settled(&world);
+    assert_eq!(recorded(&world).len(), 1);
+}
+
+#[test]
+fn an_agent_that_is_never_ready_gets_nothing_and_is_told_of() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "do it", "--ready-timeout", "2"], &["BOOT=600"]);
+    let seen = world.until_status("w", "waiting");
+    assert!(seen["reason"].as_str().unwrap().contains("not ready after 2s"), "{seen}");
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn many_lines_are_one_prompt() {
+    let world = World::new();
+    std::fs::write(world.path("work/p"), "a\n\nb\nc\n").unwrap();
+    spawn(&world, &["--prompt-file", "p"], &[]);
+    assert_eq!(prompts(&world, 1), ["a\n\nb\nc"]);
+    settled(&world);
+    assert_eq!(recorded(&world).len(), 1);
+}
+
+#[test]
+fn a_prompt_of_any_size_arrives_whole() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &[]);
+    for (count, size) in [255, 1024, 4095, 16_300, 16_400, 200_000].into_iter().enumerate() {
+        let text: String = (0..size).map(|i| char::from(b'a' + (i % 26) as u8)).collect();
+        std::fs::write(world.path("work/p"), &text).unwrap();
+        let _ = world.swarm(&["send", "w", "--file", "p"]).ok();
+        let got = prompts(&world, count + 1).pop().unwrap();
+        assert!(got == text, "{size} bytes became {}", got.len());
+    }
+}
+
+#[test]
+fn text_that_looks_like_something_else_is_literal() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &[]);
+    let odd = "a \\\nb $HOME `id` $(id) \"q\" 's' !! %d \\n ~ * #{pid} #(id) ; Enter";
+    let texts = ["- [ ] do", "--help", "---\ntitle: x\n---\nbody", "é日🦀 ✓", odd];
+    for (count, text) in texts.iter().enumerate() {
+        let _ = world.swarm(&["send", "w", "--", text]).ok();
+        assert_eq!(prompts(&world, count + 1).pop().unwrap(), *text);
+    }
+    std::fs::write(world.path("work/dash"), "-\n").unwrap();
+    let _ = world.swarm(&["send", "w", "--file", "dash"]).ok();
+    assert_eq!(prompts(&world, texts.len() + 1).pop().unwrap(), "-");
+}
+
+#[test]
+fn the_other_routes_are_literal_too() {
+    let world = World::new();
+    let odd = "- [ ] a \\\nb $HOME `id` $(id) \"q\" 's' !! %d \\n ~ * #{pid}";
+    std::fs::write(world.path("work/p"), odd).unwrap();
+    let stdin = ["--prompt-file", "p", "--prompt-via", "stdin"];
+    let _ = world.spawn_sh("i", &stdin, "cat >got.i").ok();
+    let _ = world.spawn("a", &["--prompt", odd, "--prompt-via", "arg"], &["sh", "-c", r#"printf %s "$0" >got.a"#]).ok();
+    for name in ["i", "a"] {
+        // Standard input ends after the prompt.
+        world.until_status(name, "stopped");
+        assert_eq!(std::fs::read_to_string(world.path(format!("work/got.{name}"))).unwrap(), odd);
+    }
+}
+
+#[test]
+fn a_trust_dialog_is_not_answered() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "hi"], &["TRUST=1"]);
+    let seen = world.until_status("w", "waiting");
+    assert_eq!(seen["reason"], "trust dialog", "{seen}");
+    assert!(seen["screen"].to_string().contains("No, exit"), "{seen}");
+    assert!(recorded(&world).is_empty());
+    // A person answers; then the prompt goes in.
+    let pane = seen["tmux"]["pane"].as_str().unwrap();
+    let _ = world.tmux(&["send-keys", "-t", pane, "2"]).ok();
+    world.until("the prompt after the answer", || (recorded(&world).len() == 2).then_some(()));
+    assert_eq!(recorded(&world), [serde_json::json!({"trust": 1}), serde_json::json!({"prompt": "hi"})]);
+}
+
+#[test]
+fn a_dialog_that_nobody_knows_gets_no_prompt() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
+    let seen = world.until_status("w", "waiting");
+    assert!(seen["screen"].to_string().contains("Select theme"), "{seen}");
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn the_prompt_itself_is_no_output() {
+    for (flags, knobs) in [(&[][..], &["ALT=0"][..]), (&["--size", "60x30"], &["ECHO=1"])] {
+        let world = World::new();
+        let text = "Work through all of it, and only when everything is really finished print TASK_DONE";
+        let flags = [&["--done-pattern", "TASK_DONE", "--prompt", text], flags].concat();
+        spawn(&world, &flags, &[&["WORK=3", "REPLY=so far"], knobs].concat());
+        prompts(&world, 1);
+        settled(&world);
+        world.until("it has answered", || world.swarm(&["peek", "w"]).out.contains("so far").then_some(()));
+        // A pattern that was seen would end it after a few quiet seconds.
+        let _ = world.spawn("clock", &[], &["sleep", "7"]).ok();
+        world.until_status("clock", "stopped");
+        let seen = world.status("w");
+        assert_eq!(seen["status"], "running", "{knobs:?}: {seen}\n{}", world.report());
+    }
+}
+
+#[test]
+fn the_agents_own_word_is() {
+    let world = World::new();
+    let flags = ["--done-pattern", "TASK_DONE", "--prompt", "When finished print TASK_DONE"];
+    spawn(&world, &flags, &["ECHO=1", "WORK=1", "REPLY=TASK_DONE"]);
+    assert_eq!(world.until_status("w", "stopped")["reason"], "done pattern matched");
+    assert_eq!(recorded(&world).len(), 1);
+}
+
+#[test]
+fn an_old_marker_does_not_end_a_new_run() {
+    let world = World::new();
+    std::fs::write(world.path("work/p"), "go\n").unwrap();
+    let mut agent = world.agent("a");
+    let cmd = agent.command();
+    let cmd: Vec<&str> = cmd.iter().map(String::as_str).collect();
+    let flags = ["--ralph", "--prompt-file", "p", "-n", "3", "-d", "--done-pattern", "DONE_X"];
+    let _ = world.spawn("l", &flags, &cmd).ok();
+    agent.until_run(&world, 1);
+    // Taken back by the pattern's document: what a failed run printed counts when it ends.
+    agent.tell("print nothing yet");
+    agent.tell("exit 1");
+    agent.until_run(&world, 2);
+    world.crash_daemon();
+    world.start_daemon();
+    assert_eq!(world.status("l")["status"], "running");
+    agent.tell("exit 0");
+    agent.until_run(&world, 3);
+    agent.tell("print DONE_X");
+    agent.tell("exit 0");
+    assert_eq!(world.until_status("l", "stopped")["reason"], "done pattern matched");
+}
+
+#[test]
+fn words_that_come_in_pieces_match() {
+    let world = World::new();
+    let pieces = r"printf 'ALL\033[1Ctasks\033[1Cdone\n'; read x";
+    let colours = r"printf '\033[32mTASK\033[0m_\033[1mDONE\033[0m\n\033]8;;http://x\033\\link\033]8;;\033\\ \033[3'; read x";
+    let _ = world.spawn_sh("p", &["--done-pattern", "ALL tasks done"], pieces).ok();
+    let _ = world.spawn_sh("c", &["--done-pattern", "TASK_DONE"], colours).ok();
+    for name in ["p", "c"] {
+        assert_eq!(world.until_status(name, "stopped")["reason"], "done pattern matched");
+        let log = world.swarm(&["logs", name]).ok().out;
+        assert!(!log.contains('\u{1b}'), "{log:?}");
+    }
+    let _ = world.swarm(&["logs", "c"]).ok().says("TASK_DONE").says("link");
+}
+
+#[test]
+fn text_of_many_bytes_and_of_none_panics_nobody() {
+    let world = World::new();
+    let text = "é日🦀".repeat(300);
+    let script = r#"printf '%s\n\033✓\n\377\376\200\n' "$0"; read x"#;
+    let _ = world
+        .spawn("w", &["--prompt", &text, "--prompt-via", "arg", "--tag", &text], &["sh", "-c", script])
+        .ok();
+    world.until("it printed", || world.swarm(&["peek", "w"]).out.contains('🦀').then_some(()));
+    let pid = world.daemon_pid();
+    for columns in (20..=120).step_by(7) {
+        let mut ls = world.command(crate::world::SWARM);
+        ls.arg("ls").env("COLUMNS", columns.to_string());
+        let _ = world.run(ls).ok();
+    }
+    let _ = world.swarm(&["logs", "w"]).ok();
+    let _ = world.swarm(&["status", "w"]).ok();
+    let _ = world.swarm(&["send", "w", &text]).ok();
+    world.until_status("w", "stopped");
+    assert_eq!(world.daemon_pid(), pid);
+}
+
+#[test]
+fn a_pane_in_copy_mode_takes_what_is_sent() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &[]);
+    let pane = world.status("w")["tmux"]["pane"].as_str().unwrap().to_owned();
+    let _ = world.tmux(&["copy-mode", "-t", &pane]).ok();
+    let _ = world.swarm(&["send", "w", "are you there"]).ok();
+    assert_eq!(prompts(&world, 1), ["are you there"]);
+}
+
+#[test]
+fn an_agent_that_does_not_take_it_is_told_of() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "do it"], &["DEAF=1"]);
+    let seen = world.until_status("w", "waiting");
+    assert!(seen["reason"].as_str().unwrap().contains("did not take it"), "{seen}");
+}
+
+#[test]
+fn an_agent_that_dies_of_the_paste_has_failed() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "do it"], &["DIE=paste"]);
+    assert_eq!(world.until_status("w", "failed")["exit_code"], 3);
+    let _ = world.spawn("next", &["--prompt-via", "stdin", "--prompt", "x"], &["cat"]).ok();
+    world.until_status("next", "stopped");
+}
+
+// ---- loops ----
+
+/// A loop around the fake agent under the name of a known one, with its screen.
+fn start_loop(world: &World, flags: &[&str], knobs: &[&str]) {
+    std::fs::write(world.path("work/p"), "the task\n").unwrap();
+    std::fs::create_dir(world.path("bin")).unwrap();
+    std::os::unix::fs::symlink(tui(), world.path("bin/claude")).unwrap();
+    let rec = format!("REC={}", record(world).display());
+    let envs: Vec<&str> = knobs.iter().chain([&rec.as_str(), &"ALT=1"]).flat_map(|knob| ["--env", knob]).collect();
+    let claude = world.path("bin/claude");
+    let head = ["--ralph", "--prompt-file", "p", "-d"];
+    let _ = world.spawn("w", &[&head, flags, &envs].concat(), &[claude.to_str().unwrap()]).ok();
+}
+
+#[test]
+fn a_loop_pastes_once_an_iteration_and_ends_it_by_silence() {
+    let world = World::new();
+    start_loop(&world, &["-n", "2", "--inactivity-timeout", "4"], &["WORK=1", "SETTLE=0.7"]);
+    world.until_status("w", "stopped");
+    assert_eq!(prompts(&world, 2), ["the task", "the task"]);
+    let log = world.iterations_log("w");
+    assert_eq!(log.matches("exit=inactivity").count(), 2, "{log}");
+    assert_eq!(world.ralph_state("w")["total_failures"], 0);
+    assert!(!log.contains("WARN"), "{log}");
+}
+
+#[test]
+fn a_loop_ends_by_what_the_agent_says() {
+    let world = World::new();
+    let flags = ["-n", "5", "--inactivity-timeout", "30", "--done-pattern", "ALL IS WELL"];
+    start_loop(&world, &flags, &["WORK=1", "REPLY=ALL IS WELL"]);
+    assert_eq!(world.until_status("w", "stopped")["reason"], "done pattern matched");
+    assert_eq!(prompts(&world, 1), ["the task"]);
+    assert_eq!(world.ralph_state("w")["current_iteration"], 1);
+}
+
+#[test]
+fn a_loop_that_waits_on_a_dialog_is_not_killed() {
+    let world = World::new();
+    start_loop(&world, &["-n", "3", "--inactivity-timeout", "2"], &["TRUST=1"]);
+    let seen = world.until_status("w", "waiting");
+    let pid: u32 = seen["pid"].as_u64().unwrap().try_into().unwrap();
+    let _ = world.spawn("clock", &[], &["sleep", "6"]).ok();
+    world.until_status("clock", "stopped");
+    assert!(is_alive(pid));
+    let seen = world.status("w");
+    assert_eq!((&seen["status"], &seen["reason"]), (&"waiting".into(), &"trust dialog".into()));
+    assert_eq!(world.ralph_state("w")["current_iteration"], 1);
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn a_crash_around_the_paste_gives_one_prompt() {
+    for point in ["deliver:1", "enter:1", "deliver+:1"] {
+        let mut world = World::new();
+        world.set("SWARM_CRASH_AT", point);
+        let first = world.start_daemon();
+        world.unset("SWARM_CRASH_AT");
+        start_loop(&world, &["-n", "1", "--inactivity-timeout", "60"], &["WORK=1"]);
+        world.until("the first daemon dies", || (!is_alive(first)).then_some(()));
+        world.start_daemon();
+        assert_eq!(prompts(&world, 1), ["the task"], "{point}");
+        world.until(&format!("{point}: it runs"), || {
+            let status = world.status("w");
+            (status["status"] == "running" || status["status"] == "waiting").then_some(())
+        });
+        assert_eq!(world.status("w")["reason"], Value::Null, "{point}");
+        assert_eq!(recorded(&world).len(), 1, "{point}");
+    }
+}
