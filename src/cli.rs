@@ -89,7 +89,6 @@ Files:
 #[command(
     name = "swarm",
     version,
-    about,
     long_about = "Supervise coding-agent CLIs in tmux, and loop them until the work is done.\n\n\
         A daemon in the background starts each agent in a tmux window of its own, watches it, and keeps \
         its loop going. It is started by the first command that needs it. Agents go on when you close \
@@ -103,7 +102,7 @@ Files:
 )]
 pub struct Cli {
     /// Read this settings file too; it wins over the others
-    #[arg(short, long, value_name = "FILE", global = true, hide_short_help = true)]
+    #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 
     /// What to do.

@@ -12,6 +12,7 @@
 
 mod boot;
 mod calls;
+mod chronicle;
 mod crash;
 mod deliver;
 mod driver;

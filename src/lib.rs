@@ -1,4 +1,26 @@
-//! swarm.
+//! swarm: a supervisor for coding-agent CLIs.
+//!
+//! One binary. `swarm daemon` looks after many workers, each one agent CLI in one tmux window; the client
+//! (`swarm spawn`, `status`, `attach`, …) talks to it over a Unix socket and starts it when it is absent.
+//! What swarm *knows and decides* is the crate `swarm-state`; this crate is what it *does*.
+//!
+//! # Invariants
+//!
+//! * Agents are children of the tmux server, never of the daemon.
+//! * The supervisor owns all state and is the only writer; it waits for nothing but its inbox.
+//! * Nothing is started that was not written down before.
+//! * An unknown exit is never a success, and a tmux that does not answer is never a dead agent.
+//! * Only [`client`]'s `render` prints. Only [`tmux`], [`git`], [`wrapper`] and the client's `connect`,
+//!   `attach` and `demo` start processes. `client` imports neither `daemon` nor `store` nor `git`, and
+//!   `protocol` knows nothing of the disk. A test reads the imports and holds this.
+//!
+//! # Reading order
+//!
+//! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
+//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`settings`], [`client`] and
+//! [`mod@cli`] (the command line), [`error`].
+#![warn(missing_docs)]
+
 pub mod cli;
 pub mod client;
 pub mod daemon;

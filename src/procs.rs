@@ -120,10 +120,12 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     }
 }
 
-/// Sends a signal to one process, if it is there, and says who it was.
+/// Sends a signal to one process, if it is there, and says who it was. Never to pid 1 or this process.
 pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
-    let start_time = start_time(pid)?;
-    let proc = Proc { pid, ppid: 0, start_time, comm: name(pid)?, sid: 0 };
+    if pid <= 1 || pid == std::process::id() as i32 {
+        return None;
+    }
+    let proc = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap_or(0), comm: name(pid)?, sid: 0 };
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 

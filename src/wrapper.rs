@@ -147,7 +147,8 @@ impl Tree {
         loop {
             self.reap();
             if self.ended.is_some() {
-                return false;
+                // Agent and wrapper are hung up on together; whose end is seen first says nothing.
+                return terminal_is_gone();
             }
             tokio::select! {
                 _ = signals.child.recv() => {}
@@ -192,6 +193,11 @@ impl Tree {
         sleep_until(Instant::now() + time).await;
         self.reap();
     }
+}
+
+/// True when the other side of the wrapper's terminal was closed.
+fn terminal_is_gone() -> bool {
+    nix::sys::termios::tcgetattr(std::io::stdin()) == Err(Errno::EIO)
 }
 
 /// Starts the agent, or says in one sentence why it cannot be started.

@@ -65,10 +65,13 @@ pub struct Spawn {
     /// How to print what was spawned
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
+    /// The prompt.
     #[command(flatten)]
     pub prompt: PromptArgs,
+    /// The loop.
     #[command(flatten)]
     pub ralph: LoopArgs,
+    /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
     /// The agent's command [default: `command` of the settings]

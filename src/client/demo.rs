@@ -79,19 +79,19 @@ async fn play(out: Out, stage: &Stage) -> Ended {
         "This is a loop (a \"ralph loop\"): an agent is started again and again, each time with a fresh",
     )?;
     say(out, "context, and reads the same prompt file. What it did stands in the files it works on.")?;
-    say(out, "The agent here is a fake one, built in. Its prompt, PROMPT.md:")?;
+    tell(out, "The agent here is a fake one, built in. Its prompt, PROMPT.md:")?;
     out.lines(&indented(PROMPT))?;
-    say(out, "The list it works through, TODO.md:")?;
+    tell(out, "The list it works through, TODO.md:")?;
     out.lines(&indented(TASKS))?;
-    say(out, "Start the loop. This command follows it; you would put your own agent after `--`:")?;
+    tell(out, "Start the loop. This command follows it; you would put your own agent after `--`:")?;
     let typed = "swarm spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
     command_line(out, &format!("{typed} --done-pattern '{MARKER}' -- AGENT"))?;
     follow(out, stage).await?;
-    say(out, "Every task is ticked off:")?;
+    tell(out, "Every task is ticked off:")?;
     let todo = std::fs::read_to_string(stage.project().join(TODO));
     let todo = todo.map_err(|e| Error::system("cannot read the demo's TODO.md", e))?;
     out.lines(&indented(&todo))?;
-    say(out, "The loop kept a log, so that you can read in the morning what happened in the night:")?;
+    tell(out, "The loop kept a log, so that you can read in the morning what happened in the night:")?;
     command_line(out, "swarm ralph logs demo")?;
     let log = output(stage, &["ralph", "logs", "demo"]).await?;
     out.lines(&indented(&log))?;
@@ -166,7 +166,7 @@ fn explain(line: &str) -> Option<&'static str> {
 }
 
 async fn middle(out: Out, stage: &Stage) -> Result<(), Failure> {
-    say(out, "Meanwhile, from any other terminal:")?;
+    tell(out, "Meanwhile, from any other terminal:")?;
     command_line(out, "swarm ralph status demo")?;
     let page = output(stage, &["ralph", "status", "demo"]).await?;
     out.lines(&indented(&page))?;
@@ -177,11 +177,17 @@ async fn middle(out: Out, stage: &Stage) -> Result<(), Failure> {
 }
 
 fn epilogue(out: Out) -> Result<(), Failure> {
-    say(out, "That was all of it; the demo's files, its daemon and its tmux server are gone.")?;
-    say(out, "Now with your own agent, in the directory of your project:")?;
+    tell(out, "That was all of it; the demo's files, its daemon and its tmux server are gone.")?;
+    tell(out, "Now with your own agent, in the directory of your project:")?;
     command_line(out, "swarm ralph init          # writes PROMPT.md; make it yours")?;
     command_line(out, "swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -- claude")?;
     command_line(out, "swarm attach agent        # from another terminal: see it work")
+}
+
+/// A new part of the story.
+fn tell(out: Out, words: &str) -> Result<(), Failure> {
+    out.line("")?;
+    say(out, words)
 }
 
 fn say(out: Out, words: &str) -> Result<(), Failure> {

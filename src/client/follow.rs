@@ -50,7 +50,7 @@ enum News {
     Snapshot(Snapshot),
     Notice(Notice),
     /// The pause was taken, or not.
-    Paused(Result<WorkerView>),
+    Paused(Result<Box<WorkerView>>),
     /// The agent printed this.
     Printed(Vec<String>),
     /// The daemon was stopped while the loop was paused.
@@ -71,7 +71,13 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
     if options.stream {
         tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
     }
-    let say = |line: &str| if options.lines { ctx.out.line(line) } else { Ok(ctx.out.note(line)) };
+    let say = |line: &str| {
+        if options.lines {
+            return ctx.out.line(line);
+        }
+        ctx.out.note(line);
+        Ok(())
+    };
     loop {
         let acts = match next(&mut news, &mut signals, &machine).await {
             Heard::HangUp => return Ok(129),
@@ -258,10 +264,10 @@ async fn comes_back(paths: &Paths) -> bool {
 /// Asks for the pause; a daemon that is just being restarted is asked again.
 async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
     let named = || Named { name: name.clone() };
-    let ask = async || -> Result<WorkerView> {
+    let ask = async || -> Result<Box<WorkerView>> {
         let mut client = connect::connect(&paths).await?;
         let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK).await?;
-        client.call(&Call::Status(named()), QUICK).await
+        client.call(&Call::Status(named()), QUICK).await.map(Box::new)
     };
     let mut answer = ask().await;
     for _ in 0..5 {

@@ -40,8 +40,8 @@ impl Tail {
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
         // A worker of this name before it may have left a log.
         let log = tail.log(client, MANY).await?;
-        let earlier = log.iter().filter(|line| is_header(line)).rev();
-        tail.mark = earlier.skip(usize::try_from(over).unwrap_or(usize::MAX)).next().cloned();
+        let mut earlier = log.iter().filter(|line| is_header(line)).rev();
+        tail.mark = earlier.nth(usize::try_from(over).unwrap_or(usize::MAX)).cloned();
         Ok(tail)
     }
 

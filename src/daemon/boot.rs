@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use swarm_state::engine::{Event, Phase};
 use swarm_state::format::Record;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::reconcile::{self, Claim, Evidence};
@@ -15,13 +16,27 @@ use super::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::procs;
 use crate::store::Problem;
-use crate::tmux::{Health, Row};
+use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper;
 
 /// What one tmux server holds, at the start.
 struct Found {
     rows: Vec<Row>,
     server: Option<i32>,
+    /// It is there and does not answer: what it holds is not known.
+    silent: bool,
+}
+
+async fn look(tmux: &Tmux) -> Found {
+    let none = |silent| Found { rows: vec![], server: None, silent };
+    match tmux.health().await {
+        Health::Gone => none(false),
+        Health::Unresponsive => none(true),
+        Health::Alive { pid } => tmux
+            .list()
+            .await
+            .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
+    }
 }
 
 impl Supervisor {
@@ -36,17 +51,31 @@ impl Supervisor {
                 self.problems.push(Problem { message, name: Some(name), reserved: true });
             }
         }
+        let names: Vec<_> = self.slots.keys().cloned().collect();
+        for name in names {
+            self.mend_log(&name);
+        }
+        self.sweep_runs();
         let sockets: BTreeSet<_> =
             self.slots.values().map(|s| s.spec.tmux_socket.clone()).chain([None]).collect();
         for socket in sockets {
             let tmux = self.tmux(&socket);
-            let server = match tmux.health().await {
-                Health::Alive { pid } => Some(pid),
-                Health::Gone | Health::Unresponsive => None,
-            };
-            let rows = if server.is_some() { tmux.list().await.unwrap_or_default() } else { vec![] };
-            self.reconcile(&socket, &Found { rows, server });
-            self.end_orphans(&socket).await;
+            let found = look(&tmux).await;
+            self.reconcile(&socket, &found);
+            if !found.silent {
+                self.end_orphans(&socket).await;
+            }
+        }
+    }
+
+    /// Removes the folders of runs that are over, which a daemon that died left.
+    fn sweep_runs(&self) {
+        for (name, run) in self.store.run_dirs() {
+            let slot = self.slots.get(&name);
+            let unread = self.problems.iter().any(|p| p.name.as_ref() == Some(&name));
+            if !unread && !slot.is_some_and(|s| s.engine.run() == run && s.engine.has_pane()) {
+                drop(self.store.remove_run_dir(&name, run));
+            }
         }
     }
 
@@ -98,15 +127,23 @@ impl Supervisor {
                     server_pid: server,
                 });
             }
-            let seen = evidence(slot, row, found.server);
+            let seen = evidence(slot, row, found);
             let context = slot.driver.context.clone();
             let pane = slot.pane.clone().filter(|p| p.run == run);
-            let Some(event) = reconcile::finding(&slot.engine, seen) else { continue };
+            let finding = match slot.engine.phase() {
+                // Written down, and never begun.
+                Phase::Idle => Some(Event::Start),
+                _ => reconcile::finding(&slot.engine, seen),
+            };
+            let Some(event) = finding else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
                 context.watch_exit(pane);
             }
             self.step(&name, event);
+            if found.silent {
+                self.step(&name, Event::Reachable(false));
+            }
         }
     }
 
@@ -120,7 +157,9 @@ impl Supervisor {
             let saved = ours.map(|(name, slot)| (name.as_str(), &slot.engine));
             // A record that could not be read may be this pane's: it stays.
             let unread = self.problems.iter().any(|p| p.name.as_ref().is_some_and(|n| n.as_str() == worker));
-            if unread || !reconcile::is_orphan(&Claim { worker, run }, saved) {
+            let over = |s: &Slot| s.engine.run() == run && !s.engine.has_pane() && row.dead;
+            let over = WorkerName::new(worker).ok().and_then(|n| self.slots.get(&n)).is_some_and(over);
+            if unread || !(over || reconcile::is_orphan(&Claim { worker, run }, saved)) {
                 continue;
             }
             tracing::warn!(pane = %row.pane, worker, %run, "ending a pane that no worker owns");
@@ -130,19 +169,29 @@ impl Supervisor {
     }
 }
 
-fn evidence(slot: &Slot, row: Option<&Row>, server: Option<i32>) -> Evidence {
+fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
     let run = slot.engine.run();
     let dir = slot.driver.context.run_dir(run);
     let record = wrapper::read_exit(&dir);
-    let known_server = slot.pane.as_ref().filter(|p| p.run == run).map(|p| p.server_pid);
+    let pane = slot.pane.as_ref().filter(|p| p.run == run);
+    let known_server = pane.map(|p| p.server_pid);
+    // A tmux that does not answer hides its panes; their wrappers are processes like others.
+    let hidden = found.silent && pane.is_some_and(|p| is_wrapper(p.pid));
+    let server = found.server;
     Evidence {
-        alive: row.is_some_and(|row| !row.dead) && record.is_none(),
+        alive: (row.is_some_and(|row| !row.dead) || hidden) && record.is_none(),
         dead: row.filter(|row| row.dead).map(ending::exit_of_row),
         recorded: record.as_ref().map(ending::exit_of),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
-        same_server: server.is_some() && known_server.is_none_or(|known| Some(known) == server),
+        same_server: found.silent
+            || server.is_some() && known_server.is_none_or(|known| Some(known) == server),
     }
+}
+
+/// Whether this process can be the wrapper that a record names.
+fn is_wrapper(pid: i32) -> bool {
+    procs::is_alive(pid) && procs::name(pid).is_some_and(|name| name.contains("swarm"))
 }
 
 /// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.

@@ -1,7 +1,9 @@
 //! Crash points, for tests of what a crash leaves behind.
 //!
-//! With `SWARM_CRASH_AT=WORD:N` in its environment the daemon aborts just before it carries out the Nth
-//! effect of that word (`persist`, `spawn`, `judge`, …), as if it had been killed with -9 there.
+//! With `SWARM_CRASH_AT=WORD:N` in its environment the daemon aborts at the Nth time that it comes to the
+//! point of that word, as if it had been killed with -9 there. A point stands just before each effect
+//! (`persist`, `spawn`, `judge`, …), one just after its work is done and before anybody hears of it
+//! (`persist+`, `spawn+`, `judge+`, `tell+`, `deliver+`), and one between a paste and its Enter (`enter`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +13,20 @@ use swarm_state::engine::Effect;
 static SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Aborts when this effect is the one that was asked for.
-pub(crate) fn point(effect: &Effect) {
+pub(crate) fn before(effect: &Effect) {
+    point(word(effect));
+}
+
+/// Aborts when this point is the one that was asked for.
+pub(crate) fn point(word: &str) {
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| {
         let text = std::env::var("SWARM_CRASH_AT").ok()?;
         let (word, nth) = text.split_once(':')?;
         Some((word.to_owned(), nth.parse().ok()?))
     });
-    let Some((word, nth)) = wanted else { return };
-    if word == self::word(effect) && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
+    let Some((wanted, nth)) = wanted else { return };
+    if wanted == word && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
         std::process::abort();
     }
 }

@@ -10,6 +10,7 @@ use swarm_state::model::Pane;
 use swarm_state::screen::Reading;
 use tokio::time::{Instant, sleep};
 
+use super::crash;
 use super::driver::{Context, SharedReader};
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -52,6 +53,7 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     }
     write_atomic(&mark, b"").map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
     paste(context, pane, &text).await?;
+    crash::point("enter");
     press_enter(context, pane, reader, &text).await
 }
 

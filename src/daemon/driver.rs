@@ -14,6 +14,7 @@ use swarm_state::model::{Exit, Pane, Prompt, PromptVia, Run, WorkerName, WorkerS
 use swarm_state::screen::Reader;
 use tokio::sync::{mpsc, oneshot};
 
+use super::crash;
 use super::deliver;
 use super::ending;
 use super::judge;
@@ -21,8 +22,8 @@ use super::supervisor::Input;
 use crate::error::{Error, Result};
 use crate::git;
 use crate::store::Store;
-use crate::tmux::{NewWindow, Tmux};
-use crate::wrapper::LaunchSpec;
+use crate::tmux::{NewWindow, PANE_TERM, Tmux};
+use crate::wrapper::{self, LaunchSpec};
 
 /// The reader of one worker's screen, shared by those who look at it.
 pub(crate) type SharedReader = Arc<Mutex<Reader>>;
@@ -142,6 +143,7 @@ async fn work(context: &Context, job: Job) {
         Job::Spawn { run, iteration, spec, worktree } => {
             match spawn(context, run, iteration, &spec, worktree).await {
                 Ok(pane) => {
+                    crash::point("spawn+");
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
@@ -154,6 +156,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Deliver { pane, reader } => {
             let outcome = deliver::prompt(context, &pane, &reader).await;
+            crash::point("deliver+");
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
@@ -161,6 +164,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
+            crash::point("judge+");
             context.report(Report::Judged(run, verdict));
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
@@ -207,7 +211,7 @@ async fn spawn(
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,
-        argv: vec![context.exe.as_os_str().to_owned(), "__pane".into(), dir.into_os_string()],
+        argv: wrapper::pane_argv(&context.exe, &dir),
         worker: spec.name.to_string(),
         run: run.0,
         size: spec.size,
@@ -228,7 +232,7 @@ fn launch_spec(
     let mut env = spec.env.clone();
     env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
     env.insert("SWARM_WORKER".into(), spec.name.to_string());
-    env.entry("TERM".into()).or_insert_with(|| "screen-256color".into());
+    env.insert("TERM".into(), PANE_TERM.into());
     let mut argv = spec.cmd.clone();
     let mut stdin = None;
     match (spec.prompt_via, prompt) {

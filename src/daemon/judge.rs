@@ -2,7 +2,8 @@
 //!
 //! Nothing that an agent printed may be lost, so the pane is closed only after its history and last screen
 //! were stored. Doing it twice (a daemon that was killed half-way) stores once: the verdict is written
-//! down in the run's folder when the output is safe.
+//! down in the run's folder when the output is safe. The supervisor removes that folder once it has saved
+//! what follows.
 
 use serde_json::json;
 use swarm_state::gates::Verdict;
@@ -41,8 +42,6 @@ pub(crate) async fn judge(
         // A window that cannot be closed now is an orphan that the next start finds.
         drop(context.tmux.kill_window(&pane.window).await);
     }
-    // Left-overs are swept at the next start.
-    drop(context.store.remove_run_dir(&context.name, run));
     verdict
 }
 

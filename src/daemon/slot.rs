@@ -60,6 +60,8 @@ pub(crate) struct Slot {
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
     pub(crate) ralph_known: Option<RalphFile>,
     pub(crate) ralph_stamp: Option<RalphStamp>,
+    /// What the daemon before logged of the current iteration; emptied by the first line that is new.
+    pub(crate) log_tail: Vec<String>,
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
@@ -117,6 +119,7 @@ impl Slot {
             held: None,
             ralph_known: None,
             ralph_stamp: None,
+            log_tail: vec![],
             forced: vec![],
             newborn: None,
             after_stop: vec![],

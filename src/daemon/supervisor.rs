@@ -277,10 +277,20 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                Event::Judged(run, verdict)
+                self.step(name, Event::Judged(run, verdict));
+                return self.leave_run(name, run);
             }
         };
         self.step(name, event);
+    }
+
+    /// A run is judged: its folder goes, but not before what follows from the verdict is saved. A daemon that
+    /// dies in between must find the verdict again.
+    fn leave_run(&self, name: &WorkerName, run: Run) {
+        if self.slots.get(name).is_some_and(|s| !s.unsaved) {
+            // Left-overs are swept at the next start.
+            drop(self.store.remove_run_dir(name, run));
+        }
     }
 
     fn subscribe(&mut self, params: SubscribeParams) -> Result<Subscription> {
@@ -312,10 +322,16 @@ impl Supervisor {
     }
 
     fn perform(&mut self, name: &WorkerName, effect: Effect) {
-        super::crash::point(&effect);
+        super::crash::before(&effect);
         match effect {
-            Effect::Persist => return self.save(name),
-            Effect::Tell(entry) => return self.tell(name, entry),
+            Effect::Persist => {
+                self.save(name);
+                return super::crash::point("persist+");
+            }
+            Effect::Tell(entry) => {
+                self.tell(name, entry);
+                return super::crash::point("tell+");
+            }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
             | Effect::Terminate(_)
@@ -365,15 +381,7 @@ impl Supervisor {
 
     /// Tells those who listen, and the loop's log.
     pub(super) fn tell(&mut self, name: &WorkerName, entry: Entry) {
-        let Some(slot) = self.slots.get(name) else { return };
-        if slot.spec.ralph.is_some() {
-            let at = super::local_now().format("%Y-%m-%dT%H:%M:%S").to_string();
-            for line in entry.log_lines() {
-                if let Err(error) = self.store.append_iteration_log(name, &format!("{at} {line}")) {
-                    tracing::warn!(worker = %name, %error, "iterations.log was not written");
-                }
-            }
-        }
+        self.chronicle(name, &entry);
         tracing::info!(worker = %name, ?entry);
         self.answer_newborn(name, &entry);
         if let Some(slot) = self.slots.get(name) {

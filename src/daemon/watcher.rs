@@ -5,10 +5,11 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, WorkerName};
+use tokio::task::JoinSet;
 
 use super::driver::SharedReader;
 use crate::tmux::watch::Gate;
-use crate::tmux::{Health, Row, Tmux};
+use crate::tmux::{Health, Tmux};
 
 /// Lines of the screen that are kept for a worker that waits for a person.
 const LAST_LINES: usize = 12;
@@ -65,17 +66,27 @@ impl Watcher {
         match tmux.list().await {
             Ok(rows) => {
                 let dirty = self.gate.dirty(&rows, sent);
+                let mut captures = JoinSet::new();
                 for target in targets {
-                    if let Some(row) = rows.iter().find(|row| row.pane == target.pane.id) {
-                        let printed = dirty.contains(&row.pane);
-                        let look = look_at(tmux, row, &target, printed).await;
-                        match look {
-                            Some(look) => looks.push((target.name, look)),
-                            // It printed and was not read: the next look must read it.
-                            None => self.gate.forget(&row.pane),
-                        }
+                    // A pane that is dead or not listed is told of by the watch on its process.
+                    let Some(row) = rows.iter().find(|row| row.pane == target.pane.id && !row.dead) else {
+                        continue;
+                    };
+                    if dirty.contains(&row.pane) {
+                        // At once: tmux answers them one after the other, without a turn of ours between.
+                        captures.spawn(capture(tmux.clone(), target));
+                    } else {
+                        let event = Event::Quiet(target.pane.run);
+                        looks.push((target.name, Look { event, screen: None }));
                     }
-                    // A pane that is not listed is gone; the watch on its process tells how.
+                }
+                while let Some(captured) = captures.join_next().await {
+                    match captured {
+                        Ok(Ok(look)) => looks.push(look),
+                        // It printed and was not read: the next look must read it.
+                        Ok(Err(pane)) => self.gate.forget(&pane),
+                        Err(error) => tracing::error!(%error, "a look failed"),
+                    }
                 }
             }
             Err(error) => {
@@ -90,17 +101,15 @@ impl Watcher {
     }
 }
 
-async fn look_at(tmux: &Tmux, row: &Row, target: &Target, printed: bool) -> Option<Look> {
+/// Reads one pane; gives back the pane's id when that cannot be done now.
+async fn capture(tmux: Tmux, target: Target) -> Result<(WorkerName, Look), String> {
     let pane = &target.pane;
-    if row.dead {
-        return None;
-    }
-    if !printed {
-        return Some(Look { event: Event::Quiet(pane.run), screen: None });
-    }
-    let captured = tmux.capture(&pane.id, if target.whole { HISTORY } else { 0 }).await.ok()??;
-    let reading = target.reader.lock().ok().map(|reader| reader.read(&captured.text, captured.size))?;
-    Some(Look { event: Event::Screen(pane.run, reading), screen: Some(last_lines(&captured.text)) })
+    let history = if target.whole { HISTORY } else { 0 };
+    let Ok(Some(captured)) = tmux.capture(&pane.id, history).await else { return Err(pane.id.clone()) };
+    let reading = target.reader.lock().map(|reader| reader.read(&captured.text, captured.size));
+    let Ok(reading) = reading else { return Err(pane.id.clone()) };
+    let look = Look { event: Event::Screen(pane.run, reading), screen: Some(last_lines(&captured.text)) };
+    Ok((target.name, look))
 }
 
 fn last_lines(text: &str) -> Vec<String> {

@@ -1,7 +1,8 @@
 //! The configuration of swarm's own tmux server: generated, never the user's.
 //!
 //! Keys keep tmux's own meaning (prefix C-b). What is deliberately absent: `window-size manual` as a global
-//! option, which ends the server at the next window on tmux 3.3a to 3.6; it is set window by window.
+//! option, which ends the server at the next window on tmux 3.3a to 3.6; it is set window by window. Even a
+//! user's own file cannot bring it in.
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -17,12 +18,22 @@ pub const HISTORY_LIMIT: u32 = 10_000;
 /// Columns and rows of a window nobody has attached to.
 pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
 
+/// What must hold whatever the user's file says: the server outlives its last window, no session goes for
+/// want of a client, a dead pane stays until its output was taken, and no global size ends the server.
+const NEEDED: &[u8] = b"\
+set-option -s exit-empty off
+set-option -s exit-unattached off
+set-option -g destroy-unattached off
+set-option -g detach-on-destroy on
+set-window-option -g remain-on-exit on
+set-window-option -g window-size latest
+";
+
 /// The text of the file.
 pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
     let (columns, rows) = DEFAULT_SIZE;
     let mut text = format!(
         "# Written by swarm at each start of its tmux server; changes here are lost.\n\
-         set-option -s exit-empty off\n\
          set-option -s escape-time 10\n\
          set-option -s focus-events on\n\
          set-option -s default-terminal {PANE_TERM}\n\
@@ -30,11 +41,8 @@ pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
          set-option -g default-size {columns}x{rows}\n\
          set-option -g set-titles off\n\
          set-option -g update-environment ''\n\
-         set-option -g detach-on-destroy on\n\
-         set-option -g destroy-unattached off\n\
          set-window-option -g allow-rename off\n\
-         set-window-option -g automatic-rename off\n\
-         set-window-option -g remain-on-exit on\n"
+         set-window-option -g automatic-rename off\n"
     )
     .into_bytes();
     // Its default line scrolls the screen by one row; before 3.3 there is neither the line nor the option.
@@ -54,6 +62,7 @@ pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
         text.extend_from_slice(&quote::word(&pattern));
         text.push(b'\n');
     }
+    text.extend_from_slice(NEEDED);
     text
 }
 
@@ -97,14 +106,15 @@ mod tests {
     fn what_kills_servers_or_old_versions_is_not_in_it() {
         let new = String::from_utf8(text(&options(None), Some(Version::new(3, 6)))).unwrap();
         assert!(new.contains("remain-on-exit-format ''"));
-        assert!(!new.contains("window-size") && !new.contains("prefix") && !new.contains("source-file"));
+        assert!(!new.contains("manual") && !new.contains("prefix") && !new.contains("source-file"));
         let old = String::from_utf8(text(&options(None), Some(Version::new(3, 2)))).unwrap();
         assert!(!old.contains("remain-on-exit-format"));
     }
 
     #[test]
-    fn the_users_file_comes_last_and_quoted() {
+    fn the_users_file_is_quoted_and_changes_nothing_that_is_needed() {
         let text = String::from_utf8(text(&options(Some("/h/a b/$x[1].conf")), None)).unwrap();
-        assert!(text.ends_with("source-file -q \"/h/a b/\\044x\\134[1].conf\"\n"), "{text}");
+        let (_, after) = text.split_once("source-file -q \"/h/a b/\\044x\\134[1].conf\"\n").unwrap();
+        assert_eq!(after.as_bytes(), NEEDED);
     }
 }

@@ -197,12 +197,23 @@ fn fix_size(window: &str, size: (u16, u16)) -> Vec<Words> {
 
 /// The same in one command that does nothing while a client looks at the window.
 pub(super) fn restore(window: &str, size: (u16, u16)) -> Words {
+    Words::from(["if-shell", "-F", "-t", window, LOOKED_AT, "", &restoring(window, size)])
+}
+
+/// That command as a line.
+pub(super) fn restore_line(window: &str, size: (u16, u16)) -> String {
+    let words = ["if-shell", "-F", "-t", window, LOOKED_AT, "", &restoring(window, size)];
+    let words = words.map(|word| String::from_utf8_lossy(&quote::word(word.as_bytes())).into_owned());
+    words.join(" ")
+}
+
+/// How many clients show the window, whichever session they came by.
+const LOOKED_AT: &str = "#{window_active_clients}";
+
+fn restoring(window: &str, size: (u16, u16)) -> String {
     let target = String::from_utf8_lossy(&quote::word(window.as_bytes())).into_owned();
     let (columns, rows) = (size.0.max(1), size.1.max(1));
-    let commands = format!(
-        "set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}"
-    );
-    Words::from(["if-shell", "-F", "-t", window, "#{window_active_clients}", "", &commands])
+    format!("set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}")
 }
 
 /// An error, unless what was to go is not there.

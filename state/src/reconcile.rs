@@ -64,3 +64,109 @@ pub struct Claim<'a> {
 pub fn is_orphan<'a>(claim: &Claim<'_>, mut saved: impl Iterator<Item = (&'a str, &'a Worker)>) -> bool {
     !saved.any(|(name, worker)| name == claim.worker && worker.run() == claim.run)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::engine::{Now, Policy};
+    use crate::gates::Verdict;
+
+    const R: Run = Run(1);
+
+    fn after(events: &[Event]) -> Worker {
+        let now = Now { mono: Duration::ZERO, wall: DateTime::UNIX_EPOCH.fixed_offset() };
+        let mut worker =
+            Worker::looping(Policy { paste: false, ready_wait: false, ready_timeout: 30 }, 9, 60);
+        for event in events {
+            worker.step(event.clone(), now);
+        }
+        worker
+    }
+
+    fn spawning() -> Worker {
+        after(&[Event::Start])
+    }
+
+    fn running() -> Worker {
+        after(&[Event::Start, Event::Up(R)])
+    }
+
+    #[test]
+    fn what_became_of_a_running_agent() {
+        let none = Evidence::default();
+        let here = Evidence { same_server: true, started: true, ..none };
+        let code = Some(Exit::Code(3));
+        let rows = [
+            ("alive", Evidence { alive: true, ..here }, Event::Adopted(R)),
+            ("alive and just recorded", Evidence { alive: true, recorded: code, ..here }, Event::Adopted(R)),
+            ("recorded", Evidence { recorded: code, ..here }, Event::Exited(R, Exit::Code(3))),
+            ("recorded, server gone", Evidence { recorded: code, ..none }, Event::Exited(R, Exit::Code(3))),
+            ("dead, tmux knows", Evidence { dead: Some(code), ..here }, Event::Exited(R, Exit::Code(3))),
+            (
+                "dead, the record wins",
+                Evidence { dead: Some(None), recorded: code, ..here },
+                Event::Exited(R, Exit::Code(3)),
+            ),
+            ("dead, nobody knows", Evidence { dead: Some(None), ..here }, Event::Exited(R, Exit::Unknown)),
+            (
+                "closed under it",
+                Evidence { recorded: code, closed_under_it: true, ..here },
+                Event::PaneLost(R),
+            ),
+            ("vanished", here, Event::PaneLost(R)),
+            (
+                "closed with the server",
+                Evidence { recorded: code, closed_under_it: true, ..none },
+                Event::ServerLost(R),
+            ),
+            ("nothing, no server", none, Event::ServerLost(R)),
+        ];
+        for (what, seen, event) in rows {
+            assert_eq!(finding(&running(), seen), Some(event), "{what}");
+        }
+    }
+
+    #[test]
+    fn only_a_spawn_can_have_never_started() {
+        let none = Evidence::default();
+        for same_server in [true, false] {
+            let seen = Evidence { same_server, ..none };
+            assert_eq!(finding(&spawning(), seen), Some(Event::NeverStarted(R)));
+            assert_ne!(finding(&running(), seen), Some(Event::NeverStarted(R)));
+        }
+        let started = Evidence { started: true, ..none };
+        assert_eq!(finding(&spawning(), started), Some(Event::ServerLost(R)));
+        assert_eq!(finding(&spawning(), Evidence { same_server: true, ..started }), Some(Event::PaneLost(R)));
+        assert_eq!(finding(&spawning(), Evidence { alive: true, ..none }), Some(Event::Adopted(R)));
+        let quick = Evidence { recorded: Some(Exit::Code(0)), ..started };
+        assert_eq!(finding(&spawning(), quick), Some(Event::Exited(R, Exit::Code(0))));
+    }
+
+    #[test]
+    fn a_worker_without_a_run_is_asked_about_only_if_a_pane_lives() {
+        let bad = [Event::Start, Event::Exited(R, Exit::Code(1)), Event::Judged(R, Verdict::default())];
+        let lost = [Event::Start, Event::ServerLost(R)];
+        for events in [&[][..], &bad, &lost, &[Event::Kill]] {
+            let worker = after(events);
+            assert_eq!(finding(&worker, Evidence::default()), None);
+            let alive = Evidence { alive: true, ..Evidence::default() };
+            assert_eq!(finding(&worker, alive), Some(Event::Adopted(worker.run())));
+        }
+        let judging = after(&[Event::Start, Event::Exited(R, Exit::Code(1))]);
+        assert_eq!(finding(&judging, Evidence::default()), Some(Event::Adopted(R)), "judged again");
+    }
+
+    #[test]
+    fn an_orphan_is_a_pane_of_no_current_run() {
+        let worker = running();
+        let orphan = |worker_name, run| {
+            is_orphan(&Claim { worker: worker_name, run }, std::iter::once(("a", &worker)))
+        };
+        assert!(!orphan("a", R));
+        assert!(orphan("a", Run(2)) && orphan("a", Run(0)) && orphan("b", R) && orphan("", R));
+    }
+}

@@ -131,7 +131,10 @@ fn daemon_stop_pauses_and_ends_the_follower_with_a_hint() {
     assert_eq!(w.daemon_pid(), None, "the follower started no daemon");
     assert_eq!(w.ralph_state("agent")["status"], "paused");
     assert!(is_alive(agent.pid(1).unwrap()));
-    w.swarm(&["daemon", "start"]).ok().says("1 loop is paused by the shutdown").says("  swarm ralph resume agent\n");
+    w.swarm(&["daemon", "start"])
+        .ok()
+        .says("1 loop is paused by the shutdown")
+        .says("  swarm ralph resume agent\n");
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.tell("exit 0");
     agent.until_run(&w, 2);

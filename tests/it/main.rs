@@ -1,6 +1,9 @@
-//! Integration tests.
+//! End-to-end tests: one binary, a private world for each test.
 
+mod crash;
+mod docs;
 mod follow;
+mod protocol;
 mod ralph;
 mod ralph_errors;
 mod settings;

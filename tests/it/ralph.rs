@@ -53,7 +53,10 @@ fn the_state_file_holds_the_documented_fields() {
     }
     for key in ["started", "last_iteration_started"] {
         let text = state[key].as_str().unwrap();
-        assert!(text.len() == 26 && chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.6f").is_ok(), "{text}");
+        assert!(
+            text.len() == 26 && chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S%.6f").is_ok(),
+            "{text}"
+        );
     }
 }
 
@@ -67,7 +70,10 @@ fn record_state_and_pid_are_there_when_spawn_returns() {
     let record = fs::read_to_string(w.swarm_dir().join("workers/agent.json")).unwrap();
     let record: serde_json::Value = serde_json::from_str(&record).unwrap();
     assert_eq!(record["name"], "agent");
-    assert_eq!((&record["metadata"]["ralph"], &record["metadata"]["ralph_iteration"]), (&json!(true), &json!(1)));
+    assert_eq!(
+        (&record["metadata"]["ralph"], &record["metadata"]["ralph_iteration"]),
+        (&json!(true), &json!(1))
+    );
     assert!(w.status("agent")["pid"].is_u64());
 }
 
@@ -94,7 +100,10 @@ fn iteration_restart_on_agent_exit_reads_the_prompt_again() {
     follower.says("[ralph] agent: iteration 1 completed (exit: 0, duration: ");
     assert_eq!((agent.prompt(1).as_str(), agent.prompt(2).as_str()), ("Do task A\n", "Do task B\n"));
     let ls = w.swarm(&["ls", "--format", "json"]).ok().json();
-    assert_eq!((&ls[0]["metadata"]["ralph"], &ls[0]["metadata"]["ralph_iteration"]), (&json!(true), &json!(2)));
+    assert_eq!(
+        (&ls[0]["metadata"]["ralph"], &ls[0]["metadata"]["ralph_iteration"]),
+        (&json!(true), &json!(2))
+    );
     let log: Vec<String> = w.iterations_log("agent").lines().map(|l| without_time(l).to_owned()).collect();
     assert_eq!(log[0], "[START] iteration 1/10");
     assert!(log[1].starts_with("[END] iteration 1 exit=0 duration="), "{log:?}");
@@ -211,7 +220,10 @@ fn max_iterations_reached_ends_the_loop_with_exit_0() {
     let state = w.ralph_state("agent");
     assert_eq!((&state["status"], &state["current_iteration"]), (&json!("stopped"), &json!(2)));
     assert_eq!(agent.starts(), 2);
-    assert!(w.iterations_log("agent").ends_with("[DONE] loop complete after 2 iterations reason=max_iterations\n"));
+    assert!(
+        w.iterations_log("agent")
+            .ends_with("[DONE] loop complete after 2 iterations reason=max_iterations\n")
+    );
 }
 
 #[test]
@@ -224,14 +236,17 @@ fn consecutive_failures_trigger_backoff_of_1_2_4_seconds() {
         agent.tell("exit 1");
     }
     for (n, wait) in [(1, 1), (2, 2), (3, 4)] {
-        let line = format!("[ralph] agent: iteration {n} failed (exit: 1), retrying in {wait}s (attempt {n}/5)\n");
+        let line =
+            format!("[ralph] agent: iteration {n} failed (exit: 1), retrying in {wait}s (attempt {n}/5)\n");
         follower.until_says(&w, &line);
         w.until_logged("agent", &format!("[FAIL] iteration {n} exit=1 attempt={n}/5 backoff={wait}s\n"));
     }
     let log = w.iterations_log("agent");
     let at = |text: &str| seconds(log.lines().find(|l| l.contains(text)).unwrap());
     for (n, wait) in [(1, 1), (2, 2)] {
-        let took = (at(&format!("[START] iteration {}/", n + 1)) + 86_400 - at(&format!("[FAIL] iteration {n} "))) % 86_400;
+        let took = (at(&format!("[START] iteration {}/", n + 1)) + 86_400
+            - at(&format!("[FAIL] iteration {n} ")))
+            % 86_400;
         assert!((wait..wait + 30).contains(&took), "{log}");
     }
     let state = w.ralph_state("agent");
@@ -280,7 +295,8 @@ fn a_signal_that_swarm_did_not_send_is_a_failure() {
     let mut agent = w.agent("a");
     let follower = w.follow_loop("agent", &agent, &[]);
     agent.tell("signal KILL");
-    follower.until_says(&w, "[ralph] agent: iteration 1 failed (exit: signal-9), retrying in 1s (attempt 1/5)\n");
+    follower
+        .until_says(&w, "[ralph] agent: iteration 1 failed (exit: signal-9), retrying in 1s (attempt 1/5)\n");
 }
 
 #[test]
@@ -391,7 +407,15 @@ fn a_relative_prompt_path_is_resolved_at_spawn_time() {
     fs::create_dir_all(w.work().join("sub/deeper")).unwrap();
     w.write("sub/P.md", "from afar\n");
     let mut command = w.command(crate::world::SWARM);
-    command.current_dir(w.work().join("sub")).args(["spawn", "--name", "agent", "--ralph", "-d", "--prompt-file", "P.md"]);
+    command.current_dir(w.work().join("sub")).args([
+        "spawn",
+        "--name",
+        "agent",
+        "--ralph",
+        "-d",
+        "--prompt-file",
+        "P.md",
+    ]);
     command.args(["--cwd", "deeper", "-n", "3", "--"]).args(agent.command());
     w.run(command).ok();
     agent.until_run(&w, 1);
@@ -471,7 +495,9 @@ fn a_live_name_is_refused() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     w.spawn_loop("agent", &one, &[]);
-    w.swarm(&w.loop_args("agent", &two, &["-d"])).code(1).warns("swarm: error: worker 'agent' already exists (running)\n");
+    w.swarm(&w.loop_args("agent", &two, &["-d"]))
+        .code(1)
+        .warns("swarm: error: worker 'agent' already exists (running)\n");
     assert_eq!((one.starts(), two.starts()), (1, 0));
 }
 
@@ -562,7 +588,9 @@ fn ralph_set_changes_a_running_loop() {
     assert_eq!(agent.prompt(2), "Do the other thing\n");
     agent.tell("exit 0");
     assert_eq!(follower.wait(&w), 0);
-    w.swarm(&["ralph", "set", "agent", "max_iterations=9"]).code(1).warns("the loop of worker 'agent' is over\n");
+    w.swarm(&["ralph", "set", "agent", "max_iterations=9"])
+        .code(1)
+        .warns("the loop of worker 'agent' is over\n");
 }
 
 #[test]
@@ -712,7 +740,9 @@ fn a_template_piped_to_a_custom_file_serves_as_prompt() {
     shell.arg("-c").arg(format!("{} ralph template > BUILD_PROMPT.md", crate::world::SWARM));
     w.run(shell).ok();
     let mut args: Vec<String> =
-        ["spawn", "--ralph", "-d", "--name", "agent", "--prompt-file", "BUILD_PROMPT.md", "-n", "1", "--"].map(str::to_owned).into();
+        ["spawn", "--ralph", "-d", "--name", "agent", "--prompt-file", "BUILD_PROMPT.md", "-n", "1", "--"]
+            .map(str::to_owned)
+            .into();
     args.extend(agent.command());
     w.swarm(&args).ok();
     agent.until_run(&w, 1);

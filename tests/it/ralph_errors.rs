@@ -44,7 +44,8 @@ fn ralph_without_max_iterations_is_an_error() {
 #[test]
 fn missing_prompt_file_is_named_as_it_was_typed() {
     let w = prompted();
-    let args = ["spawn", "--ralph", "--prompt-file", "./missing.md", "--max-iterations", "10", "--", "claude"];
+    let args =
+        ["spawn", "--ralph", "--prompt-file", "./missing.md", "--max-iterations", "10", "--", "claude"];
     assert_eq!(w.swarm(&args).code(1).err, "swarm: error: prompt file not found: ./missing.md\n");
     nothing_left(&w);
 }
@@ -153,7 +154,10 @@ fn pausing_a_paused_loop_is_a_warning() {
     w.spawn_loop("agent", &agent, &[]);
     w.swarm(&["ralph", "pause", "agent"]).ok();
     let ran = w.swarm(&["ralph", "pause", "agent"]).ok();
-    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "swarm: warning: worker 'agent' is already paused\n"));
+    assert_eq!(
+        (ran.out.as_str(), ran.err.as_str()),
+        ("", "swarm: warning: worker 'agent' is already paused\n")
+    );
 }
 
 #[test]
@@ -195,7 +199,8 @@ fn a_broken_record_is_set_aside_byte_for_byte_and_told() {
     fs::write(workers.join("broken.json"), b"{\"name\": \xff").unwrap();
     w.swarm(&["ls"]).ok().warns("swarm: warning: ");
     let aside = fs::read_dir(&workers).unwrap().map(|e| e.unwrap().path());
-    let aside = aside.filter(|p| p.display().to_string().contains("broken.json.corrupt-")).collect::<Vec<_>>();
+    let aside =
+        aside.filter(|p| p.display().to_string().contains("broken.json.corrupt-")).collect::<Vec<_>>();
     assert_eq!(fs::read(&aside[0]).unwrap(), b"{\"name\": \xff");
     assert_eq!(w.status("plain")["status"], "running");
 }

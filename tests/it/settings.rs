@@ -77,11 +77,17 @@ fn an_unknown_key_or_a_bad_value_names_file_line_and_key() {
     let w = World::new();
     let path = w.user_settings("# mine\n[ralph]\nmax_iteration = 3\n");
     let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
-    assert!(error.starts_with("swarm: error: ") && error.contains(&format!("{}:3", path.display())), "{error}");
+    assert!(
+        error.starts_with("swarm: error: ") && error.contains(&format!("{}:3", path.display())),
+        "{error}"
+    );
     assert!(error.contains("ralph.max_iteration"), "{error}");
     w.user_settings("\n\n[ralph]\n\nmax_iterations = \"many\"\n");
     let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
-    assert!(error.contains(&format!("{}:5", path.display())) && error.contains("ralph.max_iterations"), "{error}");
+    assert!(
+        error.contains(&format!("{}:5", path.display())) && error.contains("ralph.max_iterations"),
+        "{error}"
+    );
     w.user_settings("command = [\n");
     let error = w.swarm(&["spawn", "--", "sh"]).code(1).err;
     assert!(error.contains(&format!("{}:", path.display())), "{error}");
@@ -98,10 +104,16 @@ fn a_settings_file_that_was_asked_for_must_be_there() {
 fn a_profile_of_the_settings_says_when_an_agent_is_ready() {
     let w = World::new();
     let script = w.work().join("myagent");
-    fs::write(&script, "#!/bin/sh\nprintf 'wait\\nMYREADY '; read -r line; echo \"got: $line\"; exec sleep 600\n").unwrap();
+    fs::write(
+        &script,
+        "#!/bin/sh\nprintf 'wait\\nMYREADY '; read -r line; echo \"got: $line\"; exec sleep 600\n",
+    )
+    .unwrap();
     fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     w.write("swarm.toml", "[agents.mine]\ncommands = [\"myagent\"]\nready = [\"^MYREADY\"]\n");
     let args = ["spawn", "--name", "one", "--prompt", "go on", "--prompt-via", "paste", "--", "./myagent"];
     w.swarm(&args).ok();
-    w.until("the prompt was taken", || w.swarm(&["peek", "one"]).ok().out.contains("got: go on").then_some(()));
+    w.until("the prompt was taken", || {
+        w.swarm(&["peek", "one"]).ok().out.contains("got: go on").then_some(())
+    });
 }

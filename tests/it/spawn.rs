@@ -66,7 +66,9 @@ fn env_reaches_the_agent_and_its_values_are_masked() {
     let w = World::new();
     let mut agent = w.agent("a");
     let mut command = w.command(SWARM);
-    command.env("TOKEN", "s3cr3t-taken").args(["spawn", "--name", "one", "--env", "A=b c", "--env", "TOKEN", "--"]);
+    command
+        .env("TOKEN", "s3cr3t-taken")
+        .args(["spawn", "--name", "one", "--env", "A=b c", "--env", "TOKEN", "--"]);
     command.args(agent.command());
     w.run(command).ok();
     agent.until_run(&w, 1);
@@ -90,7 +92,11 @@ fn mode(path: &std::path::Path) -> u32 {
 fn env_without_a_value_must_be_set() {
     let w = World::new();
     let ran = w.swarm(&["spawn", "--env", "NO_SUCH", "--", "sh"]).code(1);
-    assert!(ran.err.starts_with("swarm: error: --env NO_SUCH: it is not set in your environment\n"), "{}", ran.err);
+    assert!(
+        ran.err.starts_with("swarm: error: --env NO_SUCH: it is not set in your environment\n"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]
@@ -125,7 +131,9 @@ fn secrets_stand_in_no_argv() {
 fn argv_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let argv = processes.filter_map(|p| fs::read(p.path().join("cmdline")).ok());
-    argv.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")).filter(|line| line.contains(text)).collect()
+    argv.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
 }
 
 #[test]
@@ -174,9 +182,23 @@ fn a_prompt_text_and_a_prompt_file_reach_a_plain_worker() {
 fn a_pasted_prompt_waits_for_the_ready_screen() {
     let w = World::new();
     let script = "printf 'starting\\n> '; read -r line; echo \"got: $line\"; exec sleep 600";
-    let args = ["spawn", "--name", "one", "--prompt", "hello there", "--prompt-via", "paste", "--", "sh", "-c", script];
+    let args = [
+        "spawn",
+        "--name",
+        "one",
+        "--prompt",
+        "hello there",
+        "--prompt-via",
+        "paste",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
     w.swarm(&args).ok();
-    w.until("the prompt was taken", || w.swarm(&["peek", "one"]).ok().out.contains("got: hello there").then_some(()));
+    w.until("the prompt was taken", || {
+        w.swarm(&["peek", "one"]).ok().out.contains("got: hello there").then_some(())
+    });
 }
 
 #[test]
@@ -247,7 +269,9 @@ fn a_live_name_is_refused_and_replace_ends_the_first() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     w.spawn_agent("x", &one, &[]);
-    w.swarm(&["spawn", "--name", "x", "--", "sh"]).code(1).warns("swarm: error: worker 'x' already exists (running)\n");
+    w.swarm(&["spawn", "--name", "x", "--", "sh"])
+        .code(1)
+        .warns("swarm: error: worker 'x' already exists (running)\n");
     w.spawn_agent("x", &two, &["--replace"]);
     assert!(!is_alive(one.pid(1).unwrap()));
     assert!(is_alive(two.pid(1).unwrap()));

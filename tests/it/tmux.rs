@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper of tests may panic")]
 
 mod agent;
+mod attach;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -408,39 +409,19 @@ async fn a_recording_holds_every_byte() {
 }
 
 #[tokio::test]
-async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
-    let world = World::new().await;
-    let other = world.tmux.new_window(window("other", world.dir.path())).await.unwrap();
-    let pane = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
-    let attach = world.tmux.attach_argv(&pane.window, (120, 30), false);
-    // A terminal for it: a pane of another server.
-    let outer = World::new().await;
-    let term = ["env".into(), "-u".into(), "TMUX".into(), format!("TERM={PANE_TERM}").into()];
-    let argv: Vec<_> = term.into_iter().chain(attach.argv).collect();
-    let terminal = NewWindow { argv, size: (70, 20), ..window("terminal", outer.dir.path()) };
-    outer.tmux.new_window(terminal).await.unwrap();
-    until("the attached size", async || {
-        let row = world.row(&pane.id).await.unwrap();
-        if row.size == (70, 19) { Ok(()) } else { Err((row, outer.run(&["list-panes", "-a"]))) }
-    })
-    .await;
-    let sessions = world.run(&["list-sessions", "-F", "#{session_name}:#{session_attached}:#{window_id}"]);
-    let view = sessions.lines().find(|line| line.starts_with("swarm-view-")).unwrap();
-    assert!(view.ends_with(&format!(":1:{}", pane.window)), "{sessions}");
-    assert_eq!(world.row(&other.id).await.unwrap().size, (120, 30), "only the window they look at");
-    assert_eq!(world.tmux.list().await.unwrap().len(), 2, "no pane twice");
-    // While they look, the size stays theirs.
-    world.tmux.restore_size(&pane.window, (120, 30)).await.unwrap();
-    assert_eq!(world.row(&pane.id).await.unwrap().size, (70, 19));
-    world.run(&["detach-client", "-s", view.split(':').next().unwrap()]);
-    until("the end of their session", async || {
-        let now = world.run(&["list-sessions", "-F", "#{session_name}"]);
-        if now.contains("view") { Err(now) } else { Ok(()) }
-    })
-    .await;
-    for argv in &attach.after {
-        assert!(swarm::tmux::Attach::command(argv).status().unwrap().success());
+async fn a_users_own_configuration_cannot_end_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("user [1].conf");
+    let text = "set -g destroy-unattached on\nset -g window-size manual\nset -g remain-on-exit off\n\
+                set -s exit-empty on\nset -g status-left mine\n";
+    std::fs::write(&source, text).unwrap();
+    let tmux = Tmux::new(Options { source: Some(source), ..options(dir.path()) });
+    let server = tmux.ensure_server().await.unwrap();
+    let world = World { tmux, dir, server };
+    assert_eq!(world.run(&["show-options", "-gv", "status-left"]), "mine");
+    for name in ["a", "b"] {
+        world.tmux.new_window(window(name, world.dir.path())).await.unwrap();
     }
-    assert_eq!(world.row(&pane.id).await.unwrap().size, (120, 30));
-    assert_eq!(world.run(&["show-options", "-wv", "-t", &pane.window, "window-size"]), "manual");
+    assert_eq!(world.tmux.list().await.unwrap().len(), 2);
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: server });
 }

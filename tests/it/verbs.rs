@@ -17,7 +17,9 @@ fn asking(w: &World, agent: &mut Agent) {
 
 /// Waits for what an agent read.
 fn until_asked(w: &World, agent: &Agent, text: &str) {
-    w.until(&format!("the agent reads {text:?}"), || (agent.file("asked.1") == format!("{text}\n")).then_some(()));
+    w.until(&format!("the agent reads {text:?}"), || {
+        (agent.file("asked.1") == format!("{text}\n")).then_some(())
+    });
 }
 
 #[test]
@@ -65,8 +67,13 @@ fn ls_json_selects_loops_as_the_jq_example_does() {
     w.spawn_agent("plain", &one, &[]);
     w.spawn_loop("agent", &two, &[]);
     let all = w.swarm(&["ls", "--format", "json"]).ok().json();
-    let loops: Vec<_> =
-        all.as_array().unwrap().iter().filter(|v| v["metadata"]["ralph"] == true).map(|v| v["name"].clone()).collect();
+    let loops: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|v| v["metadata"]["ralph"] == true)
+        .map(|v| v["name"].clone())
+        .collect();
     assert_eq!(loops, [json!("agent")]);
     assert_eq!(w.swarm(&["ralph", "ls", "--format", "names"]).ok().out, "agent\n");
 }
@@ -127,7 +134,9 @@ fn logs_show_the_current_run_and_with_history_all() {
     agent.tell("exit 0");
     agent.until_run(&w, 2);
     agent.tell("print from the second");
-    w.until("the log shows it", || w.swarm(&["logs", "agent"]).ok().out.contains("from the second\n").then_some(()));
+    w.until("the log shows it", || {
+        w.swarm(&["logs", "agent"]).ok().out.contains("from the second\n").then_some(())
+    });
     assert_eq!(w.swarm(&["logs", "agent"]).ok().out, "from the second\n");
     let all = w.swarm(&["logs", "agent", "--history"]).ok().out;
     assert!(all.find("from the first\n").unwrap() < all.find("from the second\n").unwrap(), "{all}");
@@ -139,7 +148,9 @@ fn logs_follow_ends_with_the_worker_and_has_each_line_once_over_iterations() {
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &["-n", "3"]);
     agent.tell("print run 1 begins");
-    w.until("it is on the screen", || w.swarm(&["peek", "agent"]).ok().out.contains("run 1 begins").then_some(()));
+    w.until("it is on the screen", || {
+        w.swarm(&["peek", "agent"]).ok().out.contains("run 1 begins").then_some(())
+    });
     let mut logs = w.follow(&["logs", "--follow", "agent"]);
     logs.until_says(&w, "run 1 begins\n");
     for run in 1..=3 {
@@ -270,7 +281,10 @@ fn kill_ends_the_whole_process_tree() {
     assert!(!is_alive(agent.pid(1).unwrap()));
     assert!(!pids.iter().any(|pid| is_alive(*pid)), "{pids:?}");
     let view = w.status("one");
-    assert_eq!((&view["status"], &view["reason"], &view["pid"]), (&json!("stopped"), &json!("killed"), &json!(null)));
+    assert_eq!(
+        (&view["status"], &view["reason"], &view["pid"]),
+        (&json!("stopped"), &json!("killed"), &json!(null))
+    );
     w.swarm(&["kill", "one"]).ok().says("killed one (it had ended before)\n");
 }
 

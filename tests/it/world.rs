@@ -22,6 +22,8 @@ pub(crate) const SWARM: &str = env!("CARGO_BIN_EXE_swarm");
 /// A private world.
 pub(crate) struct World {
     dir: TempDir,
+    swarm_dir: PathBuf,
+    env: Vec<(String, String)>,
 }
 
 /// What a command left.
@@ -84,7 +86,25 @@ impl World {
         for sub in ["home", "work", "tmux"] {
             fs::create_dir(dir.path().join(sub)).unwrap();
         }
-        Self { dir }
+        let swarm_dir = dir.path().join("swarm");
+        Self { dir, swarm_dir, env: vec![] }
+    }
+
+    /// The same, with the daemon's directory in another place below the world.
+    pub(crate) fn with_swarm_dir(mut self, sub: impl AsRef<Path>) -> Self {
+        self.swarm_dir = self.path(sub);
+        self
+    }
+
+    /// Sets a variable for all commands to come.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.env.retain(|(known, _)| known != name);
+        self.env.push((name.to_owned(), value.into()));
+    }
+
+    /// Takes it away again.
+    pub(crate) fn unset(&mut self, name: &str) {
+        self.env.retain(|(known, _)| known != name);
     }
 
     /// A path in the world.
@@ -99,7 +119,7 @@ impl World {
 
     /// The daemon's directory.
     pub(crate) fn swarm_dir(&self) -> PathBuf {
-        self.path("swarm")
+        self.swarm_dir.clone()
     }
 
     /// A command in this world's environment.
@@ -121,6 +141,7 @@ impl World {
             .env("GIT_AUTHOR_EMAIL", "t@example.invalid")
             .env("GIT_COMMITTER_NAME", "t")
             .env("GIT_COMMITTER_EMAIL", "t@example.invalid")
+            .envs(self.env.iter().cloned())
             .current_dir(self.work())
             .stdin(Stdio::null());
         command
@@ -152,6 +173,18 @@ impl World {
         }
     }
 
+    /// Spawns a worker with some flags and a command.
+    #[track_caller]
+    pub(crate) fn spawn(&self, name: &str, flags: &[&str], cmd: &[&str]) -> Ran {
+        self.swarm(&[&["spawn", "--name", name], flags, &["--"], cmd].concat())
+    }
+
+    /// Spawns a shell script as a worker.
+    #[track_caller]
+    pub(crate) fn spawn_sh(&self, name: &str, flags: &[&str], script: &str) -> Ran {
+        self.spawn(name, flags, &["sh", "-c", script])
+    }
+
     /// Starts `swarm ARGS…` and leaves it running, its output in a file.
     pub(crate) fn follow<S: AsRef<OsStr>>(&self, args: &[S]) -> Follower {
         let mut command = self.command(SWARM);
@@ -161,7 +194,8 @@ impl World {
 
     /// Starts any command and leaves it running, its output in a file.
     pub(crate) fn start(&self, mut command: Command) -> Follower {
-        let log = self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+        let log =
+            self.path(format!("follow-{}", FOLLOWERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
         let file = OpenOptions::new().create(true).append(true).open(&log).unwrap();
         command.stdout(file.try_clone().unwrap()).stderr(file);
         Follower { child: command.spawn().unwrap(), log }
@@ -204,8 +238,11 @@ impl World {
     /// Spawns a fake agent as a plain worker and waits until it obeys.
     #[track_caller]
     pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
-        let head = ["spawn", "--name", name];
-        let words = head.iter().chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        let words = ["spawn", "--name", name]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .chain(["--"])
+            .map(str::to_owned);
         let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
         agent.until_run(self, 1);
         ran
@@ -214,7 +251,9 @@ impl World {
     /// Waits until a loop's log holds a text.
     #[track_caller]
     pub(crate) fn until_logged(&self, name: &str, text: &str) {
-        self.until(&format!("{name}'s log holds {text:?}"), || self.iterations_log(name).contains(text).then_some(()));
+        self.until(&format!("{name}'s log holds {text:?}"), || {
+            self.iterations_log(name).contains(text).then_some(())
+        });
     }
 
     /// Waits until something holds.
@@ -238,7 +277,9 @@ impl World {
     /// Waits until a worker's status is this.
     #[track_caller]
     pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
-        self.until(&format!("{name} is {status}"), || Some(self.status(name)).filter(|v| v["status"] == status))
+        self.until(&format!("{name} is {status}"), || {
+            Some(self.status(name)).filter(|v| v["status"] == status)
+        })
     }
 
     /// A worker's status object; `null` when there is none.
@@ -258,11 +299,33 @@ impl World {
         serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null)
     }
 
+    /// Where the daemon's tmux server listens.
+    pub(crate) fn tmux_socket(&self) -> PathBuf {
+        swarm::paths::Paths::new(self.swarm_dir()).tmux_socket()
+    }
+
+    /// The tmux server's pid.
+    #[track_caller]
+    pub(crate) fn tmux_pid(&self) -> u32 {
+        self.tmux(&["display-message", "-p", "#{pid}"]).ok().out.trim().parse().unwrap()
+    }
+
+    /// The panes of workers: `WORKER RUN PID` each.
+    pub(crate) fn panes(&self) -> Vec<String> {
+        let ran = self.tmux(&["list-panes", "-a", "-F", "#{@swarm_worker} #{@swarm_run} #{pane_pid}"]);
+        ran.out.lines().filter(|l| !l.starts_with(' ')).map(str::to_owned).collect()
+    }
+
+    /// The lines of a file of this world; none when it is not there.
+    pub(crate) fn lines(&self, sub: impl AsRef<Path>) -> Vec<String> {
+        fs::read_to_string(self.path(sub)).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
     /// tmux on this world's own socket.
     #[track_caller]
     pub(crate) fn tmux(&self, args: &[&str]) -> Ran {
         let mut command = self.command("tmux");
-        command.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(args);
+        command.arg("-S").arg(self.tmux_socket()).args(args);
         self.run(command)
     }
 
@@ -307,17 +370,26 @@ impl World {
         let mut add = |title: &str, body: String| text.push_str(&format!("--- {title}\n{body}\n"));
         let quick = |args: &[&str]| {
             let mut ls = self.command(SWARM);
-            ls.args(args).output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+            ls.args(args)
+                .output()
+                .map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+                .unwrap_or_default()
         };
         add("ls", quick(&["ls", "--format", "json"]));
         add("daemon.log", fs::read_to_string(self.swarm_dir().join("daemon.log")).unwrap_or_default());
         let mut panes = self.command("tmux");
-        panes.arg("-S").arg(self.swarm_dir().join("tmux.sock"));
-        panes.args(["list-panes", "-a", "-F", "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}"]);
-        let panes = panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+        panes.arg("-S").arg(self.tmux_socket());
+        panes.args([
+            "list-panes",
+            "-a",
+            "-F",
+            "#{session_name} #{window_name} #{pane_id} #{pane_dead} #{pane_pid}",
+        ]);
+        let panes =
+            panes.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
         for pane in panes.split_whitespace().filter(|w| w.starts_with('%')) {
             let mut capture = self.command("tmux");
-            capture.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(["capture-pane", "-p", "-t", pane]);
+            capture.arg("-S").arg(self.tmux_socket()).args(["capture-pane", "-p", "-t", pane]);
             let seen = capture.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
             add(pane, seen.unwrap_or_default().trim_end().to_owned());
         }
@@ -335,7 +407,7 @@ impl Drop for World {
         }
         let tmux = |args: &[&str]| {
             let mut tmux = self.command("tmux");
-            tmux.arg("-S").arg(self.swarm_dir().join("tmux.sock")).args(args);
+            tmux.arg("-S").arg(self.tmux_socket()).args(args);
             tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
         };
         let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
@@ -392,8 +464,10 @@ impl Follower {
         use std::os::unix::process::ExitStatusExt;
         let log = self.log.clone();
         let said = || fs::read_to_string(&log).unwrap_or_default();
-        let status =
-            world.until_or(|| format!("the follower ends; it said: {}", said()), || self.child.try_wait().unwrap());
+        let status = world.until_or(
+            || format!("the follower ends; it said: {}", said()),
+            || self.child.try_wait().unwrap(),
+        );
         status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
     }
 }

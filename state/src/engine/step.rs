@@ -599,17 +599,33 @@ impl Worker {
         self.phase = Phase::Stopped { reason: reason.clone() };
         self.trouble = None;
         let mut effects = vec![Effect::Persist];
-        let iterations = self.ralph.as_ref().map(|l| l.iteration);
         if reason == StopReason::Complete {
-            let iteration = iterations.unwrap_or(0);
+            let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
             effects.push(Effect::Tell(Entry::DonePatternMatched { iteration }));
         }
-        effects.push(Effect::Tell(match iterations {
+        effects.extend(self.last_word().map(Effect::Tell));
+        effects
+    }
+
+    /// What is told at the very end.
+    fn last_word(&self) -> Option<Entry> {
+        let Phase::Stopped { reason } = &self.phase else { return None };
+        let reason = reason.clone();
+        Some(match self.ralph.as_ref().map(|l| l.iteration) {
             None => Entry::Stopped { reason },
             Some(iterations) if reason.is_success() => Entry::LoopComplete { iterations, reason },
             Some(iterations) => Entry::LoopFailed { iterations, reason },
-        }));
-        effects
+        })
+    }
+
+    /// What a loop in this state must have told of it. News follow their save, so a daemon that died between
+    /// the two told nothing, and the next one has to.
+    pub fn told(&self) -> Vec<Entry> {
+        let Some(ralph) = &self.ralph else { return vec![] };
+        let (iteration, max) = (ralph.iteration, ralph.max_iterations);
+        let started = (iteration > 0).then_some(Entry::IterationStarted { iteration, max });
+        let paused = ralph.paused.map(|by| Entry::Paused { by });
+        started.into_iter().chain(paused).chain(self.last_word()).collect()
     }
 }
 

@@ -5,9 +5,12 @@
 //! that these checkers see the bugs they are there for. Here is what they share.
 
 mod phases;
+#[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
 mod seeded;
 mod tables;
+#[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
 mod walk;
+#[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
 mod world;
 
 use std::time::Duration;
