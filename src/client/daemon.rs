@@ -19,10 +19,10 @@ const GONE: Duration = Duration::from_secs(20);
 
 pub(super) async fn start(ctx: &Ctx) -> Ended {
     let (client, started) = connect::connect_or_start(&ctx.paths()?).await?;
-    say_running(ctx, client, if started { "daemon started" } else { "daemon already running" }).await
+    say_started(ctx, client, if started { "daemon started" } else { "daemon already running" }).await
 }
 
-async fn say_running(ctx: &Ctx, mut client: Client, how: &str) -> Ended {
+async fn say_started(ctx: &Ctx, mut client: Client, how: &str) -> Ended {
     let view: DaemonView = client.call(&Call::DaemonStatus(Empty {}), QUICK).await?;
     ctx.out.line(&format!("{how} (pid {})", view.pid))?;
     say_paused(ctx, &view.paused_by_shutdown)?;
@@ -61,21 +61,17 @@ pub(super) async fn stop(ctx: &Ctx) -> Ended {
 
 pub(super) async fn restart(ctx: &Ctx) -> Ended {
     let paths = ctx.paths()?;
-    let how = match connect::probe(&paths).await? {
+    match connect::probe(&paths).await? {
         Probe::Ready(mut client) => {
             let Empty {} = client.call(&Call::DaemonHandover(Empty {}), SLOW).await?;
             gone(&paths, client).await?;
-            "daemon restarted"
         }
-        Probe::WrongVersion(daemon) => {
-            end_other_version(ctx, &paths, &daemon).await?;
-            "daemon restarted"
-        }
-        Probe::Nobody => "daemon started",
-    };
-    // A follower may have been quicker to start it: it is the new one all the same.
-    let (client, _) = connect::connect_or_start(&paths).await?;
-    say_running(ctx, client, how).await
+        Probe::WrongVersion(daemon) => end_other_version(ctx, &paths, &daemon).await?,
+        Probe::Nobody => {}
+    }
+    // A follower may have started it before us; it is a new one all the same.
+    let client = connect::connect(&paths).await?;
+    say_started(ctx, client, "daemon started").await
 }
 
 /// A daemon that speaks another protocol cannot be asked for a handover. A SIGTERM ends every version of

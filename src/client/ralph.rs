@@ -123,7 +123,8 @@ fn time(text: &str) -> String {
 /// What the page has no line for, and what to do about it. It goes to stderr: the page is the document's.
 fn next_step(view: &RalphView) -> Option<String> {
     let name = &view.worker_name;
-    let why = view.reason.as_ref().map(|r| format!(" ({})", printable(r))).unwrap_or_default();
+    let why = view.reason.as_ref().filter(|reason| *reason != view.status.as_str());
+    let why = why.map(|reason| format!(" ({})", printable(reason))).unwrap_or_default();
     match (view.status, view.worker_status) {
         (LoopStatus::Running, Status::Lost) => {
             Some(format!("its agent is lost{why}: swarm ralph resume {name}"))

@@ -60,6 +60,11 @@ impl Supervisor {
             self.slots.values().map(|s| s.spec.tmux_socket.clone()).chain([None]).collect();
         for socket in sockets {
             let tmux = self.tmux(&socket);
+            // With its pid, a server whose socket file somebody deleted is found again.
+            let known = self.slots.values().filter(|s| s.spec.tmux_socket == socket && s.engine.has_pane());
+            if let Some(pid) = known.filter_map(|s| s.pane.as_ref().map(|p| p.server_pid)).next_back() {
+                tmux.expect_server(pid);
+            }
             let found = look(&tmux).await;
             self.reconcile(&socket, &found);
             if !found.silent {

@@ -36,6 +36,10 @@ impl Supervisor {
         let told = slot.engine.told();
         let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
         let mut lines = self.logged(name);
+        if lines.is_empty() && slot.engine.is_stopped() {
+            // Somebody cleaned up after a loop that is over.
+            return;
+        }
         for entry in told {
             for line in entry.log_lines() {
                 let there = match entry {

@@ -40,7 +40,7 @@ pub(crate) async fn judge(
     };
     if let Some(pane) = pane {
         // A window that cannot be closed now is an orphan that the next start finds.
-        drop(context.tmux.kill_window(&pane.window).await);
+        drop(context.tmux.close(pane).await);
     }
     verdict
 }

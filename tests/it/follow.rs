@@ -165,7 +165,7 @@ fn daemon_restart_pauses_nothing() {
     let mut agent = w.agent("a");
     let mut follower = w.follow_loop("agent", &agent, &["-n", "2"]);
     let before = w.daemon_pid();
-    w.swarm(&["daemon", "restart"]).ok().says("daemon restarted (pid ");
+    w.swarm(&["daemon", "restart"]).ok().says("daemon started (pid ");
     assert_ne!(w.daemon_pid(), before);
     assert_eq!(w.ralph_state("agent")["status"], "running");
     agent.tell("exit 0");

@@ -117,7 +117,7 @@ fn prompt_file_unreadable_mid_loop_fails_the_loop() {
     let mut follower = w.follow_loop("agent", &agent, &[]);
     let prompt = w.work().join("PROMPT.md");
     // Root reads whatever its mode is, so the mode alone would not do.
-    fs::set_permissions(&prompt, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&prompt, fs::Permissions::from_mode(0o0)).unwrap();
     fs::remove_file(&prompt).unwrap();
     fs::create_dir(&prompt).unwrap();
     agent.tell("exit 0");

@@ -145,7 +145,7 @@ impl Machine {
             ("stopped", "done_pattern" | "max_iterations") => Some(End::done()),
             ("stopped", "killed") => Some(self.over(&StopReason::Killed)),
             ("stopped" | "failed", "prompt_file") => Some(self.over(&StopReason::Prompt(why()))),
-            ("stopped" | "failed", _) => Some(End { error: Some(why()), ..self.resumable() }),
+            ("stopped" | "failed", _) => Some(End { error: Some(why()), ..self.gave_up() }),
             ("running", _) if worker.status == Status::Lost => Some(self.resumable()),
             ("paused", _) if text("paused_by") == "shutdown" => Some(self.resumable()),
             ("paused", _) => self.parked(!worker.status.is_live()),
@@ -175,21 +175,26 @@ impl Machine {
         (self.asked && self.paused && no_agent).then(|| self.resumable())
     }
 
-    /// Exit status 1, and how to go on.
+    /// Exit status 1 of a loop that can go on, and how.
     pub(super) fn resumable(&self) -> End {
         End { code: 1, error: None, hint: Some(format!("to go on: swarm ralph resume {}", self.name)) }
+    }
+
+    /// Exit status 1 of a loop that is over: it cannot be resumed, only looked into.
+    fn gave_up(&self) -> End {
+        End { code: 1, error: None, hint: Some(format!("what happened: swarm ralph logs {}", self.name)) }
     }
 
     fn over(&self, reason: &StopReason) -> End {
         match reason {
             reason if reason.is_success() => End::done(),
-            StopReason::Prompt(message) => End { error: Some(message.clone()), ..self.resumable() },
-            StopReason::Killed => End { hint: None, ..self.resumable() },
+            StopReason::Prompt(message) => End { error: Some(message.clone()), ..self.gave_up() },
+            StopReason::Killed => End { hint: None, ..self.gave_up() },
             StopReason::Complete
             | StopReason::MaxIterations
             | StopReason::Failures(_)
             | StopReason::Exited(_)
-            | StopReason::SpawnFailed(_) => self.resumable(),
+            | StopReason::SpawnFailed(_) => self.gave_up(),
         }
     }
 }

@@ -37,6 +37,10 @@ fn resume(code: u8) -> Option<(u8, Option<String>)> {
     Some((code, Some("to go on: swarm ralph resume a".into())))
 }
 
+fn logs(code: u8) -> Option<(u8, Option<String>)> {
+    Some((code, Some("what happened: swarm ralph logs a".into())))
+}
+
 fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
     Snapshot { seq, gap: false, workers: vec![worker] }
 }
@@ -62,7 +66,7 @@ fn it_ends_with_the_loops_code() {
     let cases = [
         (Entry::LoopComplete { iterations: 2, reason: StopReason::Complete }, Some((0, None))),
         (Entry::LoopComplete { iterations: 9, reason: StopReason::MaxIterations }, Some((0, None))),
-        (Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) }, resume(1)),
+        (Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) }, logs(1)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
