@@ -277,15 +277,16 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                self.step(name, Event::Judged(run, verdict));
-                return self.leave_run(name, run);
+                self.advance(name, Event::Judged(run, verdict));
+                self.leave_run(name, run);
+                return self.settle(name);
             }
         };
         self.step(name, event);
     }
 
-    /// A run is judged: its folder goes, but not before what follows from the verdict is saved. A daemon that
-    /// dies in between must find the verdict again.
+    /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
+    /// dies in between must find the verdict again), and before a successor of the same name may use it.
     fn leave_run(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
             // Left-overs are swept at the next start.
@@ -306,8 +307,13 @@ impl Supervisor {
 
     // ---- the engine and its effects ----
 
-    /// Steps one worker and carries out what it says.
+    /// Steps one worker, carries out what it says, and goes on with what waited for its end.
     pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
+        self.advance(name, event);
+        self.settle(name);
+    }
+
+    fn advance(&mut self, name: &WorkerName, event: Event) {
         // A boundary may follow: what was edited by hand must be known before it.
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.absorb_edits(name);
@@ -318,7 +324,6 @@ impl Supervisor {
         for effect in effects {
             self.perform(name, effect);
         }
-        self.settle(name);
     }
 
     fn perform(&mut self, name: &WorkerName, effect: Effect) {
