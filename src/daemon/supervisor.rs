@@ -51,7 +51,7 @@ pub(crate) enum Input {
     /// A client that wants to listen.
     Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
     /// A driver's news.
-    Report { worker: WorkerName, report: Report },
+    Report { worker: WorkerName, birth: u64, report: Report },
     /// The watcher's news.
     Looked(Box<Looked>),
     /// A signal, or the end of a `daemon.stop`.
@@ -69,6 +69,7 @@ pub(crate) struct Supervisor {
     pub(super) tmux_source: Option<PathBuf>,
     pub(super) started: chrono::DateTime<chrono::FixedOffset>,
     servers: HashMap<Option<String>, Server>,
+    births: u64,
     clock: AwakeClock,
     planned: Duration,
     awake: Duration,
@@ -102,6 +103,7 @@ impl Supervisor {
             tmux_source,
             started,
             servers: HashMap::new(),
+            births: 0,
             clock: AwakeClock::new(raw, started.timestamp_millis()),
             planned: LONGEST,
             awake: raw,
@@ -213,7 +215,7 @@ impl Supervisor {
             Input::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
-            Input::Report { worker, report } => self.report(&worker, report),
+            Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::End(end) => self.take_end(end),
         }
@@ -232,10 +234,11 @@ impl Supervisor {
             server.watcher = Some(looked.watcher);
         }
         for (name, look) in looked.looks {
-            if let Some(slot) = self.slots.get_mut(&name) {
-                slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-                slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
-            }
+            // The worker may have a new pane by now, or the name a new worker.
+            let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
+            let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
+            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
+            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
             self.step(&name, look.event);
         }
         for name in looked.unreachable {
@@ -243,8 +246,10 @@ impl Supervisor {
         }
     }
 
-    fn report(&mut self, name: &WorkerName, report: Report) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
+    fn report(&mut self, name: &WorkerName, birth: u64, report: Report) {
+        // Runs are numbered anew for each worker, so the run alone does not tell whom the news is about.
+        let own = |slot: &&mut Slot| slot.driver.context.birth == birth;
+        let Some(slot) = self.slots.get_mut(name).filter(own) else { return };
         let event = match report {
             Report::WorktreeMade(worktree) => {
                 slot.worktree = Some(worktree);
@@ -448,8 +453,10 @@ impl Supervisor {
 
     /// What a worker's driver works with.
     pub(super) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> Context {
+        self.births += 1;
         Context {
             name: name.clone(),
+            birth: self.births,
             tmux: self.tmux(socket),
             store: self.store.clone(),
             inbox: self.inbox.clone(),
