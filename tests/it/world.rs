@@ -410,14 +410,25 @@ impl Drop for World {
             tmux.arg("-S").arg(self.tmux_socket()).args(args);
             tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
         };
+        let server = tmux(&["display-message", "-p", "#{pid}"]);
         let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
         tmux(&["kill-server"]);
-        // What runs in a pane ends its own tree, and writes into this world until it has.
-        let start = Instant::now();
-        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
-            while is_alive(pid) && start.elapsed() < PATIENCE {
+        let gone = |pid: u32, patience: Duration| {
+            let start = Instant::now();
+            while is_alive(pid) && start.elapsed() < patience {
                 std::thread::park_timeout(Duration::from_millis(5));
             }
+            !is_alive(pid)
+        };
+        // What runs in a pane ends its own tree, and writes into this world until it has.
+        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
+            gone(pid, PATIENCE);
+        }
+        // A server waits for ever for a control client that died with words for it under way.
+        if let Ok(pid) = server.trim().parse()
+            && !gone(pid, Duration::from_secs(1))
+        {
+            signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
     }
 }
