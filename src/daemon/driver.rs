@@ -84,6 +84,8 @@ pub(crate) enum Job {
 pub(crate) struct Context {
     /// Whose driver it is.
     pub(crate) name: WorkerName,
+    /// Which of all workers that had this name: news of an earlier one is dropped.
+    pub(crate) birth: u64,
     /// Its tmux server.
     pub(crate) tmux: Tmux,
     /// The disk.
@@ -99,7 +101,7 @@ pub(crate) struct Context {
 impl Context {
     /// Tells the supervisor. A supervisor that is gone needs no news.
     pub(crate) fn report(&self, report: Report) {
-        drop(self.inbox.send(Input::Report { worker: self.name.clone(), report }));
+        drop(self.inbox.send(Input::Report { worker: self.name.clone(), birth: self.birth, report }));
     }
 
     /// The folder of a run.

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::driver::{Job, Report};
 use super::slot::{AfterStop, Reply};
-use super::supervisor::{Input, Supervisor};
+use super::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{KillParams, Killed};
 
@@ -47,7 +47,7 @@ impl Supervisor {
         };
         let (done, removed) = oneshot::channel();
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
-        let (inbox, name) = (self.inbox.clone(), name.clone());
+        let context = slot.driver.context.clone();
         tokio::spawn(async move {
             let result: Result<Killed> = match removed.await {
                 Err(_) => Err(Error::new(ErrorCode::Internal, "the daemon is stopping")),
@@ -55,7 +55,7 @@ impl Supervisor {
                 Ok(Ok(removed)) => {
                     killed.worktree_removed = Some(removed.path);
                     killed.warnings.extend(removed.note);
-                    drop(inbox.send(Input::Report { worker: name, report: Report::WorktreeGone }));
+                    context.report(Report::WorktreeGone);
                     Ok(killed)
                 }
             };

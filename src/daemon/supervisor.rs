@@ -51,7 +51,7 @@ pub(crate) enum Input {
     /// A client that wants to listen.
     Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
     /// A driver's news.
-    Report { worker: WorkerName, report: Report },
+    Report { worker: WorkerName, birth: u64, report: Report },
     /// The watcher's news.
     Looked(Box<Looked>),
     /// A signal, or the end of a `daemon.stop`.
@@ -69,6 +69,7 @@ pub(crate) struct Supervisor {
     pub(super) tmux_source: Option<PathBuf>,
     pub(super) started: chrono::DateTime<chrono::FixedOffset>,
     servers: HashMap<Option<String>, Server>,
+    births: u64,
     clock: AwakeClock,
     planned: Duration,
     awake: Duration,
@@ -104,6 +105,7 @@ impl Supervisor {
             tmux_source,
             started,
             servers: HashMap::new(),
+            births: 0,
             clock: AwakeClock::new(raw, started.timestamp_millis()),
             planned: LONGEST,
             awake: raw,
@@ -222,7 +224,7 @@ impl Supervisor {
             Input::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
-            Input::Report { worker, report } => self.report(&worker, report),
+            Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::End(end) => self.take_end(end),
         }
@@ -241,10 +243,11 @@ impl Supervisor {
             server.watcher = Some(looked.watcher);
         }
         for (name, look) in looked.looks {
-            if let Some(slot) = self.slots.get_mut(&name) {
-                slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-                slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
-            }
+            // The worker may have a new pane by now, or the name a new worker.
+            let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
+            let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
+            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
+            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
             self.step(&name, look.event);
         }
         for name in looked.unreachable {
@@ -252,8 +255,10 @@ impl Supervisor {
         }
     }
 
-    fn report(&mut self, name: &WorkerName, report: Report) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
+    fn report(&mut self, name: &WorkerName, birth: u64, report: Report) {
+        // Runs are numbered anew for each worker, so the run alone does not tell whom the news is about.
+        let own = |slot: &&mut Slot| slot.driver.context.birth == birth;
+        let Some(slot) = self.slots.get_mut(name).filter(own) else { return };
         let event = match report {
             Report::WorktreeMade(worktree) => {
                 slot.worktree = Some(worktree);
@@ -286,14 +291,16 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                Event::Judged(run, verdict)
+                self.advance(name, Event::Judged(run, verdict));
+                self.leave_run(name, run);
+                return self.settle(name);
             }
         };
         self.step(name, event);
     }
 
-    /// A run is judged: its folder goes, but not before what follows from the verdict is saved. A daemon that
-    /// dies in between must find the verdict again.
+    /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
+    /// dies in between must find the verdict again), and before a successor of the same name may use it.
     fn leave_run(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
             // Left-overs are swept at the next start.
@@ -314,13 +321,17 @@ impl Supervisor {
 
     // ---- the engine and its effects ----
 
-    /// Steps one worker and carries out what it says.
+    /// Steps one worker, carries out what it says, and goes on with what waited for its end.
     pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
+        self.advance(name, event);
+        self.settle(name);
+    }
+
+    fn advance(&mut self, name: &WorkerName, event: Event) {
         // A boundary may follow: what was edited by hand must be known before it.
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.absorb_edits(name);
         }
-        let judged = if let Event::Judged(run, _) = event { Some(run) } else { None };
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         if event == Event::Kill {
@@ -330,11 +341,6 @@ impl Supervisor {
         for effect in effects {
             self.perform(name, effect);
         }
-        // Before anything else can follow: a successor's first run has the same folder.
-        if let Some(run) = judged {
-            self.leave_run(name, run);
-        }
-        self.settle(name);
     }
 
     fn perform(&mut self, name: &WorkerName, effect: Effect) {
@@ -459,8 +465,10 @@ impl Supervisor {
 
     /// What a worker's driver works with.
     pub(super) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> Context {
+        self.births += 1;
         Context {
             name: name.clone(),
+            birth: self.births,
             tmux: self.tmux(socket),
             store: self.store.clone(),
             inbox: self.inbox.clone(),

@@ -32,6 +32,8 @@ pub(crate) struct Target {
 
 /// What one look at one worker says.
 pub(crate) struct Look {
+    /// What was looked at.
+    pub(crate) pane: Pane,
     /// For the engine.
     pub(crate) event: Event,
     /// The last lines of its screen, when it was captured.
@@ -77,7 +79,7 @@ impl Watcher {
                         captures.spawn(capture(tmux.clone(), target));
                     } else {
                         let event = Event::Quiet(target.pane.run);
-                        looks.push((target.name, Look { event, screen: None }));
+                        looks.push((target.name, Look { pane: target.pane, event, screen: None }));
                     }
                 }
                 while let Some(captured) = captures.join_next().await {
@@ -108,8 +110,8 @@ async fn capture(tmux: Tmux, target: Target) -> Result<(WorkerName, Look), Strin
     let Ok(Some(captured)) = tmux.capture(&pane.id, history).await else { return Err(pane.id.clone()) };
     let reading = target.reader.lock().map(|reader| reader.read(&captured.text, captured.size));
     let Ok(reading) = reading else { return Err(pane.id.clone()) };
-    let look = Look { event: Event::Screen(pane.run, reading), screen: Some(last_lines(&captured.text)) };
-    Ok((target.name, look))
+    let event = Event::Screen(pane.run, reading);
+    Ok((target.name, Look { pane: target.pane, event, screen: Some(last_lines(&captured.text)) }))
 }
 
 fn last_lines(text: &str) -> Vec<String> {

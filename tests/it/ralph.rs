@@ -709,6 +709,65 @@ fn the_agent_sees_no_tmux_of_ours_and_its_own_name() {
 }
 
 #[test]
+fn backoff_does_not_count_toward_inactivity() {
+    let w = World::new();
+    w.write("PROMPT.md", "x");
+    let flags = ["--inactivity-timeout", "1", "-n", "9", "-d", "--", "sh", "-c", "exit 1"];
+    let args: Vec<&str> = ["spawn", "--name", "agent", "--ralph", "--prompt-file", "PROMPT.md"]
+        .into_iter()
+        .chain(flags)
+        .collect();
+    w.swarm(&args).ok();
+    w.until_logged("agent", "[FAIL] iteration 3 exit=1 attempt=3/5 backoff=4s\n");
+    let log = w.iterations_log("agent");
+    assert!(!log.contains("[TIMEOUT]"), "{log}");
+}
+
+#[test]
+fn ready_wait_is_implicit_a_pasted_prompt_comes_when_the_agent_is_ready() {
+    let w = World::new();
+    let mut agent = w.agent("a");
+    w.spawn_loop("agent", &agent, &["--prompt-via", "paste"]);
+    assert_eq!(w.status("agent")["status"], "starting");
+    agent.tell("run printf '> '");
+    agent.tell("ask");
+    w.until("the prompt was taken", || (agent.file("asked.1") == "Do task A\n").then_some(()));
+    w.until_status("agent", "running");
+}
+
+#[test]
+fn pause_kill_and_spawn_again_changes_the_limit() {
+    let w = World::new();
+    let (one, two) = (w.agent("a"), w.agent("b"));
+    w.spawn_loop("agent", &one, &["-n", "10"]);
+    w.swarm(&["ralph", "pause", "agent"]).ok();
+    w.swarm(&["kill", "agent"]).ok();
+    w.spawn_loop("agent", &two, &["-n", "20"]);
+    let state = w.ralph_state("agent");
+    assert_eq!(
+        (&state["max_iterations"], &state["current_iteration"], &state["status"]),
+        (&json!(20), &json!(1), &json!("running"))
+    );
+}
+
+#[test]
+fn the_dashboard_example_shows_loops_and_plain_workers() {
+    let w = World::new();
+    let (one, two) = (w.agent("a"), w.agent("b"));
+    w.spawn_loop("agent", &one, &[]);
+    w.spawn_agent("plain", &two, &[]);
+    let mut shell = w.command("sh");
+    let swarm = crate::world::SWARM;
+    shell.arg("-c").arg(format!(
+        "for w in $({swarm} ls --format names); do echo \"=== $w ===\"; \
+         {swarm} ralph status $w 2>/dev/null || {swarm} status $w; done"
+    ));
+    let ran = w.run(shell).ok();
+    assert!(ran.out.starts_with("=== agent ===\nRalph Loop: agent\nStatus: running\n"), "{}", ran.out);
+    assert!(ran.out.contains("\n=== plain ===\nplain: running\n"), "{}", ran.out);
+}
+
+#[test]
 fn ralph_init_writes_the_template_once() {
     let w = World::new();
     let ran = w.swarm(&["ralph", "init"]).ok();

@@ -32,7 +32,6 @@ fn unknown_workers_are_usage_errors() {
         &["logs", "--follow", "nobody"],
         &["send", "nobody", "x"],
         &["interrupt", "nobody"],
-        &["attach", "nobody"],
         &["kill", "nobody"],
     ] {
         w.swarm(args).code(2).warns("swarm: error: no worker named 'nobody'\n");
@@ -192,13 +191,13 @@ fn ralph_logs_follow_ends_with_the_loop() {
 #[test]
 fn send_types_a_text_and_enter() {
     let w = World::new();
-    for (flags, text) in [
-        (&["send", "one", "hello", "there"][..], "hello there"),
-        (&["send", "one", "-rf is text"], "-rf is text"),
-        (&["send", "one", "--help"], "--help"),
-        (&["send", "one", "$(id); #{pane} '\"\\ é"], "$(id); #{pane} '\"\\ é"),
+    for (name, flags, text) in [
+        ("a", &["send", "one", "hello", "there"][..], "hello there"),
+        ("b", &["send", "one", "-rf is text"], "-rf is text"),
+        ("c", &["send", "one", "--", "--help", "-y"], "--help -y"),
+        ("d", &["send", "one", "$(id); #{pane} '\"\\ é"], "$(id); #{pane} '\"\\ é"),
     ] {
-        let mut agent = w.agent(&format!("{}", text.len()));
+        let mut agent = w.agent(name);
         w.spawn_agent("one", &agent, &["--replace"]);
         asking(&w, &mut agent);
         let ran = w.swarm(flags).ok();

@@ -239,8 +239,11 @@ impl World {
     /// Spawns a fake agent as a plain worker and waits until it obeys.
     #[track_caller]
     pub(crate) fn spawn_agent(&self, name: &str, agent: &Agent, flags: &[&str]) -> Ran {
-        let head = ["spawn", "--name", name];
-        let words = head.iter().chain(flags).chain(&["--"]).map(|w| (*w).to_owned());
+        let words = ["spawn", "--name", name]
+            .into_iter()
+            .chain(flags.iter().copied())
+            .chain(["--"])
+            .map(str::to_owned);
         let ran = self.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).ok();
         agent.until_run(self, 1);
         ran
@@ -423,14 +426,25 @@ impl Drop for World {
             tmux.arg("-S").arg(self.tmux_socket()).args(args);
             tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
         };
+        let server = tmux(&["display-message", "-p", "#{pid}"]);
         let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
         tmux(&["kill-server"]);
-        // What runs in a pane ends its own tree, and writes into this world until it has.
-        let start = Instant::now();
-        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
-            while is_alive(pid) && start.elapsed() < PATIENCE {
+        let gone = |pid: u32, patience: Duration| {
+            let start = Instant::now();
+            while is_alive(pid) && start.elapsed() < patience {
                 std::thread::park_timeout(Duration::from_millis(5));
             }
+            !is_alive(pid)
+        };
+        // What runs in a pane ends its own tree, and writes into this world until it has.
+        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
+            gone(pid, PATIENCE);
+        }
+        // A server waits for ever for a control client that died with words for it under way.
+        if let Ok(pid) = server.trim().parse()
+            && !gone(pid, Duration::from_secs(1))
+        {
+            signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
         let paths = swarm::paths::Paths::new(self.swarm_dir());
         for socket in [paths.socket(), paths.tmux_socket()] {
