@@ -4,11 +4,13 @@
 //! never started is started; a pane that belongs to no worker's current run is ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::format::Record;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::reconcile::{self, Claim, Evidence};
+use tokio::time::timeout;
 
 use super::ending;
 use super::slot::{self, Slot};
@@ -27,16 +29,23 @@ struct Found {
     silent: bool,
 }
 
+/// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
+/// than this holds is seen by the first looks at the screens.
+const TMUX: Duration = Duration::from_secs(4);
+
 async fn look(tmux: &Tmux) -> Found {
     let none = |silent| Found { rows: vec![], server: None, silent };
-    match tmux.health().await {
-        Health::Gone => none(false),
-        Health::Unresponsive => none(true),
-        Health::Alive { pid } => tmux
-            .list()
-            .await
-            .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
-    }
+    let found = async {
+        match tmux.health().await {
+            Health::Gone => none(false),
+            Health::Unresponsive => none(true),
+            Health::Alive { pid } => tmux
+                .list()
+                .await
+                .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
+        }
+    };
+    timeout(TMUX, found).await.unwrap_or_else(|_| none(true))
 }
 
 impl Supervisor {

@@ -153,8 +153,10 @@ fn a_trust_dialog_is_not_answered() {
 fn a_dialog_that_nobody_knows_gets_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
-    let seen = world.until_status("w", "waiting");
-    assert!(seen["screen"].to_string().contains("Select theme"), "{seen}");
+    world.until("its screen is shown with its status", || {
+        let seen = world.status("w");
+        (seen["status"] == "waiting" && seen["screen"].to_string().contains("Select theme")).then_some(())
+    });
     assert!(recorded(&world).is_empty());
 }
 
@@ -164,7 +166,7 @@ fn the_prompt_itself_is_no_output() {
         let world = World::new();
         let text = "Work through all of it, and only when everything is really finished print TASK_DONE";
         let flags = [&["--done-pattern", "TASK_DONE", "--prompt", text], flags].concat();
-        spawn(&world, &flags, &[&["WORK=3", "REPLY=so far"], knobs].concat());
+        spawn(&world, &flags, &[&["WORK=1", "REPLY=so far"], knobs].concat());
         prompts(&world, 1);
         settled(&world);
         world.until("it has answered", || world.swarm(&["peek", "w"]).out.contains("so far").then_some(()));
