@@ -153,7 +153,7 @@ fn a_trust_dialog_is_not_answered() {
 fn a_dialog_that_nobody_knows_gets_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
-    let shown = |seen: &serde_json::Value| seen["screen"].to_string().contains("Select theme");
+    let shown = |seen: &Value| seen["screen"].to_string().contains("Select theme");
     world.until("it waits and shows why", || {
         Some(world.status("w")).filter(|seen| seen["status"] == "waiting" && shown(seen))
     });
