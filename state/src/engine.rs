@@ -10,6 +10,7 @@
 //! 2. Every report from the world carries the run it is about; news of another run is dropped.
 //! 3. Intent before action: [`Effect::Persist`] stands before [`Effect::Spawn`]. A crash between them is
 //!    repaired by [`crate::reconcile`], never by a second agent.
+//!    News come after the save too, so that who hears of something finds it on disk.
 //! 4. Exit status is data; "unknown" is never success.
 //! 5. Safety: never two live panes of one worker, never more iterations than the maximum, stopped only
 //!    when no pane is left, no spawn by a paused or killed loop.
@@ -98,6 +99,9 @@ pub struct Loop {
     started_mono: Duration,
     /// Who paused it.
     pub paused: Option<PauseBy>,
+    /// What was (or is about to be) told of the last iteration that ended, and which that was.
+    #[serde(default)]
+    last_end: Option<(u32, Entry)>,
 }
 
 /// A changed setting of a running loop.
@@ -324,6 +328,7 @@ impl Worker {
             iteration_started: None,
             started_mono: Duration::ZERO,
             paused: None,
+            last_end: None,
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }
     }

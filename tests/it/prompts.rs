@@ -153,9 +153,9 @@ fn a_trust_dialog_is_not_answered() {
 fn a_dialog_that_nobody_knows_gets_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
-    world.until("its screen is shown with its status", || {
-        let seen = world.status("w");
-        (seen["status"] == "waiting" && seen["screen"].to_string().contains("Select theme")).then_some(())
+    let shown = |seen: &Value| seen["screen"].to_string().contains("Select theme");
+    world.until("it waits and shows why", || {
+        Some(world.status("w")).filter(|seen| seen["status"] == "waiting" && shown(seen))
     });
     assert!(recorded(&world).is_empty());
 }

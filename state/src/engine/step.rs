@@ -15,6 +15,10 @@ use crate::screen::Reading;
 impl Worker {
     /// Takes one event and says what must be done, in order.
     pub fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
+        saved_first(self.take(event, now))
+    }
+
+    fn take(&mut self, event: Event, now: Now) -> Vec<Effect> {
         match event {
             Event::Start => self.start(now),
             Event::Pause(by) => self.pause(by),
@@ -517,7 +521,7 @@ impl Worker {
         let over = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations).is_some();
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
-        let mut effects = vec![Effect::Tell(Entry::IterationFailed {
+        let entry = Entry::IterationFailed {
             iteration: ralph.iteration,
             exit,
             seconds: ralph.elapsed(now),
@@ -525,7 +529,9 @@ impl Worker {
             limit: budget::MAX_FAILURES,
             backoff,
             message,
-        })];
+        };
+        ralph.last_end = Some((ralph.iteration, entry.clone()));
+        let mut effects = vec![Effect::Tell(entry)];
         if backoff.is_some() {
             self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
             effects.push(Effect::Persist);
@@ -572,10 +578,12 @@ impl Worker {
         }
     }
 
-    fn told_end(&self, exit: IterationExit, now: Now) -> Vec<Effect> {
-        let Some(ralph) = &self.ralph else { return vec![] };
+    fn told_end(&mut self, exit: IterationExit, now: Now) -> Vec<Effect> {
+        let Some(ralph) = &mut self.ralph else { return vec![] };
         let (iteration, seconds) = (ralph.iteration, ralph.elapsed(now));
-        vec![Effect::Tell(Entry::IterationEnded { iteration, exit, seconds })]
+        let entry = Entry::IterationEnded { iteration, exit, seconds };
+        ralph.last_end = Some((ralph.iteration, entry.clone()));
+        vec![Effect::Tell(entry)]
     }
 
     /// Starts the current run; for a loop, as its next iteration.
@@ -618,15 +626,31 @@ impl Worker {
         })
     }
 
-    /// What a loop in this state must have told of it. News follow their save, so a daemon that died between
-    /// the two told nothing, and the next one has to.
+    /// What a loop in this state must have told of it, in order. News follow their save, so a daemon that
+    /// died between the two told nothing, and the next one has to.
     pub fn told(&self) -> Vec<Entry> {
         let Some(ralph) = &self.ralph else { return vec![] };
-        let (iteration, max) = (ralph.iteration, ralph.max_iterations);
+        let (iteration, max, timeout) = (ralph.iteration, ralph.max_iterations, ralph.inactivity_timeout);
+        let silent = matches!(self.phase, Phase::Ending { why: Why::Inactivity, .. });
+        let silence = silent.then_some(Entry::Inactivity { iteration, timeout, restarting: iteration < max });
         let started = (iteration > 0).then_some(Entry::IterationStarted { iteration, max });
+        let (before, after) = match &ralph.last_end {
+            Some((of, end)) if *of == iteration => (None, Some(end.clone())),
+            end => (end.as_ref().map(|(_, end)| end.clone()), None),
+        };
         let paused = ralph.paused.map(|by| Entry::Paused { by });
-        started.into_iter().chain(paused).chain(self.last_word()).collect()
+        let told = [before, started, silence, after, paused, self.last_word()];
+        told.into_iter().flatten().collect()
     }
+}
+
+/// One save, before everything else: the state is final when a step is over.
+fn saved_first(mut effects: Vec<Effect>) -> Vec<Effect> {
+    if effects.contains(&Effect::Persist) {
+        effects.retain(|effect| *effect != Effect::Persist);
+        effects.insert(0, Effect::Persist);
+    }
+    effects
 }
 
 impl Loop {

@@ -110,7 +110,7 @@ fn a_screen_that_is_not_ready_is_told_and_then_ends_by_inactivity() {
         [
             (30, "persist; \"waiting for a person: not ready after 30s\" => starting"),
             (60, "probe 1 => starting"),
-            (60, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+            (60, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
         ]
     );
     let mut hasty = starting(10);
@@ -132,7 +132,7 @@ fn an_answered_dialog_gives_the_whole_time_again() {
         [
             (1030, "persist; \"waiting for a person: not ready after 30s\" => starting"),
             (1060, "probe 1 => starting"),
-            (1060, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+            (1060, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
         ]
     );
     assert_eq!(worker.status(), Status::Running, "it waits for nobody any more");
@@ -154,7 +154,7 @@ fn a_permission_dialog_in_mid_work_keeps_the_inactivity_rule() {
         [
             (0, "persist; \"waiting for a person: permission\" => running"),
             (60, "probe 1 => running"),
-            (60, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)"),
+            (60, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
         ]
     );
 }
@@ -389,7 +389,7 @@ const TABLE: &[(&str, &str)] = &[
         "pause P>parked, kill P>stopped(killed), tick PS>spawning, edited P>backoff(1s), \
          adopted F>backoff(1s)",
     ),
-    ("parked", "resume PPS>spawning, kill P>stopped(killed), edited P>parked, adopted F>parked"),
+    ("parked", "resume PS>spawning, kill P>stopped(killed), edited P>parked, adopted F>parked"),
     (
         "judging",
         "pause P>judging(1), kill P>judging(1,kill), edited P>judging(1), adopted J>judging(1), \
@@ -397,7 +397,7 @@ const TABLE: &[(&str, &str)] = &[
     ),
     (
         "lost",
-        "pause P>lost, resume PPS>spawning, kill P>stopped(killed), edited P>lost, \
+        "pause P>lost, resume PS>spawning, kill P>stopped(killed), edited P>lost, \
          adopted P>running",
     ),
     ("stopped", "edited P>stopped(killed), adopted F>stopped(killed)"),

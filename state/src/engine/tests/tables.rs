@@ -83,8 +83,7 @@ fn scenario_restart_on_exit() {
         script(312, [Event::Exited(Run(3), OK), Event::Judged(Run(3), gates(false))]),
         &[
             "persist; judge 3 => judging(0)",
-            "\"iteration 3 completed (exit: 0, duration: 5m 12s)\"; persist; \"starting iteration 4/10\"; \
-             spawn 4 => spawning",
+            "persist; \"iteration 3 completed (exit: 0, duration: 5m 12s)\"; \"starting iteration 4/10\"; spawn 4 => spawning",
         ],
     );
 }
@@ -107,11 +106,10 @@ fn scenario_inactivity_restarts_and_is_no_failure() {
         &[
             "probe 2 => running",
             "=> running",
-            "\"inactivity timeout (60s), restarting\"; persist; term 2 => ending(inactivity)",
+            "persist; \"inactivity timeout (60s), restarting\"; term 2 => ending(inactivity)",
             "=> ending(inactivity)",
             "persist; judge 2 => judging(signal 15,inactivity)",
-            "\"iteration 2 completed (exit: inactivity, duration: 1m 2s)\"; persist; \
-             \"starting iteration 3/10\"; spawn 3 => spawning",
+            "persist; \"iteration 2 completed (exit: inactivity, duration: 1m 2s)\"; \"starting iteration 3/10\"; spawn 3 => spawning",
         ],
     );
     assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((3, 0)), "the count stays");
@@ -129,10 +127,9 @@ fn scenario_inactivity_of_the_last_iteration_restarts_nothing() {
             (61, Event::Judged(Run(2), gates(false))),
         ],
         &[
-            "\"inactivity timeout (60s)\"; persist; term 2 => ending(inactivity)",
+            "persist; \"inactivity timeout (60s)\"; term 2 => ending(inactivity)",
             "persist; judge 2 => judging(0,inactivity)",
-            "\"iteration 2 completed (exit: inactivity, duration: 1m 1s)\"; persist; \
-             \"loop complete after 2 iterations\" => stopped(max_iterations)",
+            "persist; \"iteration 2 completed (exit: inactivity, duration: 1m 1s)\"; \"loop complete after 2 iterations\" => stopped(max_iterations)",
         ],
     );
 }
@@ -166,7 +163,7 @@ fn a_computing_agent_gets_ten_time_outs_and_no_more() {
     );
     assert_eq!(
         ended[9],
-        (600, "\"inactivity timeout (60s), restarting\"; persist; term 1 => ending(inactivity)".into())
+        (600, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)".into())
     );
 }
 
@@ -198,8 +195,7 @@ fn scenario_done_pattern_stops_the_loop() {
         &[
             "persist; term 2 => ending(done)",
             "persist; judge 2 => judging(signal 15,done)",
-            "\"iteration 2 completed (exit: done, duration: 27s)\"; persist; \
-             \"done pattern matched, stopping loop\"; \"loop complete after 2 iterations\" => stopped(done_pattern)",
+            "persist; \"iteration 2 completed (exit: done, duration: 27s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 2 iterations\" => stopped(done_pattern)",
         ],
     );
     assert_eq!(worker.loop_status().map(|s| s.as_str()), Some("stopped"));
@@ -214,8 +210,7 @@ fn the_gates_come_first_at_the_end_of_an_iteration() {
         script(1, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]),
         &[
             "persist; judge 1 => judging(1)",
-            "\"iteration 1 completed (exit: 1, duration: 1s)\"; persist; \
-             \"done pattern matched, stopping loop\"; \"loop complete after 1 iterations\" => stopped(done_pattern)",
+            "persist; \"iteration 1 completed (exit: 1, duration: 1s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 1 iterations\" => stopped(done_pattern)",
         ],
     );
 }
@@ -227,8 +222,7 @@ fn scenario_max_iterations() {
         script(5, [Event::Exited(Run(10), OK), Event::Judged(Run(10), gates(false))]),
         &[
             "persist; judge 10 => judging(0)",
-            "\"iteration 10 completed (exit: 0, duration: 5s)\"; persist; \
-             \"loop complete after 10 iterations\" => stopped(max_iterations)",
+            "persist; \"iteration 10 completed (exit: 0, duration: 5s)\"; \"loop complete after 10 iterations\" => stopped(max_iterations)",
         ],
     );
     assert_eq!(
@@ -258,14 +252,13 @@ fn scenarios_backoff_and_five_failures() {
     }
     let retry = |n: u32, wait: u32| {
         format!(
-            "\"iteration {n} failed (exit: 1), retrying in {wait}s (attempt {n}/5)\"; persist => backoff({wait}s)"
+            "persist; \"iteration {n} failed (exit: 1), retrying in {wait}s (attempt {n}/5)\" => backoff({wait}s)"
         )
     };
     let mut expected: Vec<String> =
         [(1, 1), (2, 2), (3, 4), (4, 8)].iter().map(|&(n, w)| retry(n, w)).collect();
     expected.push(
-        "\"iteration 5 failed (exit: 1)\"; persist; \"5 consecutive failures, stopping loop\" \
-         => stopped(consecutive_failures)"
+        "persist; \"iteration 5 failed (exit: 1)\"; \"5 consecutive failures, stopping loop\" => stopped(consecutive_failures)"
             .into(),
     );
     assert_eq!(lines, expected);
@@ -312,11 +305,9 @@ fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
         vec![(0, Event::Start), (0, failed(1)), (1, Event::Tick), (1, failed(2))],
         &[
             "persist; \"starting iteration 1/2\"; spawn 1 => spawning",
-            "\"iteration 1 failed (exit: spawn-failed): no worktree, retrying in 1s (attempt 1/5)\"; persist \
-             => backoff(1s)",
+            "persist; \"iteration 1 failed (exit: spawn-failed): no worktree, retrying in 1s (attempt 1/5)\" => backoff(1s)",
             "persist; \"starting iteration 2/2\"; spawn 2 => spawning",
-            "\"iteration 2 failed (exit: spawn-failed): no worktree\"; persist; \
-             \"loop complete after 2 iterations\" => stopped(max_iterations)",
+            "persist; \"iteration 2 failed (exit: spawn-failed): no worktree\"; \"loop complete after 2 iterations\" => stopped(max_iterations)",
         ],
     );
     assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((2, 2)));
@@ -353,7 +344,7 @@ fn scenario_pause_and_resume() {
             "=> running",
             "=> running",
             "persist; judge 5 => judging(0)",
-            "\"iteration 5 completed (exit: 0, duration: 9s)\"; persist => parked",
+            "persist; \"iteration 5 completed (exit: 0, duration: 9s)\" => parked",
         ],
     );
     let seen = (worker.status().as_str(), worker.loop_status().map(|s| s.as_str()), worker.reason());
@@ -363,7 +354,7 @@ fn scenario_pause_and_resume() {
         script(99, [Event::Tick, Event::Resume, Event::Resume]),
         &[
             "=> parked",
-            "persist; \"resumed\"; persist; \"starting iteration 6/10\"; spawn 6 => spawning",
+            "persist; \"resumed\"; \"starting iteration 6/10\"; spawn 6 => spawning",
             "=> spawning",
         ],
     );
@@ -397,7 +388,7 @@ fn pause_within_a_backoff_ends_the_wait_and_resume_starts_at_once() {
         &[
             "persist; \"paused\" => parked",
             "=> parked",
-            "persist; \"resumed\"; persist; \"starting iteration 4/10\"; spawn 4 => spawning",
+            "persist; \"resumed\"; \"starting iteration 4/10\"; spawn 4 => spawning",
         ],
     );
 }
@@ -407,7 +398,7 @@ fn a_failure_while_paused_waits_for_the_person_only() {
     let mut worker = at_iteration(3, 10);
     worker.step(Event::Pause(PauseBy::User), at(0));
     let last = after(&mut worker, script(0, whole(3, BAD, false)));
-    assert_eq!(last, "\"iteration 3 failed (exit: 1)\"; persist => parked");
+    assert_eq!(last, "persist; \"iteration 3 failed (exit: 1)\" => parked");
     assert_eq!(worker.deadline(), None);
 }
 
@@ -419,7 +410,7 @@ fn a_paused_loop_that_is_started_parks() {
         &[
             "persist; \"paused\" => idle",
             "persist => parked",
-            "persist; \"resumed\"; persist; \"starting iteration 1/3\"; spawn 1 => spawning",
+            "persist; \"resumed\"; \"starting iteration 1/3\"; spawn 1 => spawning",
         ],
     );
 }
@@ -437,7 +428,7 @@ fn a_lost_server_keeps_the_loop_and_resume_repeats_the_iteration() {
     let worker = check(
         worker,
         script(9, [Event::Resume]),
-        &["persist; \"resumed\"; persist; \"starting iteration 4/9\"; spawn 5 => spawning"],
+        &["persist; \"resumed\"; \"starting iteration 4/9\"; spawn 5 => spawning"],
     );
     assert_eq!((worker.run(), worker.last_exit()), (Run(5), None));
 }
@@ -452,7 +443,7 @@ fn a_loop_paused_while_lost_is_both_and_one_resume_is_enough() {
         ("lost", Some("paused"))
     );
     let last = after(&mut worker, script(0, [Event::Resume]));
-    assert_eq!(last, "persist; \"resumed\"; persist; \"starting iteration 4/4\"; spawn 5 => spawning");
+    assert_eq!(last, "persist; \"resumed\"; \"starting iteration 4/4\"; spawn 5 => spawning");
 }
 
 #[test]
@@ -472,8 +463,7 @@ fn a_matched_pattern_survives_the_server() {
         script(5, [Event::ServerLost(Run(4)), Event::Judged(Run(4), Verdict::default())]),
         &[
             "persist; judge 4 => judging(lost,done)",
-            "\"iteration 4 completed (exit: done, duration: 5s)\"; persist; \
-             \"done pattern matched, stopping loop\"; \"loop complete after 4 iterations\" => stopped(done_pattern)",
+            "persist; \"iteration 4 completed (exit: done, duration: 5s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 4 iterations\" => stopped(done_pattern)",
         ],
     );
 }
@@ -544,8 +534,7 @@ fn a_kill_ends_gently_then_by_force_and_then_for_good() {
             "force 2 => ending(kill)",
             "force 2 => ending(kill)",
             "persist; judge 2 => judging(signal 9,kill)",
-            "\"iteration 2 completed (exit: killed, duration: 11s)\"; persist; \
-             \"killed after 2 iterations\" => stopped(killed)",
+            "persist; \"iteration 2 completed (exit: killed, duration: 11s)\"; \"killed after 2 iterations\" => stopped(killed)",
             "=> stopped(killed)",
             "=> stopped(killed)",
             "=> stopped(killed)",
@@ -587,8 +576,7 @@ fn a_kill_while_judging_stops_it_whatever_the_gates_say() {
         &[
             "persist => judging(0,kill)",
             "persist => judging(0,kill)",
-            "\"iteration 2 completed (exit: killed, duration: 1s)\"; persist; \
-             \"killed after 2 iterations\" => stopped(killed)",
+            "persist; \"iteration 2 completed (exit: killed, duration: 1s)\"; \"killed after 2 iterations\" => stopped(killed)",
         ],
     );
 }
@@ -630,10 +618,7 @@ fn a_run_that_never_started_stays_unstarted_while_paused() {
     let worker = check(
         worker,
         script(9, [Event::NeverStarted(Run(1)), Event::Resume]),
-        &[
-            "persist => parked",
-            "persist; \"resumed\"; persist; \"starting iteration 1/2\"; spawn 2 => spawning",
-        ],
+        &["persist => parked", "persist; \"resumed\"; \"starting iteration 1/2\"; spawn 2 => spawning"],
     );
     assert_eq!(worker.ralph().map(|l| l.iteration), Some(1), "the iteration is done after all");
 }
