@@ -3,7 +3,8 @@
 //! With `SWARM_CRASH_AT=WORD:N` in its environment the daemon aborts at the Nth time that it comes to the
 //! point of that word, as if it had been killed with -9 there. A point stands just before each effect
 //! (`persist`, `spawn`, `judge`, …), one just after its work is done and before anybody hears of it
-//! (`persist+`, `spawn+`, `judge+`, `tell+`, `deliver+`), and one between a paste and its Enter (`enter`).
+//! (`persist+`, `spawn+`, `judge+`, `tell+`, `deliver+`), one before a
+//! paste (`paste`) and one between it and its Enter (`enter`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

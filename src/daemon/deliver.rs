@@ -4,6 +4,7 @@
 //! were measured to need. Nothing is typed into a dialog. A delivery that was begun is marked in the run's
 //! folder, so that a daemon that takes over does not paste a second time.
 
+use std::path::Path;
 use std::time::Duration;
 
 use swarm_state::model::Pane;
@@ -35,26 +36,47 @@ const SEND_READY: Duration = Duration::from_secs(5);
 /// Characters of a prompt's end that are looked for on the screen.
 const TAIL: usize = 40;
 
-/// Delivers the prompt of a run, which the supervisor found ready.
+/// The screen as it was just before the prompt of a run was pasted; there once that was begun.
+const PASTED: &str = "prompt.pasted";
+
+/// There once the prompt was taken.
+const TAKEN_MARK: &str = "prompt.taken";
+
+/// What stood on the screen of a run before its prompt was pasted; `None` when it was not.
+pub(crate) fn screen_before(run_dir: &Path) -> Option<String> {
+    std::fs::read(run_dir.join(PASTED)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Delivers the prompt of a run, which the supervisor found ready. Begun by a daemon that died, it is gone
+/// on with: pasted again only if the screen shows that it was not pasted, and not at all if it was taken.
 pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let dir = context.run_dir(pane.run);
     let text = std::fs::read_to_string(dir.join("prompt"))
         .map_err(|e| Error::system("cannot read the prompt of this run", e))?;
-    let mark = dir.join("prompt.pasted");
+    if dir.join(TAKEN_MARK).exists() {
+        return Ok(());
+    }
     let before = look(context, pane, reader).await?;
-    if mark.exists() {
-        return press_enter(context, pane, reader, &text).await;
+    let pasted = screen_before(&dir).is_some_and(|screen| squeeze(&screen) != squeeze(&before.text));
+    if !pasted {
+        if let Some(blocked) = before.reading.blocked {
+            return Err(Error::new(ErrorCode::Conflict, format!("a dialog is in the way: {}", blocked.what)));
+        }
+        if let Ok(mut reader) = reader.lock() {
+            reader.set_baseline(&before.text);
+        }
+        write_atomic(&dir.join(PASTED), before.text.as_bytes())
+            .map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
+        crash::point("paste");
+        paste(context, pane, &text).await?;
+        crash::point("enter");
     }
-    if let Some(blocked) = before.reading.blocked {
-        return Err(Error::new(ErrorCode::Conflict, format!("a dialog is in the way: {}", blocked.what)));
+    if !(pasted && before.reading.working) {
+        press_enter(context, pane, reader, &text).await?;
     }
-    if let Ok(mut reader) = reader.lock() {
-        reader.set_baseline(&before.text);
-    }
-    write_atomic(&mark, b"").map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
-    paste(context, pane, &text).await?;
-    crash::point("enter");
-    press_enter(context, pane, reader, &text).await
+    // Without the mark a daemon that takes over presses Enter once more.
+    drop(write_atomic(&dir.join(TAKEN_MARK), b""));
+    Ok(())
 }
 
 /// Types what a person sent.

@@ -329,7 +329,7 @@ fn a_loop_that_waits_on_a_dialog_is_not_killed() {
 
 #[test]
 fn a_crash_around_the_paste_gives_one_prompt() {
-    for point in ["deliver:1", "enter:1", "deliver+:1"] {
+    for point in ["deliver:1", "paste:1", "enter:1", "deliver+:1"] {
         let mut world = World::new();
         world.set("SWARM_CRASH_AT", point);
         let first = world.start_daemon();

@@ -467,3 +467,26 @@ fn the_words_for_every_phase() {
         assert_eq!(deaf.status(), if calm { worker.status() } else { Status::Unreachable }, "{phase}");
     }
 }
+
+#[test]
+fn what_must_have_been_told_follows_from_the_state() {
+    let told = |worker: &Worker| -> String {
+        worker.told().iter().flat_map(|entry| entry.log_lines()).collect::<Vec<_>>().join("; ")
+    };
+    let mut worker = Worker::looping(STDIN, 2, 60);
+    assert_eq!(told(&worker), "");
+    worker.step(Event::Start, at(0));
+    assert_eq!(told(&worker), "[START] iteration 1/2");
+    worker.step(Event::Pause(PauseBy::User), at(0));
+    assert_eq!(told(&worker), "[START] iteration 1/2; [PAUSE]");
+    worker.step(Event::Kill, at(0));
+    worker.step(Event::SpawnFailed(R, SpawnError::Other("x".into())), at(0));
+    assert!(
+        told(&worker).ends_with("[DONE] loop killed after 1 iterations reason=killed"),
+        "{}",
+        told(&worker)
+    );
+    let mut plain = Worker::plain(STDIN);
+    plain.step(Event::Start, at(0));
+    assert_eq!(told(&plain), "");
+}
