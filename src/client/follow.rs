@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::connect::{self, Client, QUICK};
 use super::tail::Tail;
@@ -42,6 +43,9 @@ const RESTART: Duration = Duration::from_secs(5);
 /// For how long the last notices may be on their way when the snapshot says that the loop is over.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long a follower that leaves waits for the pause that it asked for.
+const PAUSE_LANDS: Duration = Duration::from_secs(3);
+
 /// Between two looks at the agent's screen.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -66,6 +70,7 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
     let paused = Arc::new(AtomicBool::new(false));
+    let mut asked = None;
     let (send, mut news) = unbounded_channel();
     tokio::spawn(listen(paths.clone(), name.clone(), spawned.seq, Arc::clone(&paused), send.clone()));
     if options.stream {
@@ -107,13 +112,23 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
             match act {
                 Act::Print(line) => say(&line)?,
                 Act::Note(note) => ctx.out.note(&note),
-                Act::Pause => drop(tokio::spawn(pause(paths.clone(), name.clone(), send.clone()))),
+                Act::Pause => asked = Some(tokio::spawn(pause(paths.clone(), name.clone(), send.clone()))),
                 Act::End(end) => {
+                    pause_lands(ctx, &name, asked.take()).await;
                     last_lines(&mut news, options, &say).await?;
                     return finish(ctx, end);
                 }
             }
         }
+    }
+}
+
+/// Two quick Ctrl-C must not end the follower before its pause has reached the daemon: it said that it was
+/// pausing, and the loop would go on.
+async fn pause_lands(ctx: &Ctx, name: &str, asked: Option<JoinHandle<bool>>) {
+    let Some(asked) = asked else { return };
+    if !matches!(timeout(PAUSE_LANDS, asked).await, Ok(Ok(true))) {
+        ctx.out.warn(&format!("the loop of {name} may not be paused: swarm ralph status {name}"));
     }
 }
 
@@ -261,8 +276,8 @@ async fn comes_back(paths: &Paths) -> bool {
     false
 }
 
-/// Asks for the pause; a daemon that is just being restarted is asked again.
-async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
+/// Asks for the pause; a daemon that is just being restarted is asked again. True when it was taken.
+async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) -> bool {
     let named = || Named { name: name.clone() };
     let ask = async || -> Result<Box<WorkerView>> {
         let mut client = connect::connect(&paths).await?;
@@ -277,7 +292,9 @@ async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
         sleep(Duration::from_millis(500)).await;
         answer = ask().await;
     }
+    let taken = answer.is_ok();
     let _ = news.send(News::Paused(answer));
+    taken
 }
 
 /// Looks at the agent's output again and again and sends what is new.

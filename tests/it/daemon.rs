@@ -156,7 +156,9 @@ fn rubbish_is_refused_and_reaches_nobody() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let pid = world.daemon_pid();
-    for rubbish in [&b"\n"[..], b"{}\n", b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[[[[[[\n", b"{\"swarm\":-1}\n"] {
+    for rubbish in
+        [&b"\n"[..], b"{}\n", b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[[[[[[\n", b"{\"swarm\":-1}\n"]
+    {
         let mut wire = world.connect();
         wire.send(rubbish);
         wire.line();
@@ -319,7 +321,11 @@ fn what_ended_while_no_daemon_was_there_is_known() {
     agent.tell("exit 0");
     world.until_status("l", "stopped");
     assert_eq!(agent.starts(), 2);
-    assert!(world.iterations_log("l").contains("[FAIL] iteration 1 exit=lost"), "{}", world.iterations_log("l"));
+    assert!(
+        world.iterations_log("l").contains("[FAIL] iteration 1 exit=lost"),
+        "{}",
+        world.iterations_log("l")
+    );
 }
 
 #[test]
@@ -367,7 +373,9 @@ fn a_daemon_that_dies_again_and_again_loses_and_doubles_nothing() {
     for step in 0..16_u64 {
         // A different moment of an iteration each time.
         let start = Instant::now();
-        world.until("the moment has come", || (start.elapsed() >= Duration::from_millis(step * 23)).then_some(()));
+        world.until("the moment has come", || {
+            (start.elapsed() >= Duration::from_millis(step * 23)).then_some(())
+        });
         world.crash_daemon();
         world.start_daemon();
     }

@@ -34,7 +34,8 @@ fn spawn(world: &World, flags: &[&str], knobs: &[&str]) {
 fn prompts(world: &World, count: usize) -> Vec<String> {
     world.until(&format!("{count} prompts; got {:?}", recorded(world)), || {
         let all = recorded(world);
-        (all.len() >= count).then(|| all.iter().map(|v| v["prompt"].as_str().unwrap_or("?").to_owned()).collect())
+        (all.len() >= count)
+            .then(|| all.iter().map(|v| v["prompt"].as_str().unwrap_or("?").to_owned()).collect())
     })
 }
 
@@ -123,7 +124,9 @@ fn the_other_routes_are_literal_too() {
     std::fs::write(world.path("work/p"), odd).unwrap();
     let stdin = ["--prompt-file", "p", "--prompt-via", "stdin"];
     let _ = world.spawn_sh("i", &stdin, "cat >got.i").ok();
-    let _ = world.spawn("a", &["--prompt", odd, "--prompt-via", "arg"], &["sh", "-c", r#"printf %s "$0" >got.a"#]).ok();
+    let _ = world
+        .spawn("a", &["--prompt", odd, "--prompt-via", "arg"], &["sh", "-c", r#"printf %s "$0" >got.a"#])
+        .ok();
     for name in ["i", "a"] {
         // Standard input ends after the prompt.
         world.until_status(name, "stopped");
@@ -278,7 +281,8 @@ fn start_loop(world: &World, flags: &[&str], knobs: &[&str]) {
     std::fs::create_dir(world.path("bin")).unwrap();
     std::os::unix::fs::symlink(tui(), world.path("bin/claude")).unwrap();
     let rec = format!("REC={}", record(world).display());
-    let envs: Vec<&str> = knobs.iter().chain([&rec.as_str(), &"ALT=1"]).flat_map(|knob| ["--env", knob]).collect();
+    let envs: Vec<&str> =
+        knobs.iter().chain([&rec.as_str(), &"ALT=1"]).flat_map(|knob| ["--env", knob]).collect();
     let claude = world.path("bin/claude");
     let head = ["--ralph", "--prompt-file", "p", "-d"];
     let _ = world.spawn("w", &[&head, flags, &envs].concat(), &[claude.to_str().unwrap()]).ok();

@@ -20,9 +20,12 @@ fn pids(world: &World, file: &str, count: usize) -> Vec<u32> {
 #[test]
 fn codes_and_signals_are_told_apart_and_none_is_a_success() {
     let world = World::new();
-    for (name, script) in
-        [("kill", "kill -KILL $$"), ("term", "kill -TERM $$"), ("segv", "kill -SEGV $$"), ("code", "exit 143")]
-    {
+    for (name, script) in [
+        ("kill", "kill -KILL $$"),
+        ("term", "kill -TERM $$"),
+        ("segv", "kill -SEGV $$"),
+        ("code", "exit 143"),
+    ] {
         let _ = world.spawn_sh(name, &[], script).ok();
     }
     for (name, code, by) in
@@ -61,8 +64,9 @@ fn quick_exits_are_all_known() {
     let names: Vec<String> = (0..5).map(|i| format!("q{i}")).collect();
     for name in &names {
         let _ = world.spawn("x", &["--replace"], &["true"]).ok();
-        let _ =
-            world.spawn(name, &["--ralph", "--prompt-file", "p", "-n", "12", "-d"], &["sh", "-c", "exit 0"]).ok();
+        let _ = world
+            .spawn(name, &["--ralph", "--prompt-file", "p", "-n", "12", "-d"], &["sh", "-c", "exit 0"])
+            .ok();
     }
     for name in &names {
         world.until_status(name, "stopped");
@@ -79,7 +83,8 @@ fn loops_side_by_side_are_apart() {
     for i in 0..5 {
         let name = format!("w{i}");
         let script = format!("echo run >>{name}; [ $(wc -l <{name}) -lt 3 ] || echo DONE {name}");
-        let flags = ["--ralph", "--prompt-file", "p", "-n", "9", "-d", "--done-pattern", &format!("DONE {name}")];
+        let flags =
+            ["--ralph", "--prompt-file", "p", "-n", "9", "-d", "--done-pattern", &format!("DONE {name}")];
         let _ = world.spawn_sh(&name, &flags, &script).ok();
     }
     for i in 0..5 {

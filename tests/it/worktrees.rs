@@ -68,7 +68,12 @@ fn a_repository_without_a_commit_is_refused_with_gits_words() {
     fs::create_dir(&empty).unwrap();
     git(&world, &empty, &["init", "-q"]);
     let cwd = ["--cwd", empty.to_str().unwrap(), "--worktree"];
-    let _ = world.spawn_sh("w", &cwd, "pwd >ran").code(1).warns("no commit yet").warns("fatal:").warns("git commit");
+    let _ = world
+        .spawn_sh("w", &cwd, "pwd >ran")
+        .code(1)
+        .warns("no commit yet")
+        .warns("fatal:")
+        .warns("git commit");
     assert_eq!(git(&world, &empty, &["status", "--porcelain"]), "");
     let plain = ["--cwd", world.work().to_str().unwrap(), "--worktree"].map(str::to_owned);
     let _ = world.spawn("w", &plain.iter().map(String::as_str).collect::<Vec<_>>(), &["true"]).code(1);
@@ -131,12 +136,21 @@ fn many_trees_at_once_are_all_there() {
     let cwd = repo.to_str().unwrap();
     let spawns: Vec<_> = (0..12)
         .map(|i| {
-            world.follow(&["spawn", "--name", &format!("p{i}"), "--cwd", cwd, "--worktree", "--", "sleep", "600"])
+            world.follow(&[
+                "spawn",
+                "--name",
+                &format!("p{i}"),
+                "--cwd",
+                cwd,
+                "--worktree",
+                "--",
+                "sleep",
+                "600",
+            ])
         })
         .collect();
-    world.until("a worker waits for its tree", || {
-        world.swarm(&["ls"]).out.contains("starting").then_some(())
-    });
+    world
+        .until("a worker waits for its tree", || world.swarm(&["ls"]).out.contains("starting").then_some(()));
     fs::remove_file(repo.join(".git/config.lock")).unwrap();
     for mut spawn in spawns {
         assert_eq!(spawn.wait(&world), 0, "{}", spawn.output());
