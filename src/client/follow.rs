@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use swarm_state::notice::{Entry, PauseBy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -225,7 +226,7 @@ async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, n
             let _ = news.send(News::Deaf(heard.error));
             return;
         }
-        if paused.load(Ordering::Relaxed) && !comes_back(&paths).await {
+        if (heard.stopped || paused.load(Ordering::Relaxed)) && !comes_back(&paths).await {
             let _ = news.send(News::DaemonLeft);
             return;
         }
@@ -240,11 +241,13 @@ async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, n
 /// How a subscription ended.
 struct Broken {
     was_connected: bool,
+    /// The last words were that the daemon stops. Known here, since nobody may have taken them yet.
+    stopped: bool,
     error: Error,
 }
 
 async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &UnboundedSender<News>) -> Broken {
-    let mut was_connected = false;
+    let (mut was_connected, mut stopped) = (false, false);
     let mut talk = async || -> Result<()> {
         let mut client = connect::connect(paths).await?;
         let call = Call::Subscribe(SubscribeParams { worker: Some(name.to_owned()), since: Some(*seq) });
@@ -254,6 +257,7 @@ async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &Unbounded
         loop {
             let notice = client.notice().await?;
             *seq = (*seq).max(notice.seq);
+            stopped = matches!(notice.entry, Entry::Paused { by: PauseBy::Shutdown });
             let _ = news.send(News::Notice(notice));
         }
     };
@@ -261,7 +265,7 @@ async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &Unbounded
         Err(error) => error,
         Ok(()) => Error::new(ErrorCode::NoDaemon, "the daemon hung up"),
     };
-    Broken { was_connected, error }
+    Broken { was_connected, stopped, error }
 }
 
 /// Whether a daemon is there again soon, started by somebody else.
