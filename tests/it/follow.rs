@@ -198,6 +198,7 @@ fn stream_prints_also_what_the_agent_prints() {
     agent.tell("exit 0");
     assert_eq!(follower.wait(&w), 0);
     let said = follower.output();
+    assert!(!said.contains("==="), "{said}");
     for words in ["first words\n", "second words\n"] {
         assert_eq!(said.matches(words).count(), 1, "{said}");
     }
