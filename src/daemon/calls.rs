@@ -175,6 +175,11 @@ impl Supervisor {
             None => Edits::default(),
         };
         self.step(&name, Event::Edited(edits));
+        if let Some(slot) = self.slots.get(&name).filter(|s| s.unsaved) {
+            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
+            let message = format!("{} is set, but that could not be saved yet: {why}", params.key);
+            return Err(Error::new(ErrorCode::System, message).hint("swarm keeps trying"));
+        }
         self.ralph_status(name.as_str())
     }
 

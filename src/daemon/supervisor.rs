@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarm_state::engine::{AwakeClock, Effect, Event, Now};
+use swarm_state::engine::{AwakeClock, Effect, Event, Now, Phase};
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use tokio::sync::{mpsc, oneshot};
@@ -28,6 +28,9 @@ use crate::tmux::{Options, Socket, Tmux};
 
 /// Between two looks at the screens, and between two tries to save what could not be saved.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Between two looks while somebody is not ready yet: a person waits for it.
+const LOOK_READY: Duration = Duration::from_millis(500);
 
 /// The longest sleep: a wake-up an hour is not worth avoiding and bounds what a missed one can cost.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -174,11 +177,14 @@ impl Supervisor {
     /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
     fn look_if_due(&mut self) {
         let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
+        let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
+        let next = Instant::now() + if starting { LOOK_READY } else { LOOK };
         match (wanted, self.next_look) {
             (false, _) => self.next_look = None,
-            (true, None) => self.next_look = Some(Instant::now() + LOOK),
+            (true, None) => self.next_look = Some(next),
+            (true, Some(at)) if at > next => self.next_look = Some(next),
             (true, Some(at)) if at <= Instant::now() => {
-                self.next_look = Some(Instant::now() + LOOK);
+                self.next_look = Some(next);
                 if !self.lock.is_current() {
                     // Another daemon may be at work in a new directory of that name by now.
                     tracing::error!("the directory was removed under this daemon; it writes nothing more");

@@ -14,8 +14,8 @@ echo run >>runs
 sleep 0.1
 rmdir lock"#;
 
-/// Runs the drill once.
-fn drill(point: &str, flags: &[&str]) {
+/// Runs the drill once: gives the world and how the loop ended in it.
+fn drill(point: &str, flags: &[&str], script: &str) -> (World, Value) {
     let mut world = World::new();
     std::fs::write(world.work().join("PROMPT.md"), "go\n").unwrap();
     world.set("SWARM_CRASH_AT", point);
@@ -23,11 +23,11 @@ fn drill(point: &str, flags: &[&str]) {
     world.unset("SWARM_CRASH_AT");
     let first = world.daemon_pid();
     let loop_flags = [&["--ralph", "--prompt-file", "PROMPT.md", "-d"], flags].concat();
-    let said = world.spawn_sh("w", &loop_flags, AGENT);
+    let said = world.spawn_sh("w", &loop_flags, script);
     if said.code != Some(0) && world.status("w").is_null() {
         // The daemon died before the worker was written down; nothing of it may have run.
         assert!(world.lines("work/runs").is_empty(), "{point}: {said:?}");
-        let _ = world.spawn_sh("w", &loop_flags, AGENT).ok();
+        let _ = world.spawn_sh("w", &loop_flags, script).ok();
     }
     if let Some(first) = first {
         world.until(&format!("{point}: the first daemon dies"), || (!is_alive(first)).then_some(()));
@@ -36,10 +36,10 @@ fn drill(point: &str, flags: &[&str]) {
     let end = world.until(&format!("{point}: the loop is over"), || {
         Some(world.status("w")).filter(|v| v["status"] == "stopped" || v["status"] == "failed")
     });
-    check(&world, point, &end, flags.contains(&"--done-pattern"));
+    (world, end)
 }
 
-fn check(world: &World, point: &str, end: &Value, by_pattern: bool) {
+fn check(world: &World, point: &str, end: &Value, reason: &str) {
     let log = world.iterations_log("w");
     let tell = || format!("{point}: {end}\n{log}\n{}", world.report());
     assert_eq!(world.lines("work/runs").len(), 3, "{}", tell());
@@ -53,7 +53,6 @@ fn check(world: &World, point: &str, end: &Value, by_pattern: bool) {
         assert_eq!(count(&format!("[START] iteration {iteration}/")), 1, "{}", tell());
         assert_eq!(count(&format!("[END] iteration {iteration} exit=0")), 1, "{}", tell());
     }
-    let reason = if by_pattern { "done_pattern" } else { "max_iterations" };
     assert_eq!(state["reason"], reason, "{}", tell());
     assert_eq!(count(&format!("[DONE] loop complete after 3 iterations reason={reason}")), 1, "{}", tell());
 }
@@ -61,14 +60,16 @@ fn check(world: &World, point: &str, end: &Value, by_pattern: bool) {
 /// Three iterations and no gate.
 fn by_count(points: &[&str]) {
     for point in points {
-        drill(point, &["-n", "3"]);
+        let (world, end) = drill(point, &["-n", "3"], AGENT);
+        check(&world, point, &end, "max_iterations");
     }
 }
 
 /// A done pattern that the third run prints.
 fn by_pattern(points: &[&str]) {
     for point in points {
-        drill(point, &["-n", "9", "--done-pattern", "ALL DONE"]);
+        let (world, end) = drill(point, &["-n", "9", "--done-pattern", "ALL DONE"], AGENT);
+        check(&world, point, &end, "done_pattern");
     }
 }
 
@@ -118,4 +119,38 @@ fn before_news_are_told() {
 fn after_news_were_told() {
     by_count(&["tell+:1", "tell+:2", "tell+:3", "tell+:4"]);
     by_pattern(&["tell+:9", "tell+:10", "tell+:11"]);
+}
+
+#[test]
+fn around_a_failure() {
+    let script = "echo run >>runs; [ $(wc -l <runs) -gt 1 ] || exit 1";
+    for point in ["tell:3", "tell+:3", "persist:4", "persist+:4", "persist+:5"] {
+        let (world, end) = drill(point, &["-n", "3"], script);
+        let log = world.iterations_log("w");
+        assert_eq!(world.lines("work/runs").len(), 3, "{point}: {end}\n{log}");
+        let count = |text: &str| log.matches(text).count();
+        assert_eq!(
+            (count("[FAIL] iteration 1 exit=1 attempt=1/5 backoff=1s"), count("[END]")),
+            (1, 3),
+            "{log}"
+        );
+        assert_eq!(world.ralph_state("w")["total_failures"], 1, "{point}: {log}");
+    }
+}
+
+#[test]
+fn around_the_end_of_a_silent_agent() {
+    let script = "echo run >>runs; trap 'exit 0' TERM; sleep 600 & wait";
+    for point in ["probe:1", "tell:3", "persist:3", "terminate:1", "judge:1"] {
+        let (world, end) = drill(point, &["-n", "1", "--inactivity-timeout", "1"], script);
+        let log = world.iterations_log("w");
+        assert_eq!(world.lines("work/runs").len(), 1, "{point}: {end}\n{log}");
+        let count = |text: &str| log.matches(text).count();
+        assert_eq!(
+            (count("[TIMEOUT]"), count("exit=inactivity"), count("[DONE]")),
+            (1, 1, 1),
+            "{point}: {log}"
+        );
+        assert!(world.panes().is_empty(), "{point}");
+    }
 }

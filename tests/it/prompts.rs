@@ -153,8 +153,10 @@ fn a_trust_dialog_is_not_answered() {
 fn a_dialog_that_nobody_knows_gets_no_prompt() {
     let world = World::new();
     spawn(&world, &["--prompt", "2 files need work", "--ready-timeout", "2"], &["THEME=1"]);
-    let seen = world.until_status("w", "waiting");
-    assert!(seen["screen"].to_string().contains("Select theme"), "{seen}");
+    let shown = |seen: &Value| seen["screen"].to_string().contains("Select theme");
+    world.until("it waits and shows why", || {
+        Some(world.status("w")).filter(|seen| seen["status"] == "waiting" && shown(seen))
+    });
     assert!(recorded(&world).is_empty());
 }
 
