@@ -4,15 +4,17 @@
 //! never started is started; a pane that belongs to no worker's current run is ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::format::Record;
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::reconcile::{self, Claim, Evidence};
+use tokio::time::{sleep, timeout};
 
 use super::ending;
 use super::slot::{self, Slot};
-use super::supervisor::Supervisor;
+use super::supervisor::{Input, Supervisor};
 use crate::error::{Error, Result};
 use crate::procs;
 use crate::store::Problem;
@@ -20,23 +22,30 @@ use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper;
 
 /// What one tmux server holds, at the start.
-struct Found {
+pub(crate) struct Found {
     rows: Vec<Row>,
     server: Option<i32>,
     /// It is there and does not answer: what it holds is not known.
     silent: bool,
 }
 
+/// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
+/// than this holds is seen by the first looks at the screens.
+const TMUX: Duration = Duration::from_secs(4);
+
 async fn look(tmux: &Tmux) -> Found {
     let none = |silent| Found { rows: vec![], server: None, silent };
-    match tmux.health().await {
-        Health::Gone => none(false),
-        Health::Unresponsive => none(true),
-        Health::Alive { pid } => tmux
-            .list()
-            .await
-            .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
-    }
+    let found = async {
+        match tmux.health().await {
+            Health::Gone => none(false),
+            Health::Unresponsive => none(true),
+            Health::Alive { pid } => tmux
+                .list()
+                .await
+                .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
+        }
+    };
+    timeout(TMUX, found).await.unwrap_or_else(|_| none(true))
 }
 
 impl Supervisor {
@@ -67,10 +76,22 @@ impl Supervisor {
             }
             let found = look(&tmux).await;
             self.reconcile(&socket, &found);
-            if !found.silent {
-                self.end_orphans(&socket).await;
+            end_panes(&tmux, self.orphans(&socket, &found)).await;
+            if self.slots.values().any(|s| s.unsettled && s.spec.tmux_socket == socket) {
+                let inbox = self.inbox.clone();
+                tokio::spawn(async move {
+                    let found = look_until_it_answers(&tmux).await;
+                    drop(inbox.send(Input::Found { socket, found }));
+                });
             }
         }
+    }
+
+    /// A tmux that was silent at the start has answered: what had to wait for that is settled now.
+    pub(super) fn settle_late(&mut self, socket: &Option<String>, found: &Found) {
+        self.reconcile(socket, found);
+        let (tmux, orphans) = (self.tmux(socket), self.orphans(socket, found));
+        tokio::spawn(async move { end_panes(&tmux, orphans).await });
     }
 
     /// Removes the folders of runs that are over, which a daemon that died left.
@@ -100,6 +121,7 @@ impl Supervisor {
         slot.worktree = record.worktree;
         slot.extra = record.extra;
         slot.legacy = record.legacy;
+        slot.unsettled = !foreign;
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
             // an edit made while no daemon was there is found.
@@ -113,12 +135,19 @@ impl Supervisor {
         let names: Vec<WorkerName> = self
             .slots
             .iter()
-            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.legacy.is_none())
+            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.unsettled)
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
             let Some(slot) = self.slots.get_mut(&name) else { continue };
             let run = slot.engine.run();
+            let known = slot.pane.as_ref().is_some_and(|p| p.run == run);
+            if found.silent && !known && matches!(slot.engine.phase(), Phase::Spawning { .. }) {
+                // Its pane may be there already: started now, the run might be there twice.
+                self.step(&name, Event::Reachable(false));
+                continue;
+            }
+            slot.unsettled = false;
             let row = found
                 .rows
                 .iter()
@@ -152,24 +181,36 @@ impl Supervisor {
         }
     }
 
-    /// Ends panes of ours that belong to no worker's current run.
-    async fn end_orphans(&mut self, socket: &Option<String>) {
-        let tmux = self.tmux(socket);
-        let Ok(rows) = tmux.list().await else { return };
-        for row in rows {
-            let Some((worker, run)) = claim_of(&row) else { continue };
+    /// Panes of ours that belong to no worker's current run.
+    fn orphans(&self, socket: &Option<String>, found: &Found) -> Vec<Row> {
+        let is_orphan = |row: &&Row| {
+            let Some((worker, run)) = claim_of(row) else { return false };
             let ours = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket);
             let saved = ours.map(|(name, slot)| (name.as_str(), &slot.engine));
             // A record that could not be read may be this pane's: it stays.
             let unread = self.problems.iter().any(|p| p.name.as_ref().is_some_and(|n| n.as_str() == worker));
             let over = |s: &Slot| s.engine.run() == run && !s.engine.has_pane() && row.dead;
             let over = WorkerName::new(worker).ok().and_then(|n| self.slots.get(&n)).is_some_and(over);
-            if unread || !(over || reconcile::is_orphan(&Claim { worker, run }, saved)) {
-                continue;
-            }
-            tracing::warn!(pane = %row.pane, worker, %run, "ending a pane that no worker owns");
-            procs::signal_tree(row.pid, nix::sys::signal::Signal::SIGTERM);
-            drop(tmux.kill_window(&row.window).await);
+            !unread && (over || reconcile::is_orphan(&Claim { worker, run }, saved))
+        };
+        found.rows.iter().filter(is_orphan).cloned().collect()
+    }
+}
+
+async fn end_panes(tmux: &Tmux, rows: Vec<Row>) {
+    for row in rows {
+        tracing::warn!(pane = %row.pane, worker = ?row.worker, run = ?row.run, "ending a pane that no worker owns");
+        procs::signal_tree(row.pid, nix::sys::signal::Signal::SIGTERM);
+        drop(tmux.kill_window(&row.window).await);
+    }
+}
+
+async fn look_until_it_answers(tmux: &Tmux) -> Found {
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        let found = look(tmux).await;
+        if !found.silent {
+            return found;
         }
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Slot {
     pub(crate) unsaved: bool,
     /// What the disk said then.
     pub(crate) save_error: Option<String>,
+    /// What became of its run while no daemon was there is not known yet.
+    pub(crate) unsettled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
     pub(crate) stillborn: bool,
     /// A run that may start as soon as a save succeeds.
@@ -115,6 +117,7 @@ impl Slot {
             reader,
             unsaved: false,
             save_error: None,
+            unsettled: false,
             stillborn: false,
             held: None,
             ralph_known: None,

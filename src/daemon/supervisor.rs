@@ -16,6 +16,7 @@ use swarm_state::notice::Entry;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use super::boot::Found;
 use super::driver::{Context, Job, Report};
 use super::notices::Notices;
 use super::slot::{AfterStop, Reply, Slot};
@@ -57,6 +58,8 @@ pub(crate) enum Input {
     Report { worker: WorkerName, birth: u64, report: Report },
     /// The watcher's news.
     Looked(Box<Looked>),
+    /// A tmux that was silent at the start has answered.
+    Found { socket: Option<String>, found: Found },
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -232,6 +235,7 @@ impl Supervisor {
             }
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
+            Input::Found { socket, found } => self.settle_late(&socket, &found),
             Input::End(end) => self.take_end(end),
         }
     }

@@ -3,9 +3,10 @@
 //! Each world: a loop of three runs, a daemon that dies at one point, a second daemon. Then: three runs, never
 //! two at once, and state, log and counts that agree.
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::world::{World, is_alive};
+use crate::world::{World, is_alive, signal};
 
 /// An agent that tells its runs, and whether another one was there; says the word in its third run.
 const AGENT: &str = r#"mkdir lock 2>/dev/null || echo overlap >>bad
@@ -153,4 +154,32 @@ fn around_the_end_of_a_silent_agent() {
         );
         assert!(world.panes().is_empty(), "{point}");
     }
+}
+
+#[test]
+fn a_launch_under_a_tmux_that_then_hangs_is_not_launched_again() {
+    let mut world = World::new();
+    std::fs::write(world.work().join("PROMPT.md"), "go\n").unwrap();
+    nix::unistd::mkfifo(&world.path("work/hold"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    world.set("SWARM_CRASH_AT", "spawn+:1");
+    let first = world.start_daemon();
+    world.unset("SWARM_CRASH_AT");
+    let flags = ["--ralph", "--prompt-file", "PROMPT.md", "-n", "1", "-d"];
+    let _ = world.spawn_sh("w", &flags, "echo $$ >>runs; read x <hold");
+    world.until("the first daemon dies", || (!is_alive(first)).then_some(()));
+    // The client may have started another daemon by now; it adopts.
+    let server = world.tmux_pid();
+    signal(server, Signal::SIGSTOP);
+    if let Some(pid) = world.daemon_pid() {
+        signal(pid, Signal::SIGKILL);
+        world.until("the second is gone", || (!is_alive(pid)).then_some(()));
+    }
+    world.start_daemon();
+    world.until_status("w", "unreachable");
+    signal(server, Signal::SIGCONT);
+    world.until_status("w", "running");
+    assert_eq!((world.lines("work/runs").len(), world.panes().len()), (1, 1), "{}", world.report());
+    std::fs::write(world.path("work/hold"), "x\n").unwrap();
+    world.until_status("w", "stopped");
+    assert_eq!(world.lines("work/runs").len(), 1);
 }

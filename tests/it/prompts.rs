@@ -166,7 +166,7 @@ fn the_prompt_itself_is_no_output() {
         let world = World::new();
         let text = "Work through all of it, and only when everything is really finished print TASK_DONE";
         let flags = [&["--done-pattern", "TASK_DONE", "--prompt", text], flags].concat();
-        spawn(&world, &flags, &[&["WORK=3", "REPLY=so far"], knobs].concat());
+        spawn(&world, &flags, &[&["WORK=1", "REPLY=so far"], knobs].concat());
         prompts(&world, 1);
         settled(&world);
         world.until("it has answered", || world.swarm(&["peek", "w"]).out.contains("so far").then_some(()));

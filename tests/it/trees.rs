@@ -205,7 +205,7 @@ fn a_tmux_that_hangs_delays_nobody_and_nobody_is_taken_for_dead() {
     // A daemon that starts now takes nobody for dead either.
     world.crash_daemon();
     drop(kill);
-    world.until("a daemon is there", || (world.swarm(&["daemon", "start"]).code == Some(0)).then_some(()));
+    world.start_daemon();
     world.until_status("v", "unreachable");
     signal(server, Signal::SIGCONT);
     world.until_status("v", "running");
