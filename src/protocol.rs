@@ -301,6 +301,14 @@ pub struct LogsParams {
     pub history: bool,
 }
 
+/// The line above what the run that lives has printed, in an answer to `logs` that has all runs.
+pub const RUNNING: &str = "=== running ===";
+
+/// Whether a line of a worker's log stands above what a run printed that is over.
+pub fn is_run_header(line: &str) -> bool {
+    line.starts_with("=== ") && line.contains(", ended ") && line.contains(", exit ")
+}
+
 /// Lines of text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use swarm_state::notice::{Entry, PauseBy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::connect::{self, Client, QUICK};
 use super::tail::Tail;
@@ -42,6 +44,9 @@ const RESTART: Duration = Duration::from_secs(5);
 /// For how long the last notices may be on their way when the snapshot says that the loop is over.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long a follower that leaves waits for the pause that it asked for.
+const PAUSE_LANDS: Duration = Duration::from_secs(3);
+
 /// Between two looks at the agent's screen.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -66,6 +71,7 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
     let paused = Arc::new(AtomicBool::new(false));
+    let mut asked = None;
     let (send, mut news) = unbounded_channel();
     tokio::spawn(listen(paths.clone(), name.clone(), spawned.seq, Arc::clone(&paused), send.clone()));
     if options.stream {
@@ -107,13 +113,23 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
             match act {
                 Act::Print(line) => say(&line)?,
                 Act::Note(note) => ctx.out.note(&note),
-                Act::Pause => drop(tokio::spawn(pause(paths.clone(), name.clone(), send.clone()))),
+                Act::Pause => asked = Some(tokio::spawn(pause(paths.clone(), name.clone(), send.clone()))),
                 Act::End(end) => {
+                    pause_lands(ctx, &name, asked.take()).await;
                     last_lines(&mut news, options, &say).await?;
                     return finish(ctx, end);
                 }
             }
         }
+    }
+}
+
+/// Two quick Ctrl-C must not end the follower before its pause has reached the daemon: it said that it was
+/// pausing, and the loop would go on.
+async fn pause_lands(ctx: &Ctx, name: &str, asked: Option<JoinHandle<bool>>) {
+    let Some(asked) = asked else { return };
+    if !matches!(timeout(PAUSE_LANDS, asked).await, Ok(Ok(true))) {
+        ctx.out.warn(&format!("the loop of {name} may not be paused: swarm ralph status {name}"));
     }
 }
 
@@ -210,7 +226,7 @@ async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, n
             let _ = news.send(News::Deaf(heard.error));
             return;
         }
-        if paused.load(Ordering::Relaxed) && !comes_back(&paths).await {
+        if (heard.stopped || paused.load(Ordering::Relaxed)) && !comes_back(&paths).await {
             let _ = news.send(News::DaemonLeft);
             return;
         }
@@ -225,11 +241,13 @@ async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, n
 /// How a subscription ended.
 struct Broken {
     was_connected: bool,
+    /// The last words were that the daemon stops. Known here, since nobody may have taken them yet.
+    stopped: bool,
     error: Error,
 }
 
 async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &UnboundedSender<News>) -> Broken {
-    let mut was_connected = false;
+    let (mut was_connected, mut stopped) = (false, false);
     let mut talk = async || -> Result<()> {
         let mut client = connect::connect(paths).await?;
         let call = Call::Subscribe(SubscribeParams { worker: Some(name.to_owned()), since: Some(*seq) });
@@ -239,6 +257,7 @@ async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &Unbounded
         loop {
             let notice = client.notice().await?;
             *seq = (*seq).max(notice.seq);
+            stopped = matches!(notice.entry, Entry::Paused { by: PauseBy::Shutdown });
             let _ = news.send(News::Notice(notice));
         }
     };
@@ -246,7 +265,7 @@ async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &Unbounded
         Err(error) => error,
         Ok(()) => Error::new(ErrorCode::NoDaemon, "the daemon hung up"),
     };
-    Broken { was_connected, error }
+    Broken { was_connected, stopped, error }
 }
 
 /// Whether a daemon is there again soon, started by somebody else.
@@ -261,8 +280,8 @@ async fn comes_back(paths: &Paths) -> bool {
     false
 }
 
-/// Asks for the pause; a daemon that is just being restarted is asked again.
-async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
+/// Asks for the pause; a daemon that is just being restarted is asked again. True when it was taken.
+async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) -> bool {
     let named = || Named { name: name.clone() };
     let ask = async || -> Result<Box<WorkerView>> {
         let mut client = connect::connect(&paths).await?;
@@ -277,7 +296,9 @@ async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) {
         sleep(Duration::from_millis(500)).await;
         answer = ask().await;
     }
+    let taken = answer.is_ok();
     let _ = news.send(News::Paused(answer));
+    taken
 }
 
 /// Looks at the agent's output again and again and sends what is new.

@@ -9,7 +9,7 @@
 use super::connect::{Client, QUICK};
 use super::stream::{Look, Stream};
 use crate::error::Result;
-use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked};
+use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 
 /// How many lines a look takes, and how many when that was too few.
 const FEW: u32 = 400;
@@ -40,7 +40,7 @@ impl Tail {
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
         // A worker of this name before it may have left a log.
         let log = tail.log(client, MANY).await?;
-        let mut earlier = log.iter().filter(|line| is_header(line)).rev();
+        let mut earlier = log.iter().filter(|line| is_run_header(line)).rev();
         tail.mark = earlier.nth(usize::try_from(over).unwrap_or(usize::MAX)).cloned();
         Ok(tail)
     }
@@ -59,7 +59,7 @@ impl Tail {
             tail.take(&peeked);
         }
         let log = tail.log(client, MANY).await?;
-        tail.mark = log.into_iter().rfind(|line| is_header(line));
+        tail.mark = log.into_iter().rfind(|line| is_run_header(line));
         Ok(tail)
     }
 
@@ -73,20 +73,19 @@ impl Tail {
         if peeked.live && !peeked.alternate && peeked.first > known {
             peeked = self.peek(client, MANY).await?;
         }
-        let mut new = vec![];
+        let new;
         if !peeked.live || peeked.run != self.run {
             let log = self.new_log(client).await?;
-            let live = if peeked.live { self.peek(client, FEW).await?.lines } else { vec![] };
-            new = ended(&log, self.mark.as_deref(), self.ink, &live);
-            if let Some(header) = log.into_iter().rfind(|line| is_header(line))
+            new = ended(&log, self.mark.as_deref(), self.ink);
+            if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
                 && self.mark.as_ref() != Some(&header)
             {
                 (self.mark, self.ink) = (Some(header), 0);
             }
+            // What was peeked at may have ended before the log was read, and is in it then: the next look tells.
             self.run = peeked.run;
-        }
-        if peeked.live {
-            new.extend(self.take(&peeked));
+        } else {
+            new = self.take(&peeked);
         }
         Ok(new)
     }
@@ -127,35 +126,23 @@ fn ink(line: &str) -> usize {
     line.chars().filter(|c| !c.is_whitespace()).count()
 }
 
-/// Whether a line of a log stands above what a run printed.
-fn is_header(line: &str) -> bool {
-    line.starts_with("=== ") && line.contains(", ended ")
-}
-
 /// What the runs after `mark` printed, without the first `skip` of ink of the first of them, and without
-/// what the run that lives has printed (`live`), which stands at the log's end without a header.
-fn ended(log: &[String], mark: Option<&str>, skip: usize, live: &[String]) -> Vec<String> {
-    let headers: Vec<usize> = (0..log.len()).filter(|at| is_header(&log[*at])).collect();
+/// what the run that lives has printed, which stands at the log's end.
+fn ended(log: &[String], mark: Option<&str>, skip: usize) -> Vec<String> {
+    let headers: Vec<usize> = (0..log.len()).filter(|at| is_run_header(&log[*at])).collect();
     let known = headers.iter().position(|at| Some(log[*at].as_str()) == mark).map_or(0, |index| index + 1);
     let (Some(first), Some(last)) = (headers.get(known), headers.last()) else { return vec![] };
-    let end = (last + 1..log.len()).find(|at| begins(live, &log[*at..]));
-    let end = end.filter(|_| !live.is_empty()).unwrap_or(log.len());
+    let end = (last + 1..log.len()).find(|at| log[*at] == RUNNING).unwrap_or(log.len());
     let second = headers.get(known + 1).copied().unwrap_or(end);
     let mut left = skip;
     let mut new = vec![];
-    for at in (*first..end).filter(|at| !is_header(&log[*at])) {
+    for at in (*first..end).filter(|at| !is_run_header(&log[*at])) {
         if left == 0 || at > second {
             new.push(log[at].clone());
         }
         left = left.saturating_sub(ink(&log[at]));
     }
     new
-}
-
-/// Whether `text` begins with `part`, whose last line may have been cut short.
-fn begins(text: &[String], part: &[String]) -> bool {
-    let Some((last, before)) = part.split_last() else { return true };
-    text.len() >= part.len() && text.starts_with(before) && text[before.len()].starts_with(last.as_str())
 }
 
 #[cfg(test)]
@@ -167,25 +154,23 @@ mod tests {
     }
 
     fn check(mark: Option<u8>, skip: usize, live: &str, expected: &str) {
-        let log = lines(
-            "=== iteration 1, ended x, exit 0 ===\none\ntwo\n=== iteration 2, ended x, exit 0 ===\n\
-             one\nlong line\nlast\none\ntw",
-        );
-        let mark = mark.map(|n| format!("=== iteration {n}, ended x, exit 0 ==="));
-        let new = ended(&log, mark.as_deref(), skip, &lines(live));
+        let head = |n| format!("=== iteration {n}, ended x, exit code 0 ===");
+        let log = format!("{}\none\ntwo\n{}\none\nlong line\nlast\n{live}", head(1), head(2));
+        let new = ended(&lines(&log), mark.map(head).as_deref(), skip);
         assert_eq!(new, lines(expected), "{mark:?} {skip} {live:?}");
     }
 
     #[test]
     fn what_was_printed_between_the_last_look_and_the_end_is_found() {
-        check(Some(1), 0, "one\ntwo\nthree", "one\nlong line\nlast");
-        check(Some(1), 3, "one\ntwo\nthree", "long line\nlast");
-        check(Some(1), 11, "one\ntwo", "last");
-        check(Some(1), 15, "one\ntwo", "");
-        check(Some(1), usize::MAX, "one\ntwo", "");
-        check(Some(1), 11, "", "last\none\ntw");
-        check(Some(2), 0, "one\ntwo", "");
-        check(None, 3, "one\ntwo", "two\none\nlong line\nlast");
-        check(None, usize::MAX, "one\ntwo", "one\nlong line\nlast");
+        let live = "=== running ===\none\ntw";
+        check(Some(1), 0, live, "one\nlong line\nlast");
+        check(Some(1), 3, live, "long line\nlast");
+        check(Some(1), 11, live, "last");
+        check(Some(1), 15, live, "");
+        check(Some(1), usize::MAX, live, "");
+        check(Some(1), 11, "", "last");
+        check(Some(2), 0, live, "");
+        check(None, 3, live, "two\none\nlong line\nlast");
+        check(None, usize::MAX, "", "one\nlong line\nlast");
     }
 }

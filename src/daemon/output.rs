@@ -10,7 +10,7 @@ use swarm_state::screen;
 use super::slot::{Reply, Slot};
 use super::supervisor::Supervisor;
 use crate::error::{Error, Result};
-use crate::protocol::{Lines, LogsParams, Peeked};
+use crate::protocol::{Lines, LogsParams, Peeked, RUNNING, is_run_header};
 use crate::store::Store;
 use crate::tmux::Tmux;
 
@@ -100,7 +100,7 @@ pub(super) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
             let total = logged + 1 + now.len() as u64;
             let mut rows = if history { source.logged(MANY)?.0 } else { vec![] };
             if history {
-                rows.push("=== running ===".to_owned());
+                rows.push(RUNNING.to_owned());
             }
             rows.extend(now);
             Ok(Lines { total, picture: live.alternate, ..cut(rows, wanted) })
@@ -134,7 +134,7 @@ pub(super) fn iterations(slot: &Slot, params: &LogsParams, reply: Reply) {
 
 /// The last run's part of a log.
 fn last_section(rows: Vec<String>) -> Vec<String> {
-    let from = rows.iter().rposition(|row| row.starts_with("=== ")).map_or(0, |at| at + 1);
+    let from = rows.iter().rposition(|row| is_run_header(row)).map_or(0, |at| at + 1);
     rows.into_iter().skip(from).collect()
 }
 
@@ -174,7 +174,8 @@ mod tests {
 
     #[test]
     fn the_last_run_is_what_stands_after_the_last_header() {
-        let rows = ["=== run 1 ===", "old", "=== run 2 ===", "new"].map(str::to_owned).to_vec();
-        assert_eq!(last_section(rows), ["new"]);
+        let header = |run| format!("=== run {run}, ended x, exit code 0 ===");
+        let rows = [header(1), "old".into(), header(2), "new".into(), "=== its own ===".into()].to_vec();
+        assert_eq!(last_section(rows), ["new", "=== its own ==="]);
     }
 }

@@ -22,6 +22,9 @@
 //! any knowledge of what a screen shows (that is [`crate::screen`]).
 
 mod clock;
+mod follow_up;
+mod look;
+mod reports;
 mod step;
 mod watch;
 

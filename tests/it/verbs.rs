@@ -126,6 +126,15 @@ fn the_last_words_of_a_fast_exit_are_kept() {
 }
 
 #[test]
+fn logs_keep_what_looks_like_a_header_of_ours() {
+    let w = World::new();
+    w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "echo first; echo '=== tests ==='; echo last"])
+        .ok();
+    w.until_status("one", "stopped");
+    assert_eq!(w.swarm(&["logs", "one"]).ok().out, "first\n=== tests ===\nlast\n");
+}
+
+#[test]
 fn logs_show_the_current_run_and_with_history_all() {
     let w = World::new();
     let mut agent = w.agent("a");

@@ -1,0 +1,188 @@
+//! The end of a run, and what follows: the next iteration, a wait, a rest, or the end of the worker.
+
+use super::{Effect, GRACE, Loop, Now, Phase, Why, Worker};
+use crate::budget;
+use crate::gates::Verdict;
+use crate::notice::{Entry, IterationExit, StopReason};
+
+impl Worker {
+    pub(super) fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
+        self.phase = Phase::Ending { why, kill_at: now.after(GRACE) };
+        self.trouble = None;
+        vec![Effect::Persist, Effect::Terminate(self.run)]
+    }
+
+    pub(super) fn judged(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
+        let Phase::Judging { exit, why } = self.phase else { return vec![] };
+        let complete = why == Some(Why::Done) || verdict.is_complete();
+        if why == Some(Why::Kill) {
+            let mut effects = self.told_end(IterationExit::Killed, now);
+            effects.extend(self.stop(StopReason::Killed));
+            return effects;
+        }
+        if self.ralph.is_none() {
+            return self.stop(if complete { StopReason::Complete } else { StopReason::Exited(exit) });
+        }
+        let ended = match why {
+            Some(Why::Inactivity) => IterationExit::Inactivity,
+            Some(Why::Done | Why::TurnOver | Why::Kill) => IterationExit::Done,
+            None => IterationExit::Exit(exit),
+        };
+        if complete {
+            let mut effects = self.told_end(ended, now);
+            effects.extend(self.stop(StopReason::Complete));
+            return effects;
+        }
+        if why.is_none() && !exit.is_success() {
+            return self.after_failure(ended, None, now);
+        }
+        let mut effects = self.told_end(ended, now);
+        if let Some(ralph) = self.ralph.as_mut().filter(|_| why != Some(Why::Inactivity)) {
+            ralph.failures = 0;
+        }
+        effects.extend(self.after_iteration(now));
+        effects
+    }
+
+    /// Counts a failed iteration, tells it, and goes on as the budgets allow.
+    pub(super) fn after_failure(
+        &mut self,
+        exit: IterationExit,
+        message: Option<String>,
+        now: Now,
+    ) -> Vec<Effect> {
+        let Some(ralph) = &mut self.ralph else { return vec![] };
+        ralph.failures = ralph.failures.saturating_add(1);
+        ralph.total_failures = ralph.total_failures.saturating_add(1);
+        let over = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations).is_some();
+        let wait = budget::backoff(ralph.failures);
+        let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
+        let entry = Entry::IterationFailed {
+            iteration: ralph.iteration,
+            exit,
+            seconds: ralph.elapsed(now),
+            attempt: ralph.failures,
+            limit: budget::MAX_FAILURES,
+            backoff,
+            message,
+        };
+        ralph.last_end = Some((ralph.iteration, entry.clone()));
+        let mut effects = vec![Effect::Tell(entry)];
+        if backoff.is_some() {
+            self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
+            effects.push(Effect::Persist);
+        } else {
+            effects.extend(self.after_iteration(now));
+        }
+        effects
+    }
+
+    /// The iteration is counted and told: stop, park, or start the next one.
+    pub(super) fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
+        let Some(ralph) = &self.ralph else { return vec![] };
+        match budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
+            Some(reason) => self.stop(reason),
+            None => self.go_on(now),
+        }
+    }
+
+    /// Starts the next run, unless the loop is paused or has no iteration left.
+    pub(super) fn go_on(&mut self, now: Now) -> Vec<Effect> {
+        if let Some(effects) = self.held_back() {
+            return effects;
+        }
+        self.run = self.run.next();
+        self.launch(now)
+    }
+
+    /// What happens instead of a further iteration, when none may start. Asked before every launch: the
+    /// limit may have been lowered and the loop paused since the last iteration was counted.
+    pub(super) fn held_back(&mut self) -> Option<Vec<Effect>> {
+        let ralph = self.ralph.as_ref()?;
+        if ralph.iteration >= ralph.max_iterations {
+            return Some(self.stop(StopReason::MaxIterations));
+        }
+        ralph.paused?;
+        self.phase = Phase::Parked;
+        Some(vec![Effect::Persist])
+    }
+
+    /// Takes the current iteration back: it is to be done again, as a new run or by the same one.
+    pub(super) fn give_back(&mut self) {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = ralph.iteration.saturating_sub(1);
+        }
+    }
+
+    pub(super) fn told_end(&mut self, exit: IterationExit, now: Now) -> Vec<Effect> {
+        let Some(ralph) = &mut self.ralph else { return vec![] };
+        let (iteration, seconds) = (ralph.iteration, ralph.elapsed(now));
+        let entry = Entry::IterationEnded { iteration, exit, seconds };
+        ralph.last_end = Some((ralph.iteration, entry.clone()));
+        vec![Effect::Tell(entry)]
+    }
+
+    /// Starts the current run; for a loop, as its next iteration.
+    pub(super) fn launch(&mut self, now: Now) -> Vec<Effect> {
+        self.phase = Phase::Spawning { doomed: false };
+        self.last_exit = None;
+        self.trouble = None;
+        let mut effects = vec![Effect::Persist];
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = ralph.iteration.saturating_add(1);
+            ralph.iteration_started = Some(now.wall);
+            ralph.started_mono = now.mono;
+            let (iteration, max) = (ralph.iteration, ralph.max_iterations);
+            effects.push(Effect::Tell(Entry::IterationStarted { iteration, max }));
+        }
+        effects.push(Effect::Spawn(self.run));
+        effects
+    }
+
+    pub(super) fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
+        self.phase = Phase::Stopped { reason: reason.clone() };
+        self.trouble = None;
+        let mut effects = vec![Effect::Persist];
+        if reason == StopReason::Complete {
+            let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
+            effects.push(Effect::Tell(Entry::DonePatternMatched { iteration }));
+        }
+        effects.extend(self.last_word().map(Effect::Tell));
+        effects
+    }
+
+    /// What is told at the very end.
+    pub(super) fn last_word(&self) -> Option<Entry> {
+        let Phase::Stopped { reason } = &self.phase else { return None };
+        let reason = reason.clone();
+        Some(match self.ralph.as_ref().map(|l| l.iteration) {
+            None => Entry::Stopped { reason },
+            Some(iterations) if reason.is_success() => Entry::LoopComplete { iterations, reason },
+            Some(iterations) => Entry::LoopFailed { iterations, reason },
+        })
+    }
+
+    /// What a loop in this state must have told of it, in order. News follow their save, so a daemon that
+    /// died between the two told nothing, and the next one has to.
+    pub fn told(&self) -> Vec<Entry> {
+        let Some(ralph) = &self.ralph else { return vec![] };
+        let (iteration, max, timeout) = (ralph.iteration, ralph.max_iterations, ralph.inactivity_timeout);
+        let silent = matches!(self.phase, Phase::Ending { why: Why::Inactivity, .. });
+        let silence = silent.then_some(Entry::Inactivity { iteration, timeout, restarting: iteration < max });
+        let started = (iteration > 0).then_some(Entry::IterationStarted { iteration, max });
+        let (before, after) = match &ralph.last_end {
+            Some((of, end)) if *of == iteration => (None, Some(end.clone())),
+            end => (end.as_ref().map(|(_, end)| end.clone()), None),
+        };
+        let paused = ralph.paused.map(|by| Entry::Paused { by });
+        let told = [before, started, silence, after, paused, self.last_word()];
+        told.into_iter().flatten().collect()
+    }
+}
+
+impl Loop {
+    /// Whole seconds of the current iteration so far.
+    pub(super) fn elapsed(&self, now: Now) -> u64 {
+        now.mono.saturating_sub(self.started_mono).as_secs()
+    }
+}

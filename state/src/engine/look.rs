@@ -1,0 +1,128 @@
+//! The transitions: what a look at the screen brings: ready, blocked, done, silent.
+
+use std::time::Duration;
+
+use super::{
+    DONE_QUIET, Effect, Kind, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, Trouble, Watch, Why, Worker,
+};
+use crate::notice::Entry;
+use crate::screen::Reading;
+
+impl Worker {
+    pub(super) fn look(&mut self, reading: Option<Reading>, now: Now) -> Vec<Effect> {
+        let limit = self.silence_limit();
+        let (watch, waiting) = match &mut self.phase {
+            Phase::Starting { ready_by, watch } => (watch, Some(ready_by.is_some())),
+            Phase::Running { watch } => (watch, None),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => return vec![],
+        };
+        let changed = watch.look(reading.as_ref(), now.mono);
+        let (stable, done) = (watch.stable(), watch.done && !watch.working);
+        let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
+        if let Some(reading) = reading {
+            if waiting.is_some() && reading.ready && reading.blocked.is_none() {
+                return self.ready(now);
+            }
+            if let Some(effects) = self.blocked(&reading, changed, now) {
+                return effects;
+            }
+        }
+        if waiting.is_none() && done && stable >= DONE_QUIET {
+            return self.end(Why::Done, now);
+        }
+        if probe && let Phase::Starting { watch, .. } | Phase::Running { watch } = &mut self.phase {
+            watch.probing = true;
+            return vec![Effect::Probe(self.run)];
+        }
+        vec![]
+    }
+
+    /// How much silence ends the run now; `None` while no silence does.
+    pub(super) fn silence_limit(&self) -> Option<Duration> {
+        let ralph = self.ralph.as_ref()?;
+        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
+        (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
+    }
+
+    pub(super) fn ready(&mut self, now: Now) -> Vec<Effect> {
+        self.trouble = None;
+        let tell = Effect::Tell(Entry::Ready { run: self.run.0 });
+        if self.policy.paste {
+            self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
+            vec![Effect::Persist, tell, Effect::Deliver(self.run)]
+        } else {
+            self.phase = Phase::Running { watch: Watch::default() };
+            vec![Effect::Persist, tell]
+        }
+    }
+
+    /// Takes over whether a person is needed; gives effects when that is news.
+    pub(super) fn blocked(&mut self, reading: &Reading, changed: bool, now: Now) -> Option<Vec<Effect>> {
+        let known = self.trouble.as_ref();
+        if let Some(blocked) = &reading.blocked {
+            let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
+            let news = known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
+            return news.then(|| self.troubled(kind, &blocked.what));
+        }
+        let over = match known?.kind {
+            Kind::Startup | Kind::Dialog => true,
+            // Both stay told until the agent moves: nobody has helped it yet.
+            Kind::NotReady => matches!(self.phase, Phase::Running { .. }),
+            Kind::Prompt => changed || reading.working,
+        };
+        if over {
+            self.trouble = None;
+            if let Phase::Starting { ready_by, .. } = &mut self.phase {
+                // The dialog was answered: from here on the agent has the whole time again.
+                *ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+            }
+        }
+        None
+    }
+
+    pub(super) fn troubled(&mut self, kind: Kind, what: &str) -> Vec<Effect> {
+        self.trouble = Some(Trouble { kind, what: what.to_owned() });
+        vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
+    }
+
+    pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
+        let limit = self.silence_limit();
+        let Some(ralph) = &self.ralph else { return vec![] };
+        let (iteration, timeout) = (ralph.iteration, ralph.inactivity_timeout);
+        let restarting = ralph.iteration < ralph.max_iterations;
+        match &mut self.phase {
+            Phase::Starting { watch, .. } | Phase::Running { watch } if watch.probing => {
+                watch.probing = false;
+                if limit.is_none_or(|limit| watch.stable() < limit) {
+                    return vec![];
+                }
+                if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
+                    watch.extend();
+                    return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
+                }
+                let mut effects = self.end(Why::Inactivity, now);
+                effects.insert(0, Effect::Tell(Entry::Inactivity { iteration, timeout, restarting }));
+                effects
+            }
+            Phase::Starting { .. }
+            | Phase::Running { .. }
+            | Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => vec![],
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The transitions: what the world reports of a run's life. Each a full match over the phases.
+
+use std::time::Duration;
+
+use super::{Effect, Kind, Now, PROMPT_TIMEOUT, Phase, SpawnError, Trouble, Watch, Why, Worker};
+use crate::model::Exit;
+use crate::notice::{Entry, IterationExit, StopReason};
+
+impl Worker {
+    pub(super) fn up(&mut self, now: Now) -> Vec<Effect> {
+        match self.phase {
+            Phase::Spawning { doomed: true } => self.end(Why::Kill, now),
+            Phase::Spawning { doomed: false } => {
+                let watch = Watch::default();
+                self.phase = if self.policy.paste || self.policy.ready_wait {
+                    let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+                    Phase::Starting { ready_by, watch }
+                } else {
+                    Phase::Running { watch }
+                };
+                vec![Effect::Persist, Effect::Tell(Entry::Started { run: self.run.0 })]
+            }
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => vec![],
+        }
+    }
+
+    pub(super) fn spawn_failed(&mut self, error: SpawnError, now: Now) -> Vec<Effect> {
+        let Phase::Spawning { doomed } = self.phase else { return vec![] };
+        if doomed {
+            return self.stop(StopReason::Killed);
+        }
+        match (error, self.ralph.is_some()) {
+            (SpawnError::Prompt(message), _) => self.stop(StopReason::Prompt(message)),
+            (SpawnError::Other(message), false) => self.stop(StopReason::SpawnFailed(message)),
+            (SpawnError::Other(message), true) => {
+                self.after_failure(IterationExit::SpawnFailed, Some(message), now)
+            }
+        }
+    }
+
+    pub(super) fn adopted(&mut self, now: Now) -> Vec<Effect> {
+        match &mut self.phase {
+            Phase::Spawning { .. } => self.up(now),
+            // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
+            Phase::Prompting { .. } => {
+                self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
+                vec![Effect::Deliver(self.run)]
+            }
+            Phase::Ending { .. } => vec![Effect::Terminate(self.run)],
+            Phase::Judging { .. } => vec![Effect::Judge(self.run)],
+            // It was taken for lost and is not.
+            Phase::Lost => {
+                self.phase = Phase::Running { watch: Watch::default() };
+                self.last_exit = None;
+                vec![Effect::Persist]
+            }
+            Phase::Starting { .. } | Phase::Running { .. } => vec![],
+            // A pane that should not be there any more. Its run is over and judged, so no grace is due; and
+            // no deadline would follow a gentler way up.
+            Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
+                vec![Effect::ForceKill(self.run)]
+            }
+        }
+    }
+
+    pub(super) fn never_started(&mut self, now: Now) -> Vec<Effect> {
+        match self.phase {
+            // The iteration was counted but nobody worked on it.
+            Phase::Spawning { doomed: false } => {
+                self.give_back();
+                match self.held_back() {
+                    Some(effects) => effects,
+                    None => self.launch(now),
+                }
+            }
+            Phase::Spawning { doomed: true } => {
+                self.spawn_failed(SpawnError::Other("never started".into()), now)
+            }
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => vec![],
+        }
+    }
+
+    pub(super) fn exited(&mut self, exit: Exit) -> Vec<Effect> {
+        let why = match self.phase {
+            Phase::Spawning { doomed } => doomed.then_some(Why::Kill),
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => None,
+            Phase::Ending { why, .. } => Some(why),
+            Phase::Idle
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => return vec![],
+        };
+        self.phase = Phase::Judging { exit, why };
+        self.last_exit = Some(exit);
+        self.trouble = None;
+        vec![Effect::Persist, Effect::Judge(self.run)]
+    }
+
+    pub(super) fn server_lost(&mut self) -> Vec<Effect> {
+        let killed = match self.phase {
+            Phase::Spawning { doomed } => doomed,
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => false,
+            // The pattern had matched: the loop is complete, whatever became of the server.
+            Phase::Ending { why: Why::Done, .. } => return self.exited(Exit::Lost),
+            Phase::Ending { why, .. } => why == Why::Kill,
+            Phase::Idle
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => return vec![],
+        };
+        self.last_exit = Some(Exit::Unknown);
+        self.trouble = None;
+        if killed {
+            return self.stop(StopReason::Killed);
+        }
+        self.phase = Phase::Lost;
+        vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
+    }
+
+    pub(super) fn turn_over(&mut self, now: Now) -> Vec<Effect> {
+        match self.phase {
+            Phase::Running { .. } if self.ralph.is_some() => self.end(Why::TurnOver, now),
+            Phase::Running { .. }
+            | Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => vec![],
+        }
+    }
+
+    pub(super) fn prompt_over(&mut self, failed: Option<String>) -> Vec<Effect> {
+        let Phase::Prompting { .. } = self.phase else { return vec![] };
+        self.phase = Phase::Running { watch: Watch::default() };
+        let run = self.run.0;
+        let entry = match failed {
+            None => Entry::PromptSent { run },
+            Some(message) => {
+                let what = format!("prompt not delivered: {message}");
+                self.trouble = Some(Trouble { kind: Kind::Prompt, what });
+                Entry::PromptFailed { run, message }
+            }
+        };
+        vec![Effect::Persist, Effect::Tell(entry)]
+    }
+}
