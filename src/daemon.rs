@@ -22,6 +22,7 @@ mod judge;
 mod killing;
 mod notices;
 mod output;
+mod prompt;
 mod saving;
 mod server;
 mod slot;

@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::paths::{Paths, private_dir};
 
 mod atomic;
+mod bounded;
 mod load;
 mod lock;
 mod logs;
@@ -34,9 +35,13 @@ mod runs;
 mod tests;
 
 pub use atomic::write_atomic;
+pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
+
+/// The most that a record or a loop's state may be, bytes: an environment fits many times.
+const STATE_LIMIT: u64 = 64 << 20;
 
 /// Something wrong on disk, for `ls` and `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,7 +139,7 @@ fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
 
 /// Reads a file; `None` when there is none.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match read_bounded(path, STATE_LIMIT) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

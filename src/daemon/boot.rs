@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use swarm_state::engine::{Event, Phase};
+use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Run, WorkerName};
+use swarm_state::model::{Run, WorkerName, WorkerSpec};
 use swarm_state::reconcile::{self, Claim, Evidence};
 use tokio::time::{sleep, timeout};
 
@@ -76,6 +76,7 @@ impl Supervisor {
                 tmux.expect_server(pid);
             }
             let found = look(&tmux).await;
+            self.find_again(&socket, &found);
             self.reconcile(&socket, &found);
             end_panes(&tmux, self.orphans(&socket, &found)).await;
             if self.slots.values().any(|s| s.unsettled && s.spec.tmux_socket == socket) {
@@ -130,6 +131,27 @@ impl Supervisor {
         }
         self.slots.insert(name.clone(), slot);
         Ok(())
+    }
+
+    /// Makes workers of live panes whose record is gone: what runs must be seen, and its name is taken.
+    fn find_again(&mut self, socket: &Option<String>, found: &Found) {
+        for row in found.rows.iter().filter(|row| !row.dead) {
+            let Some((worker, run)) = claim_of(row) else { continue };
+            let Ok(name) = WorkerName::new(worker) else { continue };
+            // A newer swarm's record is its own; the name is refused as it is.
+            if self.slots.contains_key(&name) || self.store.is_reserved(&name) {
+                continue;
+            }
+            let context = self.context(&name, socket);
+            let spec = lost_spec(name.clone(), row, socket.clone());
+            let engine = Worker::found(slot::policy(&spec), run);
+            let Ok(mut slot) = Slot::new(spec, engine, context) else { continue };
+            slot.unsettled = true;
+            let message = format!("worker '{name}': its record is gone; its agent lives and was found again");
+            self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
+            self.slots.insert(name.clone(), slot);
+            self.save(&name);
+        }
     }
 
     fn reconcile(&mut self, socket: &Option<String>, found: &Found) {
@@ -239,6 +261,21 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
         started: wrapper::started(&dir).is_some(),
         same_server: found.silent
             || server.is_some() && known_server.is_none_or(|known| Some(known) == server),
+    }
+}
+
+/// What can still be said of a worker whose record is gone.
+fn lost_spec(name: WorkerName, row: &Row, tmux_socket: Option<String>) -> WorkerSpec {
+    let agent = procs::first_child(row.pid);
+    let cwd = agent.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
+    let cmd = agent.and_then(procs::name).unwrap_or_else(|| "unknown".to_owned());
+    WorkerSpec {
+        cmd: vec![cmd],
+        cwd: cwd.unwrap_or_else(|| "/".into()),
+        tags: vec!["record-lost".to_owned()],
+        tmux_socket,
+        size: row.size,
+        ..WorkerSpec::bare(name)
     }
 }
 

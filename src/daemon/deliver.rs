@@ -51,8 +51,9 @@ pub(crate) fn screen_before(run_dir: &Path) -> Option<String> {
 /// on with: pasted again only if the screen shows that it was not pasted, and not at all if it was taken.
 pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let dir = context.run_dir(pane.run);
-    let text = std::fs::read_to_string(dir.join("prompt"))
-        .map_err(|e| Error::system("cannot read the prompt of this run", e))?;
+    let text = std::fs::read(dir.join("prompt"));
+    let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
+    let text = String::from_utf8_lossy(&text).into_owned();
     if dir.join(TAKEN_MARK).exists() {
         return Ok(());
     }
@@ -133,6 +134,11 @@ async fn press_enter(context: &Context, pane: &Pane, reader: &SharedReader, text
                 return Ok(());
             }
         }
+        // Only a text that is seen to sit there unsent is sent again: an agent that shows nothing of what it
+        // reads may have it, and further Enters would be further input.
+        if !is_shown(&before, text) {
+            return Ok(());
+        }
     }
     Err(Error::new(ErrorCode::Timeout, "the text was typed, but the agent did not take it")
         .hint(format!("swarm attach {} shows it; press Enter there", context.name)))
@@ -168,6 +174,12 @@ fn was_taken(before: &Seen, now: &Seen, text: &str) -> bool {
         (Some(_), None) => true,
         (None, _) => squeeze(&before.text) != squeeze(&now.text),
     }
+}
+
+/// Whether the end of a text stands on the screen.
+fn is_shown(seen: &Seen, text: &str) -> bool {
+    let tail = tail_of(text);
+    !tail.is_empty() && after(&seen.text, &tail).is_some()
 }
 
 /// The end of a text as it can be looked for on a screen that wraps as it likes.

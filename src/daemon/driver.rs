@@ -6,12 +6,13 @@
 //! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use swarm_state::engine::SpawnError;
 use swarm_state::gates::Verdict;
-use swarm_state::model::{Exit, Pane, Prompt, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
+use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
 use swarm_state::screen::Reader;
 use tokio::sync::{mpsc, oneshot};
 
@@ -20,10 +21,10 @@ use super::deliver;
 use super::ending;
 use super::judge;
 use super::supervisor::Input;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::store::Store;
-use crate::tmux::{NewWindow, PANE_TERM, Tmux};
+use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
 
 /// The reader of one worker's screen, shared by those who look at it.
@@ -36,6 +37,8 @@ pub(crate) enum Report {
     WorktreeMade(Worktree),
     /// The worktree was removed.
     WorktreeGone,
+    /// tmux does not answer; the run is started when it does.
+    Silent,
     /// The run's pane is up.
     Up(Pane),
     /// The run could not be started.
@@ -204,12 +207,11 @@ async fn spawn(
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
-    let prompt = read_prompt(&spec.prompt)?;
+    let prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
     let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
-        let kept =
-            context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt.as_bytes());
+        let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt);
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
@@ -222,8 +224,38 @@ async fn spawn(
         size: spec.size,
         record: spec.record.then(|| context.store.paths().record_file(&spec.name)),
     };
-    context.tmux.ensure_server().await.map_err(other)?;
-    context.tmux.new_window(window).await.map_err(other)
+    make_window(context, &window).await.map_err(other)
+}
+
+/// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn
+/// out to have made the window after all.
+async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
+    let tmux = &context.tmux;
+    let hurried = || context.hurry.load(Ordering::Relaxed);
+    loop {
+        let error = match tmux.ensure_server().await {
+            Ok(_) => match tmux.new_window(window.clone()).await {
+                Ok(pane) => return Ok(pane),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if error.code != ErrorCode::Timeout || hurried() {
+            return Err(error);
+        }
+        context.report(Report::Silent);
+        while matches!(tmux.health().await, Health::Unresponsive) && !hurried() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        if let (Ok(rows), Health::Alive { pid }) = (tmux.list().await, tmux.health().await)
+            && let Some(row) = rows.iter().find(|r| {
+                !r.dead && r.worker.as_deref() == Some(window.worker.as_str()) && r.run == Some(window.run)
+            })
+        {
+            let (id, at) = (row.pane.clone(), row.window.clone());
+            return Ok(Pane { run: Run(window.run), id, window: at, pid: row.pid, server_pid: pid });
+        }
+    }
 }
 
 /// The agent's argv, environment and standard input.
@@ -232,7 +264,7 @@ fn launch_spec(
     spec: &WorkerSpec,
     cwd: &Path,
     dir: &Path,
-    prompt: Option<&str>,
+    prompt: Option<&[u8]>,
 ) -> Result<LaunchSpec> {
     let mut env = spec.env.clone();
     env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
@@ -242,36 +274,21 @@ fn launch_spec(
     let mut stdin = None;
     match (spec.prompt_via, prompt) {
         (_, None) => {}
-        (PromptVia::Arg, Some(prompt)) => argv = spec.profile.command_with_prompt(&argv, prompt),
-        (PromptVia::Stdin, Some(prompt)) => {
-            let file = dir.join("prompt");
-            crate::store::write_atomic(&file, prompt.as_bytes())
-                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
-            stdin = Some(file);
+        (PromptVia::Arg, Some(prompt)) => {
+            let text = std::str::from_utf8(prompt).ok().filter(|text| !text.contains('\0'));
+            let text =
+                text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
+            argv = spec.profile.command_with_prompt(&argv, text);
         }
-        // Kept for the delivery: the file may have changed by then, and an iteration has one prompt.
-        (PromptVia::Paste | PromptVia::Auto, Some(prompt)) => {
+        // For a paste it is kept until the delivery: an iteration has one prompt, whatever becomes of the file.
+        (via @ (PromptVia::Stdin | PromptVia::Paste | PromptVia::Auto), Some(prompt)) => {
             let file = dir.join("prompt");
-            crate::store::write_atomic(&file, prompt.as_bytes())
+            crate::store::write_atomic(&file, prompt)
                 .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
+            stdin = (via == PromptVia::Stdin).then_some(file);
         }
     }
     Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers: spec.ralph.is_some() })
-}
-
-/// The prompt of a run, read afresh. The messages are the ralph document's.
-fn read_prompt(prompt: &Prompt) -> Result<Option<String>, SpawnError> {
-    match prompt {
-        Prompt::None => Ok(None),
-        Prompt::Text(text) => Ok(Some(text.clone())),
-        Prompt::File(path) => match std::fs::read(path) {
-            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(SpawnError::Prompt(format!("prompt file not found: {}", path.display())))
-            }
-            Err(_) => Err(SpawnError::Prompt(format!("cannot read prompt file: {}", path.display()))),
-        },
-    }
 }
 
 /// An error with its next step, as one sentence for a log line.

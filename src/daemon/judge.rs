@@ -67,7 +67,10 @@ async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
                 context.report(Report::Warning(format!("the output of the run was not read: {error}")));
                 return String::new();
             }
-            Err(_) => sleep(AGAIN).await,
+            Err(_) => {
+                context.report(Report::Silent);
+                sleep(AGAIN).await;
+            }
         }
     }
 }

@@ -69,8 +69,10 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
                 let (lines, dropped) = fit(rows);
                 return Ok(Peeked { run: source.run, first: first + dropped, lines, alternate, live: true });
             }
-            let (rows, total, _) = source.logged(lines as usize)?;
-            let first = total.saturating_sub(rows.len() as u64);
+            let rows = last_section(source.logged(MANY)?.0);
+            let first = rows.len().saturating_sub(lines as usize);
+            let rows = rows.into_iter().skip(first).collect();
+            let first = first as u64;
             Ok(Peeked { run: source.run, first, lines: fit(rows).0, alternate: false, live: false })
         };
         Supervisor::answer(reply, answer.await);

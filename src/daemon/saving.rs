@@ -14,7 +14,7 @@ use swarm_state::screen::Pattern;
 use super::slot::Slot;
 use super::supervisor::Supervisor;
 use crate::error::Result;
-use crate::store::{RalphRead, Store};
+use crate::store::{Problem, RalphRead, Store};
 
 impl Supervisor {
     /// Writes one worker down. A failure is told once and tried again.
@@ -24,7 +24,7 @@ impl Supervisor {
         let outcome = write(&self.store, slot);
         let was_unsaved = std::mem::replace(&mut slot.unsaved, outcome.is_err());
         for problem in self.store.take_problems() {
-            self.tell(name, Entry::Warning { message: problem.message });
+            self.complain(name, problem.message);
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
@@ -80,8 +80,18 @@ impl Supervisor {
             },
         };
         if let Some(message) = message {
-            self.tell(name, Entry::Warning { message });
+            self.complain(name, message);
         }
+    }
+
+    /// Tells what is wrong with a worker's files, now and in every `ls` from here on.
+    fn complain(&mut self, name: &WorkerName, message: String) {
+        let sentence = format!("worker '{name}': {message}");
+        if !self.problems.iter().any(|known| known.message == sentence) {
+            let problem = Problem { message: sentence, name: Some(name.clone()), reserved: false };
+            self.problems.push(problem);
+        }
+        self.tell(name, Entry::Warning { message });
     }
 }
 

@@ -11,6 +11,7 @@ use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
+use super::prompt;
 use crate::error::{Error, Result};
 use crate::protocol::{KillParams, SpawnParams};
 use crate::store::RalphStamp;
@@ -93,11 +94,9 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
 pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    let prompt = match &spec.prompt {
-        Prompt::None => None,
-        Prompt::Text(text) => Some(text.clone()),
-        Prompt::File(path) => std::fs::read(path).ok().map(|b| String::from_utf8_lossy(&b).into_owned()),
-    };
+    // One that cannot be read fails the run, in the driver.
+    let prompt = prompt::read(&spec.prompt).ok().flatten();
+    let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     Reader::new(&spec.profile, done, prompt).map_err(|e| invalid(&e))
 }
 

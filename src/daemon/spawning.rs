@@ -201,13 +201,8 @@ fn check(params: &SpawnParams) -> Result<()> {
         (None, Prompt::None | Prompt::Text(_)) => None,
     };
     match file {
-        Some(file) if !file.exists() => {
-            Err(Error::invalid(format!("prompt file not found: {}", file.display())))
-        }
-        Some(file) if std::fs::File::open(file).is_err() || file.is_dir() => {
-            Err(Error::invalid(format!("cannot read prompt file: {}", file.display())))
-        }
-        Some(_) | None => Ok(()),
+        Some(file) => super::prompt::read_file(file).map(drop).map_err(Error::invalid),
+        None => Ok(()),
     }
 }
 

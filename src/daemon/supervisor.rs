@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarm_state::engine::{AwakeClock, Effect, Event, Now, Phase};
+use swarm_state::engine::{AwakeClock, Effect, Event, Now, Phase, SpawnError};
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::notice::Entry;
 use tokio::sync::{mpsc, oneshot};
@@ -32,6 +32,9 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Between two looks while somebody is not ready yet: a person waits for it.
 const LOOK_READY: Duration = Duration::from_millis(500);
+
+/// How long the end of the daemon waits for the end of an empty tmux server.
+const LEAVE: Duration = Duration::from_secs(2);
 
 /// The longest sleep: a wake-up an hour is not worth avoiding and bounds what a missed one can cost.
 const LONGEST: Duration = Duration::from_secs(3600);
@@ -136,8 +139,19 @@ impl Supervisor {
                 Err(_) => self.tick(),
             }
             if let Some(end) = self.ended {
+                self.leave_tmux(end).await;
                 return (end, self.lock);
             }
+        }
+    }
+
+    /// Ends our own tmux server when nothing is left in it and no daemon is to follow.
+    async fn leave_tmux(&self, end: End) {
+        let in_use = self.slots.values().any(|s| s.spec.tmux_socket.is_none() && s.engine.has_pane());
+        let server = self.servers.get(&None).filter(|_| end == End::Stop && !in_use);
+        if let Some(server) = server {
+            // One that does not answer is left where it is.
+            drop(tokio::time::timeout(LEAVE, server.tmux.shutdown_if_empty()).await);
         }
     }
 
@@ -283,11 +297,13 @@ impl Supervisor {
                 return;
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
+            Report::Silent => Event::Reachable(false),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {
                     slot.pane = Some(pane);
                 }
+                self.advance(name, Event::Reachable(true));
                 Event::Up(run)
             }
             Report::SpawnFailed(run, error) => Event::SpawnFailed(run, error),
@@ -350,6 +366,17 @@ impl Supervisor {
         let effects = slot.engine.step(event, now);
         for effect in effects {
             self.perform(name, effect);
+        }
+        self.let_go(name);
+    }
+
+    /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
+    fn let_go(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let doomed = matches!(slot.engine.phase(), Phase::Spawning { doomed: true });
+        if doomed && let Some(run) = slot.held.take() {
+            let never = SpawnError::Other("it was never started".into());
+            self.advance(name, Event::SpawnFailed(run, never));
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
     WorkerView {
         name: spec.name.to_string(),
         status,
-        reason: engine.reason(),
+        reason: reason(slot),
         exit_code: exit.and_then(swarm_state::model::Exit::code),
         signal: exit.and_then(swarm_state::model::Exit::signal),
         restarts: run.saturating_sub(1),
@@ -48,6 +48,12 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
         screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
         metadata: metadata(slot),
     }
+}
+
+/// Why it is so; what cannot be saved comes first, since a loop stands still because of it.
+fn reason(slot: &Slot) -> Option<String> {
+    let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
+    unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
 }
 
 fn metadata(slot: &Slot) -> Value {
@@ -76,7 +82,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         worker_name: spec.name.to_string(),
         status: engine.loop_status()?,
         worker_status: engine.status(),
-        reason: engine.reason(),
+        reason: reason(slot),
         prompt_file: wanted.prompt_file.clone(),
         max_iterations: ralph.max_iterations,
         current_iteration: ralph.iteration,

@@ -336,6 +336,11 @@ impl Worker {
         Self { ralph: Some(ralph), ..Self::plain(policy) }
     }
 
+    /// A worker of which nothing is left but the live pane of a run.
+    pub fn found(policy: Policy, run: Run) -> Self {
+        Self { phase: Phase::Running { watch: Watch::default() }, run, ..Self::plain(policy) }
+    }
+
     /// The same worker, taken for lost: what became of it is not ours to know.
     #[must_use]
     pub fn lost(mut self) -> Self {

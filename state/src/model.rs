@@ -254,6 +254,31 @@ pub struct WorkerSpec {
     pub ralph: Option<LoopSpec>,
 }
 
+impl WorkerSpec {
+    /// A spec that asks for nothing: no command, no prompt.
+    pub fn bare(name: WorkerName) -> Self {
+        Self {
+            name,
+            cmd: vec![],
+            cwd: "/".into(),
+            env: [].into(),
+            env_names: vec![],
+            tags: vec![],
+            worktree: None,
+            prompt: Prompt::None,
+            prompt_via: PromptVia::Stdin,
+            profile: Profile::generic(),
+            ready_wait: false,
+            ready_timeout: 30,
+            done_pattern: None,
+            record: false,
+            tmux_socket: None,
+            size: DEFAULT_SIZE,
+            ralph: None,
+        }
+    }
+}
+
 impl fmt::Debug for WorkerSpec {
     /// Leaves the environment and the prompt's text out: they may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -397,23 +422,10 @@ mod tests {
     #[test]
     fn debug_of_a_spec_holds_no_secret() {
         let spec = WorkerSpec {
-            name: WorkerName::new("a").unwrap(),
             cmd: vec!["x".into()],
-            cwd: "/".into(),
             env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),
-            env_names: vec![],
-            tags: vec![],
-            worktree: None,
             prompt: Prompt::Text("hush".into()),
-            prompt_via: PromptVia::Stdin,
-            profile: Profile::generic(),
-            ready_wait: false,
-            ready_timeout: 30,
-            done_pattern: None,
-            record: false,
-            tmux_socket: None,
-            size: DEFAULT_SIZE,
-            ralph: None,
+            ..WorkerSpec::bare(WorkerName::new("a").unwrap())
         };
         let text = format!("{spec:?}");
         assert!(!text.contains("s3cr3t") && !text.contains("hush"), "{text}");

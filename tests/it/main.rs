@@ -12,6 +12,7 @@ mod ralph;
 mod ralph_errors;
 mod settings;
 mod spawn;
+mod strange;
 mod tidy;
 mod tmux;
 mod trees;

@@ -4,8 +4,7 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 
 use super::{FORMAT, FormatError, Legacy, need, object, take, to_bytes, value};
-use crate::model::{Pane, Prompt, PromptVia, WorkerName, WorkerSpec, Worktree};
-use crate::profiles::Profile;
+use crate::model::{Pane, WorkerName, WorkerSpec, Worktree};
 
 /// What the record says of a worker to those who read it with `jq`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -126,7 +125,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
 /// them, so that a record of an earlier release of the same format stays readable.
 fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
     // Only what has a harmless default: a record that lost its command or directory is broken.
-    let Value::Object(mut defaults) = value("spec", &blank_spec(name.clone()))? else {
+    let Value::Object(mut defaults) = value("spec", &WorkerSpec::bare(name.clone()))? else {
         return Err(FormatError::Broken("`spec` is no JSON object".into()));
     };
     for key in ["name", "cmd", "cwd", "env", "prompt", "prompt_via"] {
@@ -147,27 +146,4 @@ fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, Fo
         return Err(FormatError::Broken("`spec.cmd` is empty".into()));
     }
     Ok(spec)
-}
-
-/// A spec that asks for nothing: no command, no prompt.
-pub(super) fn blank_spec(name: WorkerName) -> WorkerSpec {
-    WorkerSpec {
-        name,
-        cmd: vec![],
-        cwd: "/".into(),
-        env: [].into(),
-        env_names: vec![],
-        tags: vec![],
-        worktree: None,
-        prompt: Prompt::None,
-        prompt_via: PromptVia::Stdin,
-        profile: Profile::generic(),
-        ready_wait: false,
-        ready_timeout: 30,
-        done_pattern: None,
-        record: false,
-        tmux_socket: None,
-        size: crate::model::DEFAULT_SIZE,
-        ralph: None,
-    }
 }

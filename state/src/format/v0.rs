@@ -11,8 +11,8 @@ use chrono::{DateTime, FixedOffset, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::record::blank_spec;
 use super::{FormatError, Metadata, RalphFile, Record, need, object, ralph, take};
+use crate::model::WorkerSpec;
 use crate::model::{LoopSpec, Prompt, WorkerName, Worktree};
 
 /// What the predecessor said of a worker that it started.
@@ -74,7 +74,7 @@ fn worker(
         return Err(FormatError::Broken("a worker is no JSON object".into()));
     };
     let name: WorkerName = need(&mut map, "name")?;
-    let mut spec = blank_spec(name.clone());
+    let mut spec = WorkerSpec::bare(name.clone());
     spec.cmd = need(&mut map, "cmd")?;
     spec.cwd = need::<PathBuf>(&mut map, "cwd")?;
     spec.env = take::<BTreeMap<_, _>>(&mut map, "env")?.unwrap_or_default();
