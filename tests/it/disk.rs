@@ -2,26 +2,27 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+
+use tempfile::TempDir;
 
 use crate::world::World;
 
-/// A file system of its own for the daemon's directory; gone when this is dropped.
-struct SmallDisk(PathBuf);
+/// A file system of its own for a daemon's directory; gone when this is dropped.
+struct SmallDisk(TempDir);
+
+/// A world on such a disk; None where mounting is not permitted. The world comes last, so that it ends first.
+fn small_world() -> Option<(SmallDisk, World)> {
+    let dir = tempfile::Builder::new().prefix("swarm-it-disk-").tempdir_in("/tmp").unwrap();
+    let world = World::new().with_swarm_dir(dir.path());
+    let mut mount = world.command("mount");
+    mount.args(["-t", "tmpfs", "-o", "size=4m,mode=700", "none"]).arg(dir.path());
+    (world.run(mount).code == Some(0)).then_some((SmallDisk(dir), world))
+}
 
 impl SmallDisk {
-    /// None where mounting is not permitted.
-    fn mount(world: &World) -> Option<Self> {
-        let dir = world.swarm_dir();
-        fs::create_dir(&dir).unwrap();
-        let mut mount = world.command("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=4m,mode=700", "none"]).arg(&dir);
-        (world.run(mount).code == Some(0)).then_some(Self(dir))
-    }
-
     /// Takes all the room that is left.
     fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
+        let mut file = File::create(self.0.path().join("filler")).unwrap();
         for size in [1 << 16, 1 << 12, 1] {
             while file.write_all(&vec![0; size]).is_ok() {}
         }
@@ -29,21 +30,19 @@ impl SmallDisk {
 
     /// Gives it back.
     fn free(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
+        fs::remove_file(self.0.path().join("filler")).unwrap();
     }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: the tmux server may need a moment to end.
-        drop(std::process::Command::new("umount").arg("-l").arg(&self.0).status());
+        drop(std::process::Command::new("umount").arg("-l").arg(self.0.path()).status());
     }
 }
 
 #[test]
 fn a_full_disk_is_told_and_survived() {
-    let world = World::new();
-    let Some(disk) = SmallDisk::mount(&world) else {
+    let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
     };
@@ -83,14 +82,11 @@ fn a_full_disk_is_told_and_survived() {
     let log = world.iterations_log("l");
     assert_eq!((agent.starts(), world.ralph_state("l")["total_failures"].as_u64()), (3, Some(0)), "{log}");
     assert!(world.iterations_log("l").contains("[END] iteration 1 exit=0"), "{log}");
-    let _ = world.swarm(&["kill", "x"]).ok();
-    let _ = world.swarm(&["daemon", "stop"]).ok();
 }
 
 #[test]
 fn a_kill_does_not_wait_for_room() {
-    let world = World::new();
-    let Some(disk) = SmallDisk::mount(&world) else {
+    let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
     };
