@@ -154,6 +154,26 @@ fn a_daemon_that_hangs_keeps_nobody() {
 }
 
 #[test]
+fn without_a_place_for_it_there_is_no_daemon() {
+    let w = World::new();
+    std::fs::write(w.path("file"), "mine").unwrap();
+    for dir in ["file", "file/below"] {
+        let mut ls = w.command(SWARM);
+        ls.env("SWARM_DIR", w.path(dir)).arg("ls");
+        let file = format!("'{}' is not a directory\n", w.path("file").display());
+        w.run(ls).code(3).warns("swarm: error: SWARM_DIR '").warns(&file);
+    }
+    for home in [None, Some(""), Some("home")] {
+        let mut ls = w.command(SWARM);
+        ls.env_remove("SWARM_DIR").env_remove("HOME").envs(home.map(|home| ("HOME", home))).arg("ls");
+        w.run(ls).code(3).warns("swarm: error: HOME is not ").warns("hint: set HOME or SWARM_DIR\n");
+    }
+    let mut ls = w.command(SWARM);
+    ls.env_remove("HOME").arg("ls");
+    w.run(ls).ok();
+}
+
+#[test]
 fn another_version_is_refused_in_words() {
     let world = World::new();
     world.start_daemon();
