@@ -26,7 +26,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use swarm_state::profiles::Profile;
@@ -39,6 +39,9 @@ mod read;
 mod tests;
 
 use read::{Entry, Fault, Source as File};
+
+/// The most bytes of a file.
+const MAX_FILE: u64 = 1024 * 1024;
 
 /// What the files say, merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -216,11 +219,25 @@ fn size(entry: &Entry<'_>) -> Result<(u16, u16), Fault> {
 
 /// A file's text; `None` when it is not there and need not be.
 fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match read_regular(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if !required && is_absent(&error) => Ok(None),
         Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
     }
+}
+
+/// The text of a regular file. Anything else may have no end, or block, already when it is opened.
+fn read_regular(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if found.len().max(text.len() as u64) > MAX_FILE {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// There is no such file; or a directory above it is a file, and then there is none either.

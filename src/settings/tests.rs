@@ -49,6 +49,24 @@ fn no_file_is_no_setting() {
 }
 
 #[test]
+fn only_a_regular_file_of_a_sane_size_is_read() {
+    let dir = Fixture::new();
+    nix::unistd::mkfifo(&dir.path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink("fifo", dir.path("link")).unwrap();
+    for name in ["fifo", "link"] {
+        let error = Settings::load(&dir.path("none"), Some(&dir.path(name)), None).unwrap_err();
+        assert!(error.message.ends_with(&format!("{name}': it is no regular file")), "{error}");
+    }
+    let line = "# a comment\n";
+    let most = line.repeat(usize::try_from(MAX_FILE).unwrap() / line.len());
+    let file = dir.file("long.toml", &most);
+    assert!(Settings::load(&file, None, None).is_ok());
+    let file = dir.file("long.toml", &format!("{most}{line}"));
+    let error = Settings::load(&file, None, None).unwrap_err();
+    assert!(error.message.ends_with("it is longer than 1 MiB"), "{error}");
+}
+
+#[test]
 fn later_files_win_key_by_key() {
     let dir = Fixture::new();
     fs::create_dir(dir.path("proj")).unwrap();
