@@ -33,6 +33,10 @@ pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
             Ok(killed) => {
                 ctx.out.lines(&words(&name, &killed))?;
                 killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                if let Some(error) = &killed.worktree_error {
+                    ctx.out.error(error);
+                    status = 1;
+                }
             }
             Err(error) if alone => return Err(error.into()),
             Err(mut error) => {
