@@ -168,7 +168,7 @@ fn absolute_prompt(key: &str, value: &str) -> Result<String> {
 }
 
 async fn clean(ctx: &Ctx, args: &RalphClean) -> Ended {
-    let name = args.name.as_ref().map(ToString::to_string);
+    let name = args.name.clone();
     let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
     let answer = ctx.connect().await?.call(&call, QUICK).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
