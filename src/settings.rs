@@ -182,7 +182,7 @@ impl Settings {
         self.set(entry, |settings| {
             match entry.key {
                 "source" => settings.tmux.source = Some(entry.path()?),
-                "size" => settings.tmux.size = Some(size(entry)?),
+                "size" => settings.tmux.size = Some(size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE))?),
                 _ => return Err(entry.unknown(&["source", "size"])),
             }
             Ok(())
@@ -209,12 +209,15 @@ impl Settings {
     }
 }
 
-/// `200x50`: columns and rows. Below the limits no agent's screen can be read, above them tmux refuses.
-fn size(entry: &Entry<'_>) -> Result<(u16, u16), Fault> {
-    let text = entry.text()?;
-    let parse = |text: &str, least: u16| text.parse().ok().filter(|n| (least..=10_000).contains(n));
-    let size = text.split_once('x').and_then(|(columns, rows)| Some((parse(columns, 20)?, parse(rows, 5)?)));
-    size.ok_or_else(|| entry.must_be("a size like \"200x50\" (20x5 to 10000x10000)"))
+/// What [`size`] takes.
+pub const SIZE: &str = "a size like \"200x50\" (20x5 to 1000x500)";
+
+/// `200x50`: columns and rows. Below the limits no agent's screen can be read, above them one look at it is
+/// too much text.
+pub fn size(text: &str) -> Option<(u16, u16)> {
+    let (columns, rows) = text.split_once('x')?;
+    let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
+    ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
 }
 
 /// A file's text; `None` when it is not there and need not be.
