@@ -188,7 +188,8 @@ fn check(params: &SpawnParams) -> Result<()> {
             .hint("give a program on the PATH or a path to one; a shell alias is neither"));
     }
     if let Some(pattern) = &params.done_pattern {
-        Pattern::compile(pattern).map_err(|e| Error::invalid(format!("invalid done pattern: {e}")))?;
+        Pattern::compile(pattern)
+            .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
     }
     if let Some(ralph) = &params.ralph
         && (ralph.max_iterations == 0 || ralph.inactivity_timeout == 0)
