@@ -68,13 +68,14 @@ Exit status:
   0  Done. For a loop: its done pattern matched, or it used all its iterations.
   1  The command failed, or the loop did (five failures in a row, killed, lost, paused).
   2  Wrong use of the command line, or no worker of that name.
-  3  The daemon is not running (daemon status) or could not be started.
+  3  The daemon is not running (daemon status) or could not be started; or there is no place for it: HOME
+     is not set, SWARM_DIR is no directory.
   4  This swarm and the running daemon speak different protocols (swarm daemon restart).
-  5  A wait ran out.
+  5  A wait ran out, or the daemon does not answer.
   130  Ctrl-C twice: the follower left; the loop was told to pause and its agent goes on.
 
 Environment:
-  SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm
+  SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm (needs HOME)
   NO_COLOR   Do not colour the output, even on a terminal.
   COLUMNS    The width of tables.
 

@@ -9,6 +9,8 @@ use clap::error::ErrorKind;
 use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
 use swarm::client::render::Out;
 use swarm::client::{self, Failure};
+use swarm::paths::Paths;
+use swarm::settings::Settings;
 use swarm::{daemon, demo, wrapper};
 
 fn main() -> ExitCode {
@@ -38,6 +40,10 @@ fn command_line(args: &[OsString], out: Out) -> u8 {
 }
 
 fn dispatch(cli: Cli) -> Result<u8, Failure> {
+    // Who names a file wants to hear of its faults, also from a verb that has no use for it.
+    if let Some(config) = &cli.config {
+        Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
+    }
     match cli.command {
         Command::Daemon(DaemonArgs { command: DaemonCommand::Run(run) }) => {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;

@@ -15,7 +15,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use directories::BaseDirs;
 use swarm_state::model::{Run, WorkerName};
 
 use crate::error::{Error, ErrorCode, Result};
@@ -37,15 +36,26 @@ impl Paths {
     /// The paths below `SWARM_DIR`, or below `.swarm` in the home directory.
     ///
     /// # Errors
-    /// When there is neither, or the current directory that a relative `SWARM_DIR` starts from is gone.
+    /// [`ErrorCode::NoDaemon`] when there is neither, or what it names is a file or lies below one; or the
+    /// current directory that a relative `SWARM_DIR` starts from is gone.
     pub fn from_env() -> Result<Self> {
-        let root = match env::var_os("SWARM_DIR").filter(|dir| !dir.is_empty()) {
-            Some(dir) => PathBuf::from(dir),
-            None => home()?.join(".swarm"),
+        let (name, root) = match env::var_os("SWARM_DIR").filter(|dir| !dir.is_empty()) {
+            Some(dir) => ("SWARM_DIR ", PathBuf::from(dir)),
+            None => ("", home()?.join(".swarm")),
         };
         let root = std::path::absolute(&root)
             .map_err(|e| Error::system(format!("cannot find '{}'", root.display()), e))?;
-        Ok(Self::new(root))
+        let paths = Self::new(root);
+        if let Some(file) = file_in_the_way(&paths.root) {
+            let below = if file == paths.root {
+                String::new()
+            } else {
+                format!("'{}' cannot be made: ", paths.root.display())
+            };
+            let message = format!("{name}{below}'{}' is not a directory", file.display());
+            return Err(Error::new(ErrorCode::NoDaemon, message).hint("set SWARM_DIR to a directory"));
+        }
+        Ok(paths)
     }
 
     /// The paths below `root`.
@@ -213,11 +223,22 @@ pub(crate) fn private_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn home() -> Result<PathBuf> {
-    let home = BaseDirs::new().map(|dirs| dirs.home_dir().to_owned()).filter(|home| home.is_absolute());
-    home.ok_or_else(|| {
-        Error::new(ErrorCode::System, "no home directory").hint("set HOME, or SWARM_DIR to a directory")
-    })
+/// The home directory. What the system's user list says is not asked: a service without `HOME` would get a
+/// swarm that its user does not know of.
+///
+/// # Errors
+/// [`ErrorCode::NoDaemon`] when `HOME` is not set, or no absolute path.
+pub(crate) fn home() -> Result<PathBuf> {
+    let refuse = |what: &str| Error::new(ErrorCode::NoDaemon, what).hint("set HOME or SWARM_DIR");
+    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    let home = home.ok_or_else(|| refuse("HOME is not set"))?;
+    if home.is_absolute() { Ok(home) } else { Err(refuse("HOME is not an absolute path")) }
+}
+
+/// The file that is where `dir`, or a directory above it, should be.
+fn file_in_the_way(dir: &Path) -> Option<PathBuf> {
+    let found = dir.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
+    found.filter(|(_, metadata)| !metadata.is_dir()).map(|(path, _)| path.to_owned())
 }
 
 /// `path` without symbolic links, as far as it exists; the rest of it is kept as it stands.
@@ -290,6 +311,17 @@ mod tests {
         };
         assert!(fill(SOCKET_PATH_MAX).starts_with(&base));
         assert!(!fill(SOCKET_PATH_MAX + 1).starts_with(&base));
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "").unwrap();
+        assert_eq!(file_in_the_way(&file), Some(file.clone()));
+        assert_eq!(file_in_the_way(&file.join("a/b")), Some(file.clone()));
+        assert_eq!(file_in_the_way(&dir.path().join("not/there")), None);
+        assert_eq!(file_in_the_way(dir.path()), None);
     }
 
     #[test]

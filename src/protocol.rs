@@ -372,6 +372,9 @@ pub struct Killed {
     pub worktree_removed: Option<PathBuf>,
     /// Things to tell the user on stderr.
     pub warnings: Vec<String>,
+    /// Why the worktree was not removed, though that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree_error: Option<Error>,
 }
 
 /// The answer to `ralph.pause` and `ralph.resume`.

@@ -26,7 +26,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use swarm_state::profiles::Profile;
@@ -39,6 +39,9 @@ mod read;
 mod tests;
 
 use read::{Entry, Fault, Source as File};
+
+/// The most bytes of a file.
+const MAX_FILE: u64 = 1024 * 1024;
 
 /// What the files say, merged.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -179,7 +182,7 @@ impl Settings {
         self.set(entry, |settings| {
             match entry.key {
                 "source" => settings.tmux.source = Some(entry.path()?),
-                "size" => settings.tmux.size = Some(size(entry)?),
+                "size" => settings.tmux.size = Some(size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE))?),
                 _ => return Err(entry.unknown(&["source", "size"])),
             }
             Ok(())
@@ -206,21 +209,38 @@ impl Settings {
     }
 }
 
-/// `200x50`: columns and rows. Below the limits no agent's screen can be read, above them tmux refuses.
-fn size(entry: &Entry<'_>) -> Result<(u16, u16), Fault> {
-    let text = entry.text()?;
-    let parse = |text: &str, least: u16| text.parse().ok().filter(|n| (least..=10_000).contains(n));
-    let size = text.split_once('x').and_then(|(columns, rows)| Some((parse(columns, 20)?, parse(rows, 5)?)));
-    size.ok_or_else(|| entry.must_be("a size like \"200x50\" (20x5 to 10000x10000)"))
+/// What [`size`] takes.
+pub const SIZE: &str = "a size like \"200x50\" (20x5 to 1000x500)";
+
+/// `200x50`: columns and rows. Below the limits no agent's screen can be read, above them one look at it is
+/// too much text.
+pub fn size(text: &str) -> Option<(u16, u16)> {
+    let (columns, rows) = text.split_once('x')?;
+    let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
+    ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
 }
 
 /// A file's text; `None` when it is not there and need not be.
 fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
+    match read_regular(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if !required && is_absent(&error) => Ok(None),
         Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
     }
+}
+
+/// The text of a regular file. Anything else may have no end, or block, already when it is opened.
+fn read_regular(path: &Path) -> io::Result<String> {
+    let found = fs::metadata(path)?;
+    if !found.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    fs::File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if found.len().max(text.len() as u64) > MAX_FILE {
+        return Err(io::Error::other("it is longer than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// There is no such file; or a directory above it is a file, and then there is none either.

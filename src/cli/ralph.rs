@@ -121,11 +121,24 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 /// `swarm ralph clean`
 #[derive(Debug, Args)]
+#[command(long_about = "Remove the state of loops that are over.\n\n\
+    That is the directory with state.json, iterations.log and the iterations' files. When a name is used \
+    again, the state of the loop before is kept under NAME.1, NAME.2 and so on; NAME means all of them, \
+    NAME.1 that one. The worker's own record and its logs stay: swarm ls and swarm ralph status still show it.")]
 pub struct RalphClean {
-    /// The loop's worker
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub name: Option<WorkerName>,
-    /// Every loop that is over
+    /// The loop's worker, or the kept state of an earlier loop of that name, as in agent.1
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_parser = parse_state)]
+    pub name: Option<String>,
+    /// Every loop that is over, and what earlier loops left, also those of a name whose loop is live
     #[arg(long)]
     pub all: bool,
+}
+
+/// A worker's name, or one with the number of an earlier loop.
+fn parse_state(text: &str) -> Result<String, String> {
+    let base = match text.rsplit_once('.') {
+        Some((base, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => base,
+        Some(_) | None => text,
+    };
+    WorkerName::new(base).map(|_| text.to_owned()).map_err(|e| e.to_string())
 }

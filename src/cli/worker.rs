@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValue;
+use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
 use swarm_state::model::{PromptVia, WorkerName};
 
 use super::{Format, PageFormat};
+use crate::settings;
 
 /// The help of `spawn` in long form and in its man page.
 const SPAWN_LONG: &str = "\
@@ -42,7 +43,7 @@ pub struct Spawn {
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
     /// Label the worker (may be given several times)
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     pub tag: Vec<String>,
     /// Return at once instead of following the loop
     #[arg(short, long)]
@@ -53,7 +54,7 @@ pub struct Spawn {
     /// Keep everything the agent prints, raw
     #[arg(long)]
     pub record: bool,
-    /// Columns and rows of the window [default: 200x50]
+    /// Columns and rows of the window, 20x5 to 1000x500 [default: 200x50]
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_size)]
     pub size: Option<(u16, u16)>,
     /// Use this tmux server: a socket's path, or a name as in tmux -L
@@ -98,7 +99,8 @@ pub struct PromptArgs {
     /// How long the agent may take to be ready
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     pub ready_timeout: u64,
-    /// A regular expression (as in Python's re): the worker is done when the agent prints it
+    /// A regular expression (as in Python's re): the worker is done when the agent prints it; ^ and $ are
+    /// the ends of a line
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
 }
@@ -161,11 +163,7 @@ impl ValueEnum for Route {
 
 /// `200x50` as columns and rows.
 fn parse_size(text: &str) -> Result<(u16, u16), String> {
-    let range = 2..=5000_u16;
-    text.split_once('x')
-        .and_then(|(cols, rows)| Some((cols.parse().ok()?, rows.parse().ok()?)))
-        .filter(|(cols, rows)| range.contains(cols) && range.contains(rows))
-        .ok_or_else(|| "give columns and rows, each from 2 to 5000, as in 200x50".to_owned())
+    settings::size(text).ok_or_else(|| format!("give {}", settings::SIZE))
 }
 
 /// Which workers to list.

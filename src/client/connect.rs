@@ -69,9 +69,14 @@ pub async fn probe(paths: &Paths) -> Result<Probe> {
         Ok(Err(e)) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
             return Ok(Probe::Nobody);
         }
+        // It ended while we were in its queue.
+        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(Probe::Nobody),
+        // Its queue is full: it has not taken a connection for long.
+        Ok(Err(e)) if e.kind() == ErrorKind::WouldBlock => return Err(silent(paths, None)),
         Ok(Err(e)) => return Err(Error::system(format!("cannot connect to {}", socket.display()), e)),
-        Err(_) => return Err(silent(paths)),
+        Err(_) => return Err(silent(paths, None)),
     };
+    let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(BufReader::new(reader));
     let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
@@ -82,7 +87,7 @@ pub async fn probe(paths: &Paths) -> Result<Probe> {
         lines.next().await
     };
     let answer = match timeout(HELLO, exchange).await {
-        Err(_) => return Err(silent(paths)),
+        Err(_) => return Err(silent(paths, peer)),
         Ok(Ok(Some(answer))) => answer,
         // It hung up before it said anything: it is going away.
         Ok(Ok(None)) => return Ok(Probe::Nobody),
@@ -103,12 +108,21 @@ fn is_hang_up(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
 }
 
-fn silent(paths: &Paths) -> Error {
-    Error::new(ErrorCode::NoDaemon, "the daemon does not answer").hint(format!(
-        "its log is {}; its process id is in {}",
-        paths.daemon_log().display(),
-        paths.lock().display()
-    ))
+fn silent(paths: &Paths, pid: Option<u32>) -> Error {
+    let hint = match pid {
+        Some(pid) => last_resort(&paths.daemon_log(), pid),
+        None => format!(
+            "its log is {}; its process id is in {}",
+            paths.daemon_log().display(),
+            paths.lock().display()
+        ),
+    };
+    Error::new(ErrorCode::Timeout, "the daemon does not answer").hint(hint)
+}
+
+/// What is left to do about a daemon that is there and does nothing. The next command starts another one.
+pub fn last_resort(log: &Path, pid: u32) -> String {
+    format!("its log is {}; as the last resort: kill -9 {pid} (agents go on)", log.display())
 }
 
 /// The refusal that names both versions and the cure.

@@ -5,14 +5,18 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::connect::{self, Client, Probe, QUICK, SLOW};
+use super::connect::{self, Client, Probe, QUICK};
 use super::{Ctx, Ended, Failure};
 use crate::cli::{DaemonStatus, PageFormat};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonHello, DaemonStopped, DaemonView, Empty};
+
+/// How long a daemon may take, the connection included, to say that it ends.
+const ANSWER: Duration = Duration::from_secs(15);
 
 /// How long a daemon may take to go away after it said it would.
 const GONE: Duration = Duration::from_secs(20);
@@ -43,11 +47,12 @@ fn say_paused(ctx: &Ctx, paused: &[String]) -> Result<(), Failure> {
 
 pub(super) async fn stop(ctx: &Ctx) -> Ended {
     let paths = ctx.paths()?;
+    let deadline = Instant::now() + ANSWER;
     let Some(mut client) = connect::connect_existing(&paths).await? else {
         ctx.out.line("daemon not running")?;
         return Ok(0);
     };
-    let stopped: DaemonStopped = client.call(&Call::DaemonStop(Empty {}), SLOW).await?;
+    let stopped: DaemonStopped = end(&paths, &mut client, &Call::DaemonStop(Empty {}), deadline).await?;
     gone(&paths, client).await?;
     ctx.out.line("daemon stopped")?;
     if stopped.agents > 0 {
@@ -61,9 +66,10 @@ pub(super) async fn stop(ctx: &Ctx) -> Ended {
 
 pub(super) async fn restart(ctx: &Ctx) -> Ended {
     let paths = ctx.paths()?;
+    let deadline = Instant::now() + ANSWER;
     match connect::probe(&paths).await? {
         Probe::Ready(mut client) => {
-            let Empty {} = client.call(&Call::DaemonHandover(Empty {}), SLOW).await?;
+            let Empty {} = end(&paths, &mut client, &Call::DaemonHandover(Empty {}), deadline).await?;
             gone(&paths, client).await?;
         }
         Probe::WrongVersion(daemon) => end_other_version(ctx, &paths, &daemon).await?,
@@ -72,6 +78,21 @@ pub(super) async fn restart(ctx: &Ctx) -> Ended {
     // A follower may have started it before us; it is a new one all the same.
     let client = connect::connect(&paths).await?;
     say_started(ctx, client, "daemon started").await
+}
+
+/// Asks a daemon to end; of one that hangs, says what is left to do.
+async fn end<T: DeserializeOwned>(
+    paths: &Paths,
+    client: &mut Client,
+    call: &Call,
+    deadline: Instant,
+) -> Result<T> {
+    let pid = client.daemon.pid;
+    let answer = client.call(call, deadline.saturating_duration_since(Instant::now())).await;
+    answer.map_err(|error| match error.code {
+        ErrorCode::Timeout => error.hint(connect::last_resort(&paths.daemon_log(), pid)),
+        _ => error,
+    })
 }
 
 /// A daemon that speaks another protocol cannot be asked for a handover. A SIGTERM ends every version of
@@ -101,7 +122,7 @@ async fn wait_gone(paths: &Paths, pid: u32, deadline: Instant) -> Result<()> {
         }
         if Instant::now() >= deadline {
             let message = format!("the daemon (pid {pid}) has not ended after {} s", GONE.as_secs());
-            let hint = format!("its log is {}", paths.daemon_log().display());
+            let hint = connect::last_resort(&paths.daemon_log(), pid);
             return Err(Error::new(ErrorCode::Timeout, message).hint(hint));
         }
         sleep(Duration::from_millis(20)).await;

@@ -96,7 +96,7 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
                 vec![]
             }
             Heard::News(News::Paused(Err(error))) => {
-                ctx.out.warn(&format!("cannot pause {name}: {error}"));
+                not_paused(ctx, &name, error)?;
                 vec![]
             }
             Heard::News(News::Printed(lines)) => {
@@ -122,6 +122,22 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
             }
         }
     }
+}
+
+/// The pause was refused: the news will say why. Or it reached nobody: then nothing can be waited for.
+fn not_paused(ctx: &Ctx, name: &str, error: Error) -> Result<()> {
+    if !unreached(&error) {
+        ctx.out.warn(&format!("cannot pause {name}: {error}"));
+        return Ok(());
+    }
+    let message = format!("the pause of {name} could not be delivered, so its loop goes on: {error}");
+    let hint = error.hint.unwrap_or_else(|| format!("swarm ralph pause {name}"));
+    Err(Error::new(ErrorCode::System, message).hint(hint))
+}
+
+/// The daemon was not there, or did not answer in time.
+fn unreached(error: &Error) -> bool {
+    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
 }
 
 /// Two quick Ctrl-C must not end the follower before its pause has reached the daemon: it said that it was
@@ -221,8 +237,7 @@ async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, n
         if heard.was_connected {
             (since, wait) = (Instant::now(), Duration::from_millis(50));
         }
-        let fatal = heard.error.code != ErrorCode::NoDaemon && heard.error.code != ErrorCode::Timeout;
-        if fatal || since.elapsed() > GIVE_UP {
+        if !unreached(&heard.error) || since.elapsed() > GIVE_UP {
             let _ = news.send(News::Deaf(heard.error));
             return;
         }
@@ -280,7 +295,8 @@ async fn comes_back(paths: &Paths) -> bool {
     false
 }
 
-/// Asks for the pause; a daemon that is just being restarted is asked again. True when it was taken.
+/// Asks for the pause; a daemon that is just being restarted is asked again, for as long as one that is
+/// there may take for its answer. True when it was taken.
 async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) -> bool {
     let named = || Named { name: name.clone() };
     let ask = async || -> Result<Box<WorkerView>> {
@@ -288,11 +304,9 @@ async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) -> bool 
         let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK).await?;
         client.call(&Call::Status(named()), QUICK).await.map(Box::new)
     };
+    let until = Instant::now() + QUICK;
     let mut answer = ask().await;
-    for _ in 0..5 {
-        if !matches!(&answer, Err(e) if e.code == ErrorCode::NoDaemon) {
-            break;
-        }
+    while answer.as_ref().is_err_and(unreached) && Instant::now() < until {
         sleep(Duration::from_millis(500)).await;
         answer = ask().await;
     }

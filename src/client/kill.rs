@@ -1,9 +1,15 @@
 //! `swarm kill`: end workers, each by itself, and say what had to be forced.
 
+use std::time::Duration;
+
 use super::send::{each, live};
 use super::{Ctx, Ended};
 use crate::cli::Kill;
+use crate::error::{Error, ErrorCode};
 use crate::protocol::{Call, KillParams, Killed};
+
+/// How long the end of a worker may take: its processes get some seconds to end by themselves.
+const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
     let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
@@ -22,11 +28,15 @@ pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
         .into_iter()
         .map(|name| (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty })));
     let mut status = 0;
-    for (name, answer) in each::<Killed>(ctx, calls).await? {
-        match answer {
+    for (name, answer) in each::<Killed>(ctx, calls, LIMIT).await? {
+        match answer.map_err(|error| unknown_end(&name, error)) {
             Ok(killed) => {
                 ctx.out.lines(&words(&name, &killed))?;
                 killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                if let Some(error) = &killed.worktree_error {
+                    ctx.out.error(error);
+                    status = 1;
+                }
             }
             Err(error) if alone => return Err(error.into()),
             Err(mut error) => {
@@ -39,6 +49,15 @@ pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
         }
     }
     Ok(status)
+}
+
+/// A wait that ran out says nothing about the worker.
+fn unknown_end(name: &str, error: Error) -> Error {
+    if error.code != ErrorCode::Timeout {
+        return error;
+    }
+    let also = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+    error.hint(format!("swarm status {name} says whether it has ended{also}"))
 }
 
 fn words(name: &str, killed: &Killed) -> Vec<String> {

@@ -143,10 +143,19 @@ async fn set(ctx: &Ctx, args: &RalphSet) -> Ended {
         let value = absolute_prompt(key, value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: value.clone() };
         let answer = client.call(&Call::RalphSet(params), QUICK).await;
-        let _now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+        let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
         ctx.out.line(&format!("set {key}={value} for {}", args.name))?;
+        if let Some(warning) = last_iteration(key, &now) {
+            ctx.out.warn(&warning);
+        }
     }
     Ok(0)
+}
+
+/// A limit at or below the count is legal, and ends the loop soon.
+fn last_iteration(key: &str, now: &RalphView) -> Option<String> {
+    let last = key == "max_iterations" && now.max_iterations <= now.current_iteration;
+    last.then(|| format!("iteration {} is the last", now.current_iteration))
 }
 
 /// A prompt file is meant from here; the daemon lives elsewhere.
@@ -159,7 +168,7 @@ fn absolute_prompt(key: &str, value: &str) -> Result<String> {
 }
 
 async fn clean(ctx: &Ctx, args: &RalphClean) -> Ended {
-    let name = args.name.as_ref().map(ToString::to_string);
+    let name = args.name.clone();
     let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
     let answer = ctx.connect().await?.call(&call, QUICK).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
@@ -220,6 +229,17 @@ mod tests {
         assert_eq!(next_step(&view).unwrap(), "its agent is lost: swarm ralph resume agent");
         view.status = LoopStatus::Paused;
         assert_eq!(next_step(&view).unwrap(), "it is paused: swarm ralph resume agent");
+    }
+
+    #[test]
+    fn a_limit_below_the_count_is_told() {
+        let mut view = view();
+        assert_eq!(last_iteration("max_iterations", &view), None);
+        view.max_iterations = 2;
+        assert_eq!(last_iteration("max_iterations", &view).unwrap(), "iteration 7 is the last");
+        assert_eq!(last_iteration("done_pattern", &view), None);
+        view.max_iterations = 8;
+        assert_eq!(last_iteration("max_iterations", &view), None);
     }
 
     #[test]

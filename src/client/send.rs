@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 use tokio::task::JoinSet;
@@ -47,7 +48,7 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
         (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
     });
     let mut status = 0;
-    for (name, answer) in each::<Empty>(ctx, calls).await? {
+    for (name, answer) in each::<Empty>(ctx, calls, SLOW).await? {
         match answer {
             Ok(Empty {}) => {}
             Err(error) if !all => return Err(error.into()),
@@ -121,10 +122,12 @@ pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
     Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
 }
 
-/// Makes the calls side by side, each on a connection of its own; answers in the order of the calls.
+/// Makes the calls side by side, each on a connection of its own and each with the time `limit`; answers in
+/// the order of the calls.
 pub(super) async fn each<T>(
     ctx: &Ctx,
     calls: impl Iterator<Item = (String, Call)>,
+    limit: Duration,
 ) -> Result<Vec<(String, Result<T>)>, Failure>
 where
     T: serde::de::DeserializeOwned + std::marker::Send + 'static,
@@ -134,7 +137,7 @@ where
     for (index, (name, call)) in calls.enumerate() {
         let paths = paths.clone();
         tasks.spawn(async move {
-            let answer = async { super::connect::connect(&paths).await?.call(&call, SLOW).await };
+            let answer = async { super::connect::connect(&paths).await?.call(&call, limit).await };
             (index, name, answer.await)
         });
     }

@@ -196,7 +196,7 @@ fn done_pattern(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -
     let pattern = match Pattern::compile(&text) {
         Ok(pattern) if !text.is_empty() => pattern,
         Ok(_) => return Err(Error::invalid("invalid done pattern: it is empty")),
-        Err(e) => return Err(Error::invalid(format!("invalid done pattern: {e}"))),
+        Err(e) => return Err(Error::invalid(format!("invalid done pattern: {}", e.trouble()))),
     };
     if pattern.matches_everything() {
         warnings.push(format!("the done pattern {text:?} matches any output: it ends the work at once"));

@@ -185,12 +185,12 @@ impl Supervisor {
 
     fn ralph_clean(&mut self, params: &RalphCleanParams) -> Result<Cleaned> {
         if let Some(name) = &params.name {
-            WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?;
+            WorkerName::new(base_of(name)).map_err(|e| Error::invalid(e.to_string()))?;
         }
         let mut cleaned = Cleaned { removed: vec![], kept: vec![] };
         for dir in self.store.ralph_dirs() {
-            let base = dir.split_once('.').map_or(dir.as_str(), |(base, _)| base);
-            if params.name.as_deref().is_some_and(|wanted| wanted != base) {
+            let base = base_of(&dir);
+            if params.name.as_deref().is_some_and(|wanted| wanted != base && wanted != dir) {
                 continue;
             }
             let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
@@ -203,7 +203,7 @@ impl Supervisor {
         }
         match &params.name {
             Some(name) if cleaned.removed.is_empty() && cleaned.kept.is_empty() => {
-                let known = WorkerName::new(name).is_ok_and(|n| self.slots.contains_key(&n));
+                let known = WorkerName::new(base_of(name)).is_ok_and(|n| self.slots.contains_key(&n));
                 let message = format!("no ralph state for '{name}'");
                 Err(if known { Error::invalid(message) } else { Error::new(ErrorCode::NotFound, message) })
             }
@@ -274,6 +274,11 @@ fn pane_of(slot: &Slot) -> Result<swarm_state::model::Pane> {
                 .hint(format!("swarm logs {name} shows what it printed")))
         }
     }
+}
+
+/// The name in `agent` and in `agent.1`, the state of an earlier loop.
+fn base_of(state: &str) -> &str {
+    state.split_once('.').map_or(state, |(base, _)| base)
 }
 
 fn status_of(slot: &Slot) -> Result<LoopStatus> {

@@ -22,7 +22,8 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
         "done_pattern" => {
             let pattern = (value != "null").then(|| value.to_owned());
             if let Some(pattern) = &pattern {
-                Pattern::compile(pattern).map_err(|e| Error::invalid(format!("done_pattern: {e}")))?;
+                Pattern::compile(pattern)
+                    .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
             }
             Arc::make_mut(&mut slot.spec).done_pattern = pattern;
             slot.renew_reader();

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::driver::{Job, Report};
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
 
 impl Supervisor {
@@ -49,17 +49,20 @@ impl Supervisor {
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
         let context = slot.driver.context.clone();
         tokio::spawn(async move {
-            let result: Result<Killed> = match removed.await {
-                Err(_) => Err(Error::new(ErrorCode::Internal, "the daemon is stopping")),
-                Ok(Err(error)) => Err(error),
+            // Whatever becomes of the worktree, the worker has ended.
+            match removed.await {
+                Err(_) => {
+                    let message = "the worktree stays: the daemon is stopping";
+                    killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
+                }
+                Ok(Err(error)) => killed.worktree_error = Some(error),
                 Ok(Ok(removed)) => {
                     killed.worktree_removed = Some(removed.path);
                     killed.warnings.extend(removed.note);
                     context.report(Report::WorktreeGone);
-                    Ok(killed)
                 }
-            };
-            Self::answer(reply, result);
+            }
+            Self::answer(reply, Ok(killed));
         });
     }
 }

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use swarm_state::engine::{Event, Phase};
-use swarm_state::model::{LoopSpec, Prompt, WorkerName, WorkerSpec, Worktree};
+use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::screen::Pattern;
 
@@ -16,6 +16,10 @@ use super::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::{SpawnParams, Spawned};
+
+/// The most bytes of a prompt that goes as an argument. Linux takes 128 KiB for one, with what a profile puts
+/// before it.
+const MAX_ARG: u64 = 120_000;
 
 impl Supervisor {
     /// Makes a worker; the answer comes when its first run is up.
@@ -183,12 +187,10 @@ fn check(params: &SpawnParams) -> Result<()> {
         return Err(Error::invalid(format!("no such directory: {}", params.cwd.display())));
     }
     let path = params.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-    if !runnable(program, &params.cwd, path) {
-        return Err(Error::new(ErrorCode::Invalid, format!("no such program: {program}"))
-            .hint("give a program on the PATH or a path to one; a shell alias is neither"));
-    }
+    runnable(program, &params.cwd, path)?;
     if let Some(pattern) = &params.done_pattern {
-        Pattern::compile(pattern).map_err(|e| Error::invalid(format!("invalid done pattern: {e}")))?;
+        Pattern::compile(pattern)
+            .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
     }
     if let Some(ralph) = &params.ralph
         && (ralph.max_iterations == 0 || ralph.inactivity_timeout == 0)
@@ -200,20 +202,53 @@ fn check(params: &SpawnParams) -> Result<()> {
         (None, Prompt::File(file)) => Some(file),
         (None, Prompt::None | Prompt::Text(_)) => None,
     };
-    match file {
-        Some(file) => super::prompt::read_file(file).map(drop).map_err(Error::invalid),
-        None => Ok(()),
-    }
+    let read = |file: &PathBuf| super::prompt::read_file(file).map_err(Error::invalid);
+    check_argument(params, file.map(read).transpose()?)
 }
 
-/// Whether a program can be started from a directory with a PATH.
-fn runnable(program: &str, cwd: &Path, path: &str) -> bool {
-    let executable =
-        |file: PathBuf| nix::unistd::access(&file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
-    if program.contains('/') {
-        return executable(cwd.join(program));
+/// Refuses a prompt that no process can be given as an argument. (A loop's file may change later; what
+/// cannot be started then is a failure of that iteration.)
+fn check_argument(params: &SpawnParams, file: Option<Vec<u8>>) -> Result<()> {
+    let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
+    if via != PromptVia::Arg {
+        return Ok(());
     }
-    std::env::split_paths(path).any(|dir| executable(cwd.join(dir).join(program)))
+    let refuse = |why: String| {
+        let hint = "let the agent read it another way: --prompt-via stdin or --prompt-via paste";
+        Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
+    };
+    let text = match (file, &params.prompt) {
+        (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
+        (None, Prompt::Text(text)) => text.clone(),
+        (None, Prompt::None | Prompt::File(_)) => return Ok(()),
+    };
+    if text.len() as u64 > MAX_ARG {
+        return refuse(format!("it is longer than {MAX_ARG} bytes"));
+    }
+    if text.contains('\0') { refuse("it holds a NUL byte".to_owned()) } else { Ok(()) }
+}
+
+/// Refuses a program that cannot be started from a directory with a PATH.
+fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
+    let executable =
+        |file: &PathBuf| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![cwd.join(program)]
+    } else {
+        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
+    };
+    if candidates.iter().any(executable) {
+        return Ok(());
+    }
+    // A directory on the PATH that has the name is no try at a program.
+    match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
+        Some(found) => {
+            let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
+            Err(Error::invalid(format!("cannot run {program}: {why}")))
+        }
+        None => Err(Error::invalid(format!("no such program: {program}"))
+            .hint("give a program on the PATH or a path to one; a shell alias is neither")),
+    }
 }
 
 fn spec_of(name: &WorkerName, params: SpawnParams) -> WorkerSpec {

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use directories::BaseDirs;
 use swarm_state::screen::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::Setting;
 use crate::error::{Error, Result};
+use crate::paths::home;
 
 /// Something wrong, at a byte of the file.
 #[derive(Debug)]
@@ -158,8 +158,8 @@ impl Entry<'_> {
     pub(super) fn path(&self) -> Result<PathBuf, Fault> {
         let text = self.text()?;
         if let Some(rest) = text.strip_prefix("~/") {
-            let home = BaseDirs::new().ok_or_else(|| self.fault("starts at `~`, but there is no HOME"))?;
-            return Ok(home.home_dir().join(rest));
+            let home = home().map_err(|error| self.fault(&format!("starts at `~`, but {error}")))?;
+            return Ok(home.join(rest));
         }
         let path = self.source.path.parent().unwrap_or(Path::new("")).join(text);
         std::path::absolute(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))

@@ -49,6 +49,36 @@ fn no_file_is_no_setting() {
 }
 
 #[test]
+fn only_a_regular_file_of_a_sane_size_is_read() {
+    let dir = Fixture::new();
+    nix::unistd::mkfifo(&dir.path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink("fifo", dir.path("link")).unwrap();
+    for name in ["fifo", "link"] {
+        let error = Settings::load(&dir.path("none"), Some(&dir.path(name)), None).unwrap_err();
+        assert!(error.message.ends_with(&format!("{name}': it is no regular file")), "{error}");
+    }
+    let line = "# a comment\n";
+    let most = line.repeat(usize::try_from(MAX_FILE).unwrap() / line.len());
+    let file = dir.file("long.toml", &most);
+    assert!(Settings::load(&file, None, None).is_ok());
+    let file = dir.file("long.toml", &format!("{most}{line}"));
+    let error = Settings::load(&file, None, None).unwrap_err();
+    assert!(error.message.ends_with("it is longer than 1 MiB"), "{error}");
+}
+
+#[test]
+fn sizes_have_limits() {
+    for (text, wanted) in
+        [("20x5", Some((20, 5))), ("1000x500", Some((1000, 500))), ("19x5", None), ("20x4", None)]
+    {
+        assert_eq!(size(text), wanted, "{text}");
+    }
+    for text in ["1001x500", "1000x501", "200", "x", "200x", "-20x50", "200x50x1", "70000x50", ""] {
+        assert_eq!(size(text), None, "{text}");
+    }
+}
+
+#[test]
 fn later_files_win_key_by_key() {
     let dir = Fixture::new();
     fs::create_dir(dir.path("proj")).unwrap();
@@ -109,8 +139,8 @@ const FAULTS: &[(&str, &str)] = &[
     ("command = \"claude -p\"", "c.toml:1: 'command' must be a list like [\"claude\", \"-p\"]"),
     ("command = []", "c.toml:1: 'command' must name a command"),
     ("command = [\"\"]", "c.toml:1: 'command' must name a command"),
-    ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
-    ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 10000x10000)"),
+    ("[tmux]\nsize = \"200\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
+    ("[tmux]\nsize = \"1x1\"", "c.toml:2: 'tmux.size' must be a size like \"200x50\" (20x5 to 1000x500)"),
     (
         "[agents.x]\nprompt_via = \"pipe\"",
         "c.toml:2: 'agents.x.prompt_via' must be \"auto\", \"stdin\", \"arg\" or \"paste\"",

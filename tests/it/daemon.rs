@@ -130,6 +130,50 @@ fn a_closed_terminal_and_its_signals_do_not_reach_it() {
 // ---- the wire ----
 
 #[test]
+fn a_daemon_that_hangs_keeps_nobody() {
+    let w = World::new();
+    let agent = w.agent("a");
+    let mut follower = w.follow_loop("agent", &agent, &[]);
+    let daemon = w.daemon_pid().unwrap();
+    signal(daemon, Signal::SIGSTOP);
+    follower.signal(Signal::SIGTERM);
+    // Side by side, since each waits for some seconds.
+    let verbs = [&["daemon", "stop"][..], &["daemon", "restart"], &["kill", "agent"]];
+    let mut clients = verbs.map(|args| w.follow(args));
+    for client in &mut clients {
+        assert_eq!(client.wait(&w), 5);
+        client.says("swarm: error: the daemon does not answer\n");
+        client.says(&format!("as the last resort: kill -9 {daemon} (agents go on)"));
+    }
+    clients[2].says("swarm status agent says whether it has ended");
+    assert_eq!(follower.wait(&w), 1);
+    follower
+        .says("the pause of agent could not be delivered, so its loop goes on: the daemon does not answer\n");
+    follower.says(&format!("kill -9 {daemon}"));
+    assert!(is_alive(agent.pid(1).unwrap()));
+}
+
+#[test]
+fn without_a_place_for_it_there_is_no_daemon() {
+    let w = World::new();
+    std::fs::write(w.path("file"), "mine").unwrap();
+    for dir in ["file", "file/below"] {
+        let mut ls = w.command(SWARM);
+        ls.env("SWARM_DIR", w.path(dir)).arg("ls");
+        let file = format!("'{}' is not a directory\n", w.path("file").display());
+        w.run(ls).code(3).warns("swarm: error: SWARM_DIR '").warns(&file);
+    }
+    for home in [None, Some(""), Some("home")] {
+        let mut ls = w.command(SWARM);
+        ls.env_remove("SWARM_DIR").env_remove("HOME").envs(home.map(|home| ("HOME", home))).arg("ls");
+        w.run(ls).code(3).warns("swarm: error: HOME is not ").warns("hint: set HOME or SWARM_DIR\n");
+    }
+    let mut ls = w.command(SWARM);
+    ls.env_remove("HOME").arg("ls");
+    w.run(ls).ok();
+}
+
+#[test]
 fn another_version_is_refused_in_words() {
     let world = World::new();
     world.start_daemon();

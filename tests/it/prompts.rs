@@ -346,3 +346,23 @@ fn a_crash_around_the_paste_gives_one_prompt() {
         assert_eq!(recorded(&world).len(), 1, "{point}");
     }
 }
+
+#[test]
+fn what_cannot_be_an_argument_is_refused_at_spawn() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.write("long.md", &"x".repeat(120_001));
+    w.write("nul.md", "a\0b");
+    for (file, why) in [("long.md", "it is longer than 120000 bytes"), ("nul.md", "it holds a NUL byte")] {
+        let head = ["spawn", "--name", "one", "--prompt-via", "arg", "--prompt-file", file];
+        for tail in [&["--"][..], &["--ralph", "-n", "2", "-d", "--"]] {
+            let words = head.iter().chain(tail).map(|word| (*word).to_owned());
+            let ran = w.swarm(&words.chain(agent.command()).collect::<Vec<_>>()).code(1);
+            let _ =
+                ran.warns(&format!("the prompt cannot be an argument: {why}\n")).warns("--prompt-via stdin");
+        }
+    }
+    assert_eq!((w.swarm(&["ls", "--format", "names"]).ok().out.as_str(), agent.starts()), ("", 0));
+    w.write("fits.md", &"x".repeat(120_000));
+    w.spawn_agent("one", &agent, &["--prompt-via", "arg", "--prompt-file", "fits.md"]);
+}

@@ -97,7 +97,18 @@ fn an_unknown_key_or_a_bad_value_names_file_line_and_key() {
 #[test]
 fn a_settings_file_that_was_asked_for_must_be_there() {
     let w = World::new();
-    w.swarm(&["-c", "missing.toml", "spawn", "--", "sh"]).code(1).warns("missing.toml");
+    for verb in [
+        &["spawn", "--", "sh"][..],
+        &["ls"],
+        &["daemon", "status"],
+        &["daemon", "run"],
+        &["ralph", "template"],
+    ] {
+        w.swarm(&[&["-c", "missing.toml"], verb].concat()).code(1).warns("missing.toml");
+    }
+    w.write("bad.toml", "comand = []\n");
+    w.swarm(&["ls", "-c", "bad.toml"]).code(1).warns("bad.toml:1: unknown key 'comand'");
+    assert_eq!(w.daemon_pid(), None);
 }
 
 #[test]

@@ -311,3 +311,21 @@ fn completions_are_printed_without_a_daemon() {
     w.swarm(&["completions", "cmd"]).code(2);
     assert_eq!(w.daemon_pid(), None);
 }
+
+#[test]
+fn what_cannot_be_run_is_told_from_what_is_not_there() {
+    let mut w = World::new();
+    fs::create_dir(w.work().join("folder")).unwrap();
+    w.write("textfile", "#!/bin/sh\n");
+    let path = std::env::var("PATH").unwrap();
+    w.set("PATH", format!("{path}:{}", w.work().display()));
+    for (program, words) in [
+        ("./folder", "cannot run ./folder: it is a directory"),
+        ("./textfile", "cannot run ./textfile: it is not executable"),
+        ("./none", "no such program: ./none"),
+        ("textfile", "cannot run textfile: it is not executable"),
+        ("folder", "no such program: folder"),
+    ] {
+        w.spawn("one", &[], &[program]).code(1).warns(&format!("swarm: error: {words}\n"));
+    }
+}

@@ -323,6 +323,11 @@ fn ralph_clean_removes_what_is_over_only() {
     w.swarm(&["kill", "old"]).ok();
     w.spawn_loop("live", &two, &[]);
     w.swarm(&["ralph", "clean", "live"]).code(1).warns("the loop of live is not over");
+    let earlier = w.swarm_dir().join("ralph/old.1");
+    fs::create_dir(&earlier).unwrap();
+    w.swarm(&["ralph", "clean", "old.2"]).code(1).warns("no ralph state for 'old.2'");
+    assert_eq!(w.swarm(&["ralph", "clean", "old.1"]).ok().out, "removed ralph state of old.1\n");
+    assert!(!earlier.exists() && w.swarm_dir().join("ralph/old").exists());
     w.swarm(&["ralph", "clean", "--all"]).ok().says("removed ralph state of old\n");
     assert!(!w.swarm_dir().join("ralph/old").exists());
     assert!(w.swarm_dir().join("ralph/live/state.json").exists());

@@ -91,7 +91,8 @@ fn work_that_is_not_committed_is_never_removed_unasked() {
     ] {
         let tree = spawn(&world, &repo, name, &[], script);
         world.until_status(name, "stopped");
-        let _ = world.swarm(&["kill", name, "--rm-worktree"]).code(1).warns(named).warns("--force-dirty");
+        let ran = world.swarm(&["kill", name, "--rm-worktree"]).code(1).says(&format!("killed {name} "));
+        let _ = ran.warns("swarm: error: ").warns(named).warns("--force-dirty");
         assert!(tree.exists(), "{name}");
         let _ = world.swarm(&["kill", name, "--rm-worktree", "--force-dirty"]).ok().says("removed worktree");
         assert!(!tree.exists(), "{name}");

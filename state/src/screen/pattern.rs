@@ -39,7 +39,7 @@ enum Engine {
 
 /// Why a text is no [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid pattern {pattern:?}: {message}{}", .position.map(|p| format!(" at position {p}")).unwrap_or_default())]
+#[error("invalid pattern {pattern:?}: {}", self.trouble())]
 pub struct PatternError {
     /// The text as it was given.
     pub pattern: String,
@@ -47,6 +47,14 @@ pub struct PatternError {
     pub message: String,
     /// Where, in characters from 0, if that is known.
     pub position: Option<usize>,
+}
+
+impl PatternError {
+    /// What is wrong and where, for a sentence that names the pattern by itself.
+    pub fn trouble(&self) -> String {
+        let place = self.position.map(|at| format!(" at position {at}")).unwrap_or_default();
+        format!("{}{place}", self.message)
+    }
 }
 
 impl Pattern {
