@@ -129,6 +129,10 @@ pub enum Command {
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
     /// Open a worker's window in this terminal
+    #[command(long_about = "Open a worker's window in this terminal.\n\n\
+        You see what the agent does and can type to it, and to no other. Leave with Ctrl-B, then D; the \
+        agent goes on. When an iteration of a loop ends, the next one is shown as soon as it runs (Ctrl-C \
+        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.")]
     Attach(Attach),
     /// End workers
     Kill(Kill),

@@ -273,8 +273,6 @@ pub struct Interrupt {
 
 /// `swarm attach`
 #[derive(Debug, Args)]
-#[command(long_about = "Open a worker's window in this terminal.\n\n\
-    You see what the agent does and can type to it. Leave with Ctrl-B, then D; the agent goes on.")]
 pub struct Attach {
     /// The worker
     pub name: WorkerName,

@@ -1,0 +1,228 @@
+//! A person at a terminal attaches to a worker: what they see, where their keys go, what they leave.
+//!
+//! The terminal is a pane of a tmux server of the test's own; a key is `send-keys`, the screen a capture.
+
+use std::fs;
+use std::path::PathBuf;
+
+use nix::sys::signal::Signal;
+
+use super::world::{Ran, SWARM, World, is_alive, signal};
+
+/// A terminal of 70x20 in which a command runs; when that ends, `code N` stands there.
+struct Terminal<'a> {
+    world: &'a World,
+    socket: PathBuf,
+}
+
+impl<'a> Terminal<'a> {
+    fn run(world: &'a World, number: usize, command: &[&str]) -> Self {
+        let terminal = Self { world, socket: world.path(format!("tmux/terminal-{number}")) };
+        let script = "trap : INT; \"$@\"; echo \"code $?\"; exec cat";
+        let start =
+            ["-f", "/dev/null", "new-session", "-d", "-x", "70", "-y", "21", "--", "sh", "-c", script];
+        terminal.tmux(&[&start[..], &["sh"], command].concat()).ok();
+        terminal
+    }
+
+    /// One with `swarm attach`, and the worker's window is on it.
+    fn look(world: &'a World, number: usize, args: &[&str]) -> Self {
+        let terminal = Self::run(world, number, &[&[SWARM, "attach"], args].concat());
+        world.until("somebody looks", || {
+            let seen = terminal.screen();
+            (views(world).len() == 1).then_some(()).or_else(|| {
+                assert!(!seen.contains("code "), "{seen}");
+                None
+            })
+        });
+        terminal
+    }
+
+    fn tmux(&self, args: &[&str]) -> Ran {
+        let mut command = self.world.command("tmux");
+        command.arg("-S").arg(&self.socket).args(args);
+        self.world.run(command)
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat()).ok();
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).out
+    }
+
+    /// Waits for a text on the screen, and gives all of it.
+    #[track_caller]
+    fn until_shows(&self, text: &str) -> String {
+        self.world.until(&format!("{text:?} on the terminal"), || {
+            Some(self.screen()).filter(|screen| screen.contains(text))
+        })
+    }
+
+    /// The terminal goes away, as when its window is closed.
+    fn close(&self) {
+        self.tmux(&["kill-server"]).ok();
+    }
+}
+
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        let mut command = self.world.command("tmux");
+        drop(command.arg("-S").arg(&self.socket).arg("kill-server").output());
+    }
+}
+
+/// The sessions of people who look: `SESSION ATTACHED PANES WORKER RUN` each.
+fn views(world: &World) -> Vec<String> {
+    let format = "#{session_name} #{session_attached} #{session_windows} #{@swarm_worker} #{@swarm_run}";
+    let ran = world.tmux(&["list-panes", "-a", "-F", format]);
+    ran.out.lines().filter(|line| line.starts_with("swarm-view-")).map(str::to_owned).collect()
+}
+
+/// Waits until nobody looks and each window has its own size, which it keeps.
+#[track_caller]
+fn until_no_trace(world: &World) {
+    world.until("no trace of who looked", || {
+        let sessions = world.tmux(&["list-sessions", "-F", "#{session_name}"]).ok().out;
+        let format = "#{session_name} #{window_width}x#{window_height} #{window-size}";
+        let windows = world.tmux(&["list-windows", "-a", "-F", format]).ok().out;
+        let mut windows = windows.lines().filter(|line| line.starts_with("swarm "));
+        let sized = windows.all(|line| line == "swarm 200x50 manual");
+        (!sessions.contains("view") && sized).then_some(())
+    });
+}
+
+#[test]
+fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
+    let world = World::new();
+    world.spawn_sh("other", &[], "stty -echo; cat >other.got").ok();
+    let got = world.work().join("other.got");
+    world.until("the other worker reads", || got.exists().then_some(()));
+    let mut agent = world.agent("lp");
+    world.spawn_loop("lp", &agent, &["-n", "3"]);
+    let terminal = Terminal::look(&world, 0, &["lp"]);
+    for run in 1..=3 {
+        let seen = views(&world).join("\n");
+        assert!(seen.contains(&format!(" 1 1 lp {run}")) && seen.lines().count() == 1, "{seen}");
+        agent.tell("exit 0");
+        world.until("the next run is on the terminal, or the end", || {
+            terminal.keys(&["secret answer", "Enter"]);
+            let next = format!(" lp {}", run + 1);
+            let over = run == 3 && terminal.screen().contains("\ncode ");
+            (over || views(&world).iter().any(|view| view.ends_with(&next))).then_some(())
+        });
+    }
+    let screen = terminal.screen();
+    for line in ["swarm: lp: iteration 1 ended, waiting for the next", "swarm: lp has ended (", "code 0"] {
+        assert!(screen.contains(line), "no {line:?} in {screen}");
+    }
+    until_no_trace(&world);
+    // What reaches it now shows that nothing did before.
+    world.swarm(&["send", "other", "from the test"]).ok();
+    let text = world.until("what was sent", || {
+        fs::read_to_string(&got).ok().filter(|text| text.contains("from the test"))
+    });
+    assert_eq!(text.trim_end(), "from the test");
+}
+
+#[test]
+fn who_leaves_is_not_asked_to_stay_and_who_is_left_is_told() {
+    let world = World::new();
+    let mut agent = world.agent("w");
+    let _ = world.spawn_agent("w", &agent, &[]);
+    let terminal = Terminal::look(&world, 0, &["w"]);
+    terminal.keys(&["C-b", "d"]);
+    let screen = terminal.until_shows("code ");
+    assert!(screen.contains("code 0") && !screen.contains("ended"), "{screen}");
+    until_no_trace(&world);
+    let terminal = Terminal::look(&world, 1, &["w", "--read-only"]);
+    terminal.keys(&["C-c"]);
+    agent.tell("print still here");
+    terminal.until_shows("still here");
+    agent.tell("exit 3");
+    let screen = terminal.until_shows("code ");
+    assert!(screen.contains("swarm: w has ended (") && screen.contains("code 0"), "{screen}");
+    until_no_trace(&world);
+}
+
+#[test]
+fn twenty_who_come_and_go_leave_the_server_and_the_sizes_whole() {
+    let world = World::new();
+    let _ = world.spawn_agent("other", &world.agent("other"), &[]);
+    let _ = world.spawn_agent("w", &world.agent("w"), &[]);
+    let server = world.tmux_pid();
+    for round in 0..20 {
+        let terminal = Terminal::look(&world, round, &["w"]);
+        let clients = world.tmux(&["list-clients", "-F", "#{client_pid} #{session_name}"]).out;
+        match round % 4 {
+            0 => {
+                let client = clients.lines().find_map(|line| line.split_once(" swarm-view-")).unwrap().0;
+                signal(client.parse().unwrap(), Signal::SIGKILL);
+                terminal.until_shows("code 137");
+            }
+            1 => terminal.close(),
+            _ => {
+                terminal.keys(&["C-b", "d"]);
+                terminal.until_shows("code 0");
+            }
+        }
+        until_no_trace(&world);
+        assert!(is_alive(server) && world.tmux_pid() == server);
+    }
+    assert_eq!(world.status("w")["status"], "running");
+}
+
+#[test]
+fn who_waits_for_the_next_run_can_leave() {
+    let world = World::new();
+    let mut agent = world.agent("lp");
+    world.spawn_loop("lp", &agent, &[]);
+    let terminal = Terminal::look(&world, 0, &["lp"]);
+    agent.tell("exit 1");
+    terminal.until_shows("iteration 1 ended, waiting for the next");
+    // Where the next run was quicker, this ends it, and the wait after it is longer.
+    world.until("it ends", || {
+        terminal.keys(&["C-c"]);
+        terminal.screen().contains("code 130").then_some(())
+    });
+    until_no_trace(&world);
+    world.swarm(&["kill", "lp"]).ok();
+}
+
+#[test]
+fn of_a_loop_that_is_paused_no_next_run_is_waited_for() {
+    let world = World::new();
+    let mut agent = world.agent("lp");
+    world.spawn_loop("lp", &agent, &[]);
+    let terminal = Terminal::look(&world, 0, &["lp"]);
+    world.swarm(&["ralph", "pause", "lp"]).ok();
+    agent.tell("exit 0");
+    let screen = terminal.until_shows("code ");
+    for line in ["swarm: lp is paused", "hint: swarm ralph resume lp", "code 0"] {
+        assert!(screen.contains(line), "no {line:?} in {screen}");
+    }
+    until_no_trace(&world);
+}
+
+#[test]
+fn where_nothing_can_be_drawn_it_says_so() {
+    let world = World::new();
+    world.swarm(&["attach", "nobody"]).code(2).warns("nobody");
+    let _ = world.spawn_agent("w", &world.agent("w"), &[]);
+    world
+        .swarm(&["attach", "w"])
+        .code(1)
+        .warns("swarm: error: attach needs a terminal")
+        .warns("swarm peek w");
+    let cases = [("TERM=dumb", "TERM is dumb"), ("-uTERM", "TERM is not set"), ("TERM=no-such", "no-such")];
+    for (number, (term, why)) in cases.into_iter().enumerate() {
+        let terminal = Terminal::run(&world, number, &["env", term, SWARM, "attach", "w"]);
+        let screen = terminal.until_shows("code ");
+        for text in ["swarm: error: ", why, "hint: TERM=xterm-256color swarm attach w", "code 1"] {
+            assert!(screen.contains(text), "no {text:?} in {screen}");
+        }
+        assert_eq!(views(&world), Vec::<String>::new());
+    }
+    until_no_trace(&world);
+}
