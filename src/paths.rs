@@ -17,6 +17,8 @@ use std::{env, fs, io};
 
 use swarm_state::model::{Run, WorkerName};
 
+use directories::BaseDirs;
+
 use crate::error::{Error, ErrorCode, Result};
 
 /// The most bytes of a Unix socket's path, without the closing NUL.
@@ -231,8 +233,10 @@ pub(crate) fn private_dir(dir: &Path) -> Result<()> {
 pub(crate) fn home() -> Result<PathBuf> {
     let refuse = |what: &str| Error::new(ErrorCode::NoDaemon, what).hint("set HOME or SWARM_DIR");
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    // The user list is not asked in its place: who took HOME away wants nothing to be written there.
     let home = home.ok_or_else(|| refuse("HOME is not set"))?;
-    if home.is_absolute() { Ok(home) } else { Err(refuse("HOME is not an absolute path")) }
+    let base = BaseDirs::new().filter(|_| home.is_absolute());
+    base.map(|base| base.home_dir().to_owned()).ok_or_else(|| refuse("HOME is not an absolute path"))
 }
 
 /// The file that is where `dir`, or a directory above it, should be.

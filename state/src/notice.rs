@@ -1,7 +1,7 @@
 //! What happened, as a value, and the words for it.
 //!
 //! The engine emits an [`Entry`] for everything worth telling. The daemon sends it to those who listen
-//! (the wire form is this type's serde form and is append-only), writes [`Entry::log_line`] into
+//! (the wire form is this type's serde form and is append-only), writes [`Entry::log_lines`] into
 //! `iterations.log`, and the following client prints [`Entry::follow_line`]. The sentences are the ralph
 //! document's; where it is silent they are ours.
 
