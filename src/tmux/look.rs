@@ -16,7 +16,7 @@ use crate::error::Result;
 /// How long what does not change about panes is believed. (A user can move a pane to another window.)
 const BELIEVED: Duration = Duration::from_secs(60);
 
-/// What is asked beside the text. Read by [`about`].
+/// What is asked beside the text. The answer is read by [`assemble`].
 const ABOUT: &str =
     "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_x}:#{cursor_y}:#{pane_dead}";
 
