@@ -78,7 +78,8 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
             Ok(next) => seat = next,
             Err(code) => return Ok(code),
         }
-        // What was typed to the run that ended is not for the next one.
+        // A moment to see that it is another run. What was typed to the one that ended is not for this one.
+        sleep(LOOK).await;
         let _ = tcflush(std::io::stdin(), FlushArg::TCIFLUSH);
     }
 }
