@@ -115,6 +115,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start an agent; with --ralph, loop it with fresh contexts
+    #[command(long_about = worker::SPAWN_LONG)]
     Spawn(Box<Spawn>),
     /// List the workers
     Ls(Ls),
@@ -135,10 +136,21 @@ pub enum Command {
         leaves while you wait); when the worker is over, the command says how it ended and exits with 0.")]
     Attach(Attach),
     /// End workers
+    #[command(long_about = "End workers, with every process they started.\n\n\
+        A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
+        removed when it holds no commit of its own.")]
     Kill(Kill),
     /// Look after loops
+    #[command(long_about = "Look after loops.\n\n\
+        A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \
+        context and the prompt file as it is then; what the agents know of each other is what they leave in \
+        the working directory. The loop ends when the done pattern matches, when its iterations are used up, \
+        or after five failures in a row.")]
     Ralph(RalphArgs),
     /// Run, start, stop, restart or look at the daemon
+    #[command(long_about = "Run, start, stop, restart or look at the daemon.\n\n\
+        The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \
+        reason to do it by hand. Agents live in tmux and go on without it.")]
     Daemon(DaemonArgs),
     /// See a whole loop run in a few seconds, with a built-in agent
     #[command(long_about = "See a whole loop run in a few seconds, with a built-in agent.\n\n\

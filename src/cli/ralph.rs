@@ -7,11 +7,6 @@ use super::{Format, PageFormat};
 
 /// `swarm ralph`
 #[derive(Debug, Args)]
-#[command(long_about = "Look after loops.\n\n\
-    A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \
-    context and the prompt file as it is then; what the agents know of each other is what they leave in \
-    the working directory. The loop ends when the done pattern matches, when its iterations are used up, \
-    or after five failures in a row.")]
 pub struct RalphArgs {
     /// What to do.
     #[command(subcommand)]
@@ -28,16 +23,28 @@ pub enum RalphCommand {
     /// Show how far a loop is
     Status(RalphStatus),
     /// Let the current agent finish, then start no other
+    #[command(long_about = "Let the current agent finish, then start no other.\n\n\
+        Nothing is sent to the agent. A loop that waits after a failure stops waiting at once.")]
     Pause(RalphPause),
     /// Let a paused or lost loop go on
+    #[command(long_about = "Let a paused or lost loop go on.\n\n\
+        The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
+        next iteration starts. An iteration that was lost with the tmux server is repeated.")]
     Resume(RalphResume),
     /// List the loops
     Ls(RalphLs),
     /// Show a loop's iterations.log
     Logs(RalphLogs),
     /// Change a setting of a loop while it runs
+    #[command(long_about = "Change a setting of a loop while it runs.\n\n\
+        Keys: max_iterations, inactivity_timeout (seconds), done_pattern (null removes it), prompt_file. The \
+        change holds from the next iteration on.")]
     Set(RalphSet),
     /// Remove the state of loops that are over
+    #[command(long_about = "Remove the state of loops that are over.\n\n\
+        That is the directory with state.json, iterations.log and the iterations' files. When a name is used \
+        again, the state of the loop before is kept under NAME.1, NAME.2 and so on; NAME means all of them, \
+        NAME.1 that one. The worker's own record and its logs stay: swarm ls and swarm ralph status still show it.")]
     Clean(RalphClean),
 }
 
@@ -61,8 +68,6 @@ pub struct RalphStatus {
 
 /// `swarm ralph pause`
 #[derive(Debug, Args)]
-#[command(long_about = "Let the current agent finish, then start no other.\n\n\
-    Nothing is sent to the agent. A loop that waits after a failure stops waiting at once.")]
 pub struct RalphPause {
     /// The loop's worker
     pub name: WorkerName,
@@ -70,9 +75,6 @@ pub struct RalphPause {
 
 /// `swarm ralph resume`
 #[derive(Debug, Args)]
-#[command(long_about = "Let a paused or lost loop go on.\n\n\
-    The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
-    next iteration starts. An iteration that was lost with the tmux server is repeated.")]
 pub struct RalphResume {
     /// The loop's worker
     pub name: WorkerName,
@@ -101,9 +103,6 @@ pub struct RalphLogs {
 
 /// `swarm ralph set`
 #[derive(Debug, Args)]
-#[command(long_about = "Change a setting of a loop while it runs.\n\n\
-    Keys: max_iterations, inactivity_timeout (seconds), done_pattern (null removes it), prompt_file. The \
-    change holds from the next iteration on.")]
 pub struct RalphSet {
     /// The loop's worker
     pub name: WorkerName,
@@ -121,10 +120,6 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 /// `swarm ralph clean`
 #[derive(Debug, Args)]
-#[command(long_about = "Remove the state of loops that are over.\n\n\
-    That is the directory with state.json, iterations.log and the iterations' files. When a name is used \
-    again, the state of the loop before is kept under NAME.1, NAME.2 and so on; NAME means all of them, \
-    NAME.1 that one. The worker's own record and its logs stay: swarm ls and swarm ralph status still show it.")]
 pub struct RalphClean {
     /// The loop's worker, or the kept state of an earlier loop of that name, as in agent.1
     #[arg(required_unless_present = "all", conflicts_with = "all", value_parser = parse_state)]

@@ -8,9 +8,6 @@ use super::PageFormat;
 
 /// `swarm daemon`
 #[derive(Debug, Args)]
-#[command(long_about = "Run, start, stop, restart or look at the daemon.\n\n\
-    The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \
-    reason to do it by hand. Agents live in tmux and go on without it.")]
 pub struct DaemonArgs {
     /// What to do.
     #[command(subcommand)]

@@ -10,7 +10,7 @@ use super::{Format, PageFormat};
 use crate::settings;
 
 /// The help of `spawn` in long form and in its man page.
-const SPAWN_LONG: &str = "\
+pub(super) const SPAWN_LONG: &str = "\
 Start an agent in a tmux window of its own and look after it.
 
 Without --ralph the command returns as soon as the agent runs; look at it with `swarm attach NAME`.
@@ -31,7 +31,7 @@ Examples:
 
 /// `swarm spawn`
 #[derive(Debug, Args)]
-#[command(long_about = SPAWN_LONG, after_long_help = SPAWN_EXAMPLES)]
+#[command(after_long_help = SPAWN_EXAMPLES)]
 pub struct Spawn {
     /// The worker's name [default: made from the directory's]
     #[arg(long)]
@@ -283,9 +283,6 @@ pub struct Attach {
 
 /// `swarm kill`
 #[derive(Debug, Args)]
-#[command(long_about = "End workers, with every process they started.\n\n\
-    A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
-    removed when it holds no commit of its own.")]
 pub struct Kill {
     /// The workers
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
