@@ -34,7 +34,7 @@ const LINGER: Duration = Duration::from_millis(200);
 /// How long leftovers and a closed pane's tree get after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long a closed pane's tree gets after SIGHUP.
-const HUP_GRACE: Duration = Duration::from_secs(1);
+const HUP_GRACE: Duration = Duration::from_secs(3);
 /// How often the tree is looked at while it ends.
 const LOOK: Duration = Duration::from_millis(20);
 
