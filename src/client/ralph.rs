@@ -193,7 +193,7 @@ mod tests {
             status: LoopStatus::Running,
             worker_status: Status::Running,
             reason: None,
-            prompt_file: "/work/PROMPT.md".into(),
+            prompt_file: "/home/u/PROMPT.md".into(),
             max_iterations: 100,
             current_iteration: 7,
             started: "2024-01-15T10:30:00.000000".into(),

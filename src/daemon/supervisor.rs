@@ -10,28 +10,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use swarm_state::engine::{AwakeClock, Effect, Event, Now, Phase, SpawnError};
-use swarm_state::model::{Run, WorkerName};
+use swarm_state::engine::{AwakeClock, Event, Now};
+use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::boot::Found;
-use super::driver::{Context, Job, Report};
+use super::driver::{Context, Report};
 use super::notices::Notices;
-use super::slot::{AfterStop, Reply, Slot};
-use super::watcher::{Looked, Target, Watcher};
-use super::{ending, views};
+use super::slot::{Reply, Slot};
+use super::views;
+use super::watcher::{Looked, Watcher};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
 use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::{Options, Socket, Tmux};
-
-/// Between two looks at the screens, and between two tries to save what could not be saved.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// Between two looks while somebody is not ready yet: a person waits for it.
-const LOOK_READY: Duration = Duration::from_millis(500);
 
 /// How long the end of the daemon waits for the end of an empty tmux server.
 const LEAVE: Duration = Duration::from_secs(2);
@@ -77,20 +71,20 @@ pub(crate) struct Supervisor {
     pub(super) exe: Arc<PathBuf>,
     pub(super) tmux_source: Option<PathBuf>,
     pub(super) started: chrono::DateTime<chrono::FixedOffset>,
-    servers: HashMap<Option<String>, Server>,
+    pub(super) servers: HashMap<Option<String>, Server>,
     births: u64,
     clock: AwakeClock,
     planned: Duration,
-    awake: Duration,
-    next_look: Option<Instant>,
-    ended: Option<End>,
-    lock: DaemonLock,
+    pub(super) awake: Duration,
+    pub(super) next_look: Option<Instant>,
+    pub(super) ended: Option<End>,
+    pub(super) lock: DaemonLock,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
-struct Server {
-    tmux: Tmux,
-    watcher: Option<Watcher>,
+pub(super) struct Server {
+    pub(super) tmux: Tmux,
+    pub(super) watcher: Option<Watcher>,
 }
 
 impl Supervisor {
@@ -191,54 +185,6 @@ impl Supervisor {
         }
     }
 
-    /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
-    fn look_if_due(&mut self) {
-        let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
-        let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
-        let next = Instant::now() + if starting { LOOK_READY } else { LOOK };
-        match (wanted, self.next_look) {
-            (false, _) => self.next_look = None,
-            (true, None) => self.next_look = Some(next),
-            (true, Some(at)) if at > next => self.next_look = Some(next),
-            (true, Some(at)) if at <= Instant::now() => {
-                self.next_look = Some(next);
-                if !self.lock.is_current() {
-                    // Another daemon may be at work in a new directory of that name by now.
-                    tracing::error!("the directory was removed under this daemon; it writes nothing more");
-                    self.ended = Some(End::Handover);
-                    return;
-                }
-                self.save_again();
-                self.look();
-            }
-            (true, Some(_)) => {}
-        }
-    }
-
-    fn look(&mut self) {
-        for (key, server) in &mut self.servers {
-            let targets: Vec<_> = self
-                .slots
-                .iter()
-                .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
-                .filter_map(|(name, s)| {
-                    let (pane, reader) = (s.pane.clone()?, s.reader.clone());
-                    Some(Target { name: name.clone(), pane, reader, whole: s.spec.done_pattern.is_some() })
-                })
-                .collect();
-            if targets.is_empty() {
-                continue;
-            }
-            // A watcher that is still away has a slow tmux; it reports when it can.
-            let Some(watcher) = server.watcher.take() else { continue };
-            let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
-            tokio::spawn(async move {
-                let looked = watcher.look(key, &tmux, targets).await;
-                drop(inbox.send(Input::Looked(Box::new(looked))));
-            });
-        }
-    }
-
     // ---- inputs ----
 
     fn take(&mut self, input: Input) {
@@ -260,23 +206,6 @@ impl Supervisor {
             self.pause_all();
         }
         self.ended = Some(end);
-    }
-
-    fn looked(&mut self, looked: Looked) {
-        if let Some(server) = self.servers.get_mut(&looked.server) {
-            server.watcher = Some(looked.watcher);
-        }
-        for (name, look) in looked.looks {
-            // The worker may have a new pane by now, or the name a new worker.
-            let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
-            let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
-            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
-            self.step(&name, look.event);
-        }
-        for name in looked.unreachable {
-            self.step(&name, Event::Reachable(false));
-        }
     }
 
     fn report(&mut self, name: &WorkerName, birth: u64, report: Report) {
@@ -325,15 +254,6 @@ impl Supervisor {
         self.step(name, event);
     }
 
-    /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
-    /// dies in between must find the verdict again), and before a successor of the same name may use it.
-    fn leave_run(&self, name: &WorkerName, run: Run) {
-        if self.slots.get(name).is_some_and(|s| !s.unsaved) {
-            // Left-overs are swept at the next start.
-            drop(self.store.remove_run_dir(name, run));
-        }
-    }
-
     fn subscribe(&mut self, params: SubscribeParams) -> Result<Subscription> {
         if let Some(name) = &params.worker {
             self.find(name)?;
@@ -343,124 +263,6 @@ impl Supervisor {
         let seq = self.notices.seq();
         let (notices, gap) = self.notices.listen(params.worker, params.since);
         Ok((Snapshot { seq, gap, workers }, notices))
-    }
-
-    // ---- the engine and its effects ----
-
-    /// Steps one worker, carries out what it says, and goes on with what waited for its end.
-    pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
-        self.advance(name, event);
-        self.settle(name);
-    }
-
-    fn advance(&mut self, name: &WorkerName, event: Event) {
-        // A boundary may follow: what was edited by hand must be known before it.
-        if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
-            self.absorb_edits(name);
-        }
-        let now = self.now();
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        if event == Event::Kill {
-            slot.driver.context.hurry.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-        let effects = slot.engine.step(event, now);
-        for effect in effects {
-            self.perform(name, effect);
-        }
-        self.let_go(name);
-    }
-
-    /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
-    fn let_go(&mut self, name: &WorkerName) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        let doomed = matches!(slot.engine.phase(), Phase::Spawning { doomed: true });
-        if doomed && let Some(run) = slot.held.take() {
-            let never = SpawnError::Other("it was never started".into());
-            self.advance(name, Event::SpawnFailed(run, never));
-        }
-    }
-
-    fn perform(&mut self, name: &WorkerName, effect: Effect) {
-        super::crash::before(&effect);
-        match effect {
-            Effect::Persist => {
-                self.save(name);
-                return super::crash::point("persist+");
-            }
-            Effect::Tell(entry) => {
-                self.tell(name, entry);
-                return super::crash::point("tell+");
-            }
-            Effect::Spawn(run) => return self.spawn_run(name, run),
-            Effect::Deliver(_)
-            | Effect::Terminate(_)
-            | Effect::ForceKill(_)
-            | Effect::Probe(_)
-            | Effect::Judge(_) => {}
-        }
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        let pane = slot.pane.clone();
-        let context = slot.driver.context.clone();
-        match (effect, pane) {
-            (Effect::Deliver(run), Some(pane)) if pane.run == run => {
-                slot.driver.push(Job::Deliver { pane, reader: slot.reader.clone() });
-            }
-            (Effect::Terminate(run), Some(pane)) if pane.run == run => ending::terminate(&pane),
-            (Effect::ForceKill(run), Some(pane)) if pane.run == run => ending::force_kill(context, &pane),
-            (Effect::Probe(run), Some(pane)) if pane.run == run => ending::probe(context, run, &pane),
-            (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
-                run,
-                exit: slot.engine.last_exit().unwrap_or(swarm_state::model::Exit::Unknown),
-                iteration: slot.engine.ralph().map(|l| l.iteration),
-                pane: pane.filter(|p| p.run == run),
-                spec: slot.spec.clone(),
-                reader: slot.reader.clone(),
-            }),
-            (effect, _) => tracing::error!(worker = %name, ?effect, "no pane for this effect"),
-        }
-    }
-
-    pub(super) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
-        let Some(slot) = self.slots.get_mut(name) else { return };
-        // Rule 3 of the engine: what is not written down is not started.
-        if slot.unsaved {
-            slot.held = Some(run);
-            return;
-        }
-        slot.pane = None;
-        slot.last_screen.clear();
-        slot.renew_reader();
-        slot.driver.push(Job::Spawn {
-            run,
-            iteration: slot.engine.ralph().map(|l| l.iteration),
-            spec: slot.spec.clone(),
-            worktree: slot.worktree.clone(),
-        });
-    }
-
-    /// Tells those who listen, and the loop's log.
-    pub(super) fn tell(&mut self, name: &WorkerName, entry: Entry) {
-        self.chronicle(name, &entry);
-        tracing::info!(worker = %name, ?entry);
-        self.answer_newborn(name, &entry);
-        if let Some(slot) = self.slots.get(name) {
-            self.notices.tell(name.as_str(), slot.engine.status(), entry);
-        }
-    }
-
-    /// What follows when a worker has come to its end: answers that wait for it.
-    fn settle(&mut self, name: &WorkerName) {
-        if let Some(slot) = self.slots.get_mut(name).filter(|s| s.stillborn) {
-            slot.stillborn = false;
-            return self.bury(name);
-        }
-        let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
-        for after in std::mem::take(&mut slot.after_stop) {
-            match after {
-                AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
-                AfterStop::Replace(params, reply) => self.spawn(*params, reply),
-            }
-        }
     }
 
     fn pause_all(&mut self) {

@@ -26,6 +26,7 @@ mod follow_up;
 mod look;
 mod reports;
 mod step;
+mod view;
 mod watch;
 
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub use clock::{AwakeClock, Jump};
 pub use watch::Watch;
 
 use crate::gates::Verdict;
-use crate::model::{Exit, LoopStatus, Run, Status};
+use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::screen::Reading;
 
@@ -419,82 +420,6 @@ impl Worker {
             | Phase::Lost
             | Phase::Stopped { .. } => None,
         }
-    }
-
-    /// The one word for how it is.
-    pub fn status(&self) -> Status {
-        let live = |calm: Status| match (self.reachable, &self.trouble) {
-            (false, _) => Status::Unreachable,
-            (true, Some(_)) => Status::Waiting,
-            (true, None) => calm,
-        };
-        match &self.phase {
-            Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
-                live(Status::Starting)
-            }
-            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
-            Phase::BackingOff { .. } => Status::BackingOff,
-            Phase::Parked => Status::Stopped,
-            Phase::Lost => Status::Lost,
-            Phase::Stopped { reason } if reason.is_success() => Status::Stopped,
-            Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
-            Phase::Stopped { .. } => Status::Failed,
-        }
-    }
-
-    /// Why it is so, in words, where there is something to say.
-    pub fn reason(&self) -> Option<String> {
-        let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
-            PauseBy::User => "paused".to_owned(),
-            PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
-        });
-        match &self.phase {
-            Phase::Stopped { reason } => Some(reason.word()),
-            Phase::Lost => Some("the tmux server went away".to_owned()),
-            Phase::BackingOff { delay, .. } => Some(format!("next try {}s after a failure", delay.as_secs())),
-            Phase::Ending { why, .. } => Some(
-                match why {
-                    Why::Inactivity => "ending: inactivity",
-                    Why::Done => "ending: done pattern matched",
-                    Why::TurnOver => "ending: turn over",
-                    Why::Kill => "ending: killed",
-                }
-                .to_owned(),
-            ),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked => self.trouble.as_ref().map(|t| t.what.clone()).or(paused),
-        }
-    }
-
-    /// The document's word for how its loop is; `None` for a plain worker.
-    pub fn loop_status(&self) -> Option<LoopStatus> {
-        let ralph = self.ralph.as_ref()?;
-        Some(match &self.phase {
-            Phase::Stopped { reason } if reason.is_success() => LoopStatus::Stopped,
-            Phase::Stopped { reason: StopReason::Killed } => LoopStatus::Stopped,
-            Phase::Stopped { .. } => LoopStatus::Failed,
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost => {
-                if ralph.paused.is_some() {
-                    LoopStatus::Paused
-                } else {
-                    LoopStatus::Running
-                }
-            }
-        })
     }
 
     /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.

@@ -1,0 +1,142 @@
+//! Stepping a worker's engine, and carrying out what it says.
+//!
+//! The effects of one step are carried out in order; what is slow is handed to the worker's driver or runs
+//! beside it. A run is not started before the state that knows of it is saved.
+
+use std::sync::atomic::Ordering;
+
+use swarm_state::engine::{Effect, Event, Phase, SpawnError};
+use swarm_state::model::{Exit, Run, WorkerName};
+use swarm_state::notice::Entry;
+
+use super::driver::Job;
+use super::ending;
+use super::slot::AfterStop;
+use super::supervisor::Supervisor;
+
+impl Supervisor {
+    /// Steps one worker, carries out what it says, and goes on with what waited for its end.
+    pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
+        self.advance(name, event);
+        self.settle(name);
+    }
+
+    pub(super) fn advance(&mut self, name: &WorkerName, event: Event) {
+        // A boundary may follow: what was edited by hand must be known before it.
+        if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
+            self.absorb_edits(name);
+        }
+        let now = self.now();
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        if event == Event::Kill {
+            slot.driver.context.hurry.store(true, Ordering::Relaxed);
+        }
+        let effects = slot.engine.step(event, now);
+        for effect in effects {
+            self.perform(name, effect);
+        }
+        self.let_go(name);
+    }
+
+    /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
+    pub(super) fn let_go(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let doomed = matches!(slot.engine.phase(), Phase::Spawning { doomed: true });
+        if doomed && let Some(run) = slot.held.take() {
+            let never = SpawnError::Other("it was never started".into());
+            self.advance(name, Event::SpawnFailed(run, never));
+        }
+    }
+
+    pub(super) fn perform(&mut self, name: &WorkerName, effect: Effect) {
+        super::crash::before(&effect);
+        match effect {
+            Effect::Persist => {
+                self.save(name);
+                return super::crash::point("persist+");
+            }
+            Effect::Tell(entry) => {
+                self.tell(name, entry);
+                return super::crash::point("tell+");
+            }
+            Effect::Spawn(run) => return self.spawn_run(name, run),
+            Effect::Deliver(_)
+            | Effect::Terminate(_)
+            | Effect::ForceKill(_)
+            | Effect::Probe(_)
+            | Effect::Judge(_) => {}
+        }
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let pane = slot.pane.clone();
+        let context = slot.driver.context.clone();
+        match (effect, pane) {
+            (Effect::Deliver(run), Some(pane)) if pane.run == run => {
+                slot.driver.push(Job::Deliver { pane, reader: slot.reader.clone() });
+            }
+            (Effect::Terminate(run), Some(pane)) if pane.run == run => ending::terminate(&pane),
+            (Effect::ForceKill(run), Some(pane)) if pane.run == run => ending::force_kill(context, &pane),
+            (Effect::Probe(run), Some(pane)) if pane.run == run => ending::probe(context, run, &pane),
+            (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
+                run,
+                exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
+                iteration: slot.engine.ralph().map(|l| l.iteration),
+                pane: pane.filter(|p| p.run == run),
+                spec: slot.spec.clone(),
+                reader: slot.reader.clone(),
+            }),
+            (effect, _) => tracing::error!(worker = %name, ?effect, "no pane for this effect"),
+        }
+    }
+
+    pub(super) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        // Rule 3 of the engine: what is not written down is not started.
+        if slot.unsaved {
+            slot.held = Some(run);
+            return;
+        }
+        slot.pane = None;
+        slot.last_screen.clear();
+        slot.renew_reader();
+        slot.driver.push(Job::Spawn {
+            run,
+            iteration: slot.engine.ralph().map(|l| l.iteration),
+            spec: slot.spec.clone(),
+            worktree: slot.worktree.clone(),
+        });
+    }
+
+    /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
+    /// dies in between must find the verdict again), and before a successor of the same name may use it.
+    pub(super) fn leave_run(&self, name: &WorkerName, run: Run) {
+        if self.slots.get(name).is_some_and(|s| !s.unsaved) {
+            // Left-overs are swept at the next start.
+            drop(self.store.remove_run_dir(name, run));
+        }
+    }
+
+    /// Tells those who listen, and the loop's log.
+    pub(super) fn tell(&mut self, name: &WorkerName, entry: Entry) {
+        self.chronicle(name, &entry);
+        tracing::info!(worker = %name, ?entry);
+        self.answer_newborn(name, &entry);
+        if let Some(slot) = self.slots.get(name) {
+            self.notices.tell(name.as_str(), slot.engine.status(), entry);
+        }
+    }
+
+    /// What follows when a worker has come to its end: answers that wait for it.
+    pub(super) fn settle(&mut self, name: &WorkerName) {
+        if let Some(slot) = self.slots.get_mut(name).filter(|s| s.stillborn) {
+            slot.stillborn = false;
+            return self.bury(name);
+        }
+        let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
+        for after in std::mem::take(&mut slot.after_stop) {
+            match after {
+                AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
+                AfterStop::Replace(params, reply) => self.spawn(*params, reply),
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! When the supervisor has screens looked at, and what it makes of what comes back.
+//!
+//! The looking itself is [`super::watcher`]'s, away from the supervisor. With nobody to look at there is no
+//! wake-up at all.
+
+use std::time::Duration;
+
+use swarm_state::engine::{Event, Now, Phase};
+use tokio::time::Instant;
+
+use super::slot::Slot;
+use super::supervisor::{End, Input, Supervisor};
+use super::watcher::{Looked, Target};
+
+/// Between two looks at the screens, and between two tries to save what could not be saved.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Between two looks while somebody is not ready yet: a person waits for it.
+const LOOK_READY: Duration = Duration::from_millis(500);
+
+impl Supervisor {
+    /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
+    pub(super) fn look_if_due(&mut self) {
+        let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
+        let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
+        let next = Instant::now() + if starting { LOOK_READY } else { LOOK };
+        match (wanted, self.next_look) {
+            (false, _) => self.next_look = None,
+            (true, None) => self.next_look = Some(next),
+            (true, Some(at)) if at > next => self.next_look = Some(next),
+            (true, Some(at)) if at <= Instant::now() => {
+                self.next_look = Some(next);
+                if !self.lock.is_current() {
+                    // Another daemon may be at work in a new directory of that name by now.
+                    tracing::error!("the directory was removed under this daemon; it writes nothing more");
+                    self.ended = Some(End::Handover);
+                    return;
+                }
+                self.save_again();
+                self.look();
+            }
+            (true, Some(_)) => {}
+        }
+    }
+
+    pub(super) fn look(&mut self) {
+        for (key, server) in &mut self.servers {
+            let targets: Vec<_> = self
+                .slots
+                .iter()
+                .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
+                .filter_map(|(name, s)| {
+                    let (pane, reader) = (s.pane.clone()?, s.reader.clone());
+                    Some(Target { name: name.clone(), pane, reader, whole: s.spec.done_pattern.is_some() })
+                })
+                .collect();
+            if targets.is_empty() {
+                continue;
+            }
+            // A watcher that is still away has a slow tmux; it reports when it can.
+            let Some(watcher) = server.watcher.take() else { continue };
+            let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
+            tokio::spawn(async move {
+                let looked = watcher.look(key, &tmux, targets).await;
+                drop(inbox.send(Input::Looked(Box::new(looked))));
+            });
+        }
+    }
+
+    pub(super) fn looked(&mut self, looked: Looked) {
+        if let Some(server) = self.servers.get_mut(&looked.server) {
+            server.watcher = Some(looked.watcher);
+        }
+        for (name, look) in looked.looks {
+            // The worker may have a new pane by now, or the name a new worker.
+            let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
+            let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
+            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
+            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
+            self.step(&name, look.event);
+        }
+        for name in looked.unreachable {
+            self.step(&name, Event::Reachable(false));
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How a worker is, in the words that people are shown: derived, never stored.
+
+use super::{Phase, Why, Worker};
+use crate::model::{LoopStatus, Status};
+use crate::notice::{PauseBy, StopReason};
+
+impl Worker {
+    /// The one word for how it is.
+    pub fn status(&self) -> Status {
+        let live = |calm: Status| match (self.reachable, &self.trouble) {
+            (false, _) => Status::Unreachable,
+            (true, Some(_)) => Status::Waiting,
+            (true, None) => calm,
+        };
+        match &self.phase {
+            Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
+                live(Status::Starting)
+            }
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
+            Phase::BackingOff { .. } => Status::BackingOff,
+            Phase::Parked => Status::Stopped,
+            Phase::Lost => Status::Lost,
+            Phase::Stopped { reason } if reason.is_success() => Status::Stopped,
+            Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
+            Phase::Stopped { .. } => Status::Failed,
+        }
+    }
+
+    /// Why it is so, in words, where there is something to say.
+    pub fn reason(&self) -> Option<String> {
+        let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
+            PauseBy::User => "paused".to_owned(),
+            PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
+        });
+        match &self.phase {
+            Phase::Stopped { reason } => Some(reason.word()),
+            Phase::Lost => Some("the tmux server went away".to_owned()),
+            Phase::BackingOff { delay, .. } => Some(format!("next try {}s after a failure", delay.as_secs())),
+            Phase::Ending { why, .. } => Some(
+                match why {
+                    Why::Inactivity => "ending: inactivity",
+                    Why::Done => "ending: done pattern matched",
+                    Why::TurnOver => "ending: turn over",
+                    Why::Kill => "ending: killed",
+                }
+                .to_owned(),
+            ),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked => self.trouble.as_ref().map(|t| t.what.clone()).or(paused),
+        }
+    }
+
+    /// The document's word for how its loop is; `None` for a plain worker.
+    pub fn loop_status(&self) -> Option<LoopStatus> {
+        let ralph = self.ralph.as_ref()?;
+        Some(match &self.phase {
+            Phase::Stopped { reason } if reason.is_success() => LoopStatus::Stopped,
+            Phase::Stopped { reason: StopReason::Killed } => LoopStatus::Stopped,
+            Phase::Stopped { .. } => LoopStatus::Failed,
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost => {
+                if ralph.paused.is_some() {
+                    LoopStatus::Paused
+                } else {
+                    LoopStatus::Running
+                }
+            }
+        })
+    }
+}
