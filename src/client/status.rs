@@ -54,6 +54,10 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if worker.restarts > 0 {
         say("restarts", worker.restarts.to_string());
     }
+    if let Some(restart) = &worker.restart {
+        let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
+        say("policy", format!("restart {when}, {failures} failures in a row, at most {max} restarts"));
+    }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));
     }
