@@ -97,14 +97,12 @@ fn next_step(worker: &WorkerView) -> Option<String> {
     match worker.status {
         Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
         Status::Lost if is_loop(worker) => Some(format!("swarm ralph resume {name}")),
+        Status::Lost => Some(format!("swarm respawn {name}")),
         Status::Failed => Some(format!("swarm logs {name}")),
         _ if paused => Some(format!("swarm ralph resume {name}")),
-        Status::Starting
-        | Status::Running
-        | Status::BackingOff
-        | Status::Unreachable
-        | Status::Stopped
-        | Status::Lost => None,
+        Status::Starting | Status::Running | Status::BackingOff | Status::Unreachable | Status::Stopped => {
+            None
+        }
     }
 }
 

@@ -39,7 +39,7 @@ impl Respawn {
     }
 
     /// Answers that somebody killed the worker meanwhile: a kill wins.
-    pub(super) fn refuse_killed(self: Box<Self>) {
+    pub(super) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
         Supervisor::answer::<()>(self.reply, Err(Error::new(ErrorCode::Conflict, message)));
     }
