@@ -19,7 +19,8 @@ With --restart a worker that ends is started again, after 1, 2, 4, 8 seconds and
 with on-failure after every end but exit status 0 (a signal, a pane that vanished and a tmux server that \
 went away are failures too), with always after every end. Exit status 0, and a run of ten minutes, start the \
 count anew; after --max-restarts restarts in a row the worker is failed. A kill and a done pattern that \
-matched are always the end. Each run gets the environment and the prompt of the first; a prompt file is \
+matched are the end; but a run that fails has failed, whatever it printed. While the daemon is stopped \
+nothing is started; the waits go on where they were. Each run gets the environment and the prompt of the first; a prompt file is \
 read afresh.
 
 With --ralph the agent is started again each time it ends, or when its screen has not changed for the \
