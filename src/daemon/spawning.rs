@@ -50,6 +50,7 @@ impl Supervisor {
         }
         check(params)?;
         match self.slots.get(&name) {
+            Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its server is gone and nobody resumed it: the new worker takes the name over.

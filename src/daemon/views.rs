@@ -47,6 +47,9 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
         worktree: slot.worktree.clone(),
         screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
         metadata: metadata(slot),
+        outcome: engine.outcome(),
+        ready: engine.is_ready(),
+        idle: engine.is_idle(),
     }
 }
 

@@ -233,6 +233,8 @@ pub enum Event {
     PromptSent(Run),
     /// It was not.
     PromptFailed(Run, String),
+    /// A person typed something into the run's pane.
+    Typed(Run),
     /// The agent's own hook said that its turn is over.
     TurnOver(Run),
     /// Whether the run's process tree is computing.
@@ -278,6 +280,9 @@ pub struct Worker {
     /// Why a person is needed, in their words, while that is so.
     trouble: Option<Trouble>,
     ralph: Option<Loop>,
+    /// The last run of which it was told that it is ready.
+    #[serde(default)]
+    greeted: Run,
     #[serde(skip, default = "yes")]
     reachable: bool,
 }
@@ -317,6 +322,7 @@ impl Worker {
             last_exit: None,
             trouble: None,
             ralph: None,
+            greeted: Run::default(),
             reachable: true,
         }
     }

@@ -126,6 +126,12 @@ pub enum Entry {
         /// The run.
         run: u64,
     },
+    /// The agent's turn is over, as far as the screen tells: its input box is there and has not changed for
+    /// a few seconds.
+    Idle {
+        /// The run.
+        run: u64,
+    },
     /// The prompt was delivered and taken.
     PromptSent {
         /// The run.
@@ -250,7 +256,32 @@ pub fn duration(seconds: u64, gap: &str) -> String {
 impl Entry {
     /// The line that the follower prints, without its line end; `None` when it prints nothing.
     pub fn follow_line(&self, name: &str) -> Option<String> {
-        let text = match self {
+        match self {
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Idle { .. }
+            | Self::PromptSent { .. }
+            | Self::Stopped { .. } => None,
+            Self::PromptFailed { .. }
+            | Self::Waiting { .. }
+            | Self::IterationStarted { .. }
+            | Self::IterationEnded { .. }
+            | Self::IterationFailed { .. }
+            | Self::Inactivity { .. }
+            | Self::InactivityExtended { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::LoopComplete { .. }
+            | Self::LoopFailed { .. }
+            | Self::Paused { .. }
+            | Self::Resumed
+            | Self::Lost { .. }
+            | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
+        }
+    }
+
+    /// What happened, in words without the worker's name.
+    pub fn words(&self) -> String {
+        match self {
             Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
             Self::IterationEnded { iteration, exit, seconds } => {
                 format!(
@@ -292,11 +323,12 @@ impl Entry {
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
             Self::Warning { message } => format!("warning: {message}"),
-            Self::Started { .. } | Self::Ready { .. } | Self::PromptSent { .. } | Self::Stopped { .. } => {
-                return None;
-            }
-        };
-        Some(format!("[ralph] {name}: {text}"))
+            Self::Started { run } => format!("run {run} started"),
+            Self::Ready { .. } => "ready".to_owned(),
+            Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
+            Self::PromptSent { .. } => "prompt sent".to_owned(),
+            Self::Stopped { reason } => format!("over: {}", reason.word()),
+        }
     }
 
     /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
@@ -335,6 +367,7 @@ impl Entry {
             Self::Warning { message } => vec![format!("[WARN] {message}")],
             Self::Started { .. }
             | Self::Ready { .. }
+            | Self::Idle { .. }
             | Self::PromptSent { .. }
             | Self::DonePatternMatched { .. }
             | Self::Stopped { .. } => vec![],

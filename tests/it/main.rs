@@ -2,15 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attach;
+mod clean;
 mod crash;
 mod daemon;
 mod disk;
 mod docs;
+mod eof;
+mod events;
 mod follow;
 mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;
+mod runs;
 mod settings;
 mod spawn;
 mod strange;
@@ -18,5 +22,6 @@ mod tidy;
 mod tmux;
 mod trees;
 mod verbs;
+mod waiting;
 mod worktrees;
 mod world;

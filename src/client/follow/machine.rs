@@ -101,6 +101,7 @@ impl Machine {
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.parked(true),
             Entry::Started { .. }
             | Entry::Ready { .. }
+            | Entry::Idle { .. }
             | Entry::PromptSent { .. }
             | Entry::PromptFailed { .. }
             | Entry::Waiting { .. }

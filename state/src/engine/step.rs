@@ -30,6 +30,7 @@ impl Worker {
             Event::Quiet(run) if run == self.run => self.look(None, now),
             Event::PromptSent(run) if run == self.run => self.prompt_over(None),
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
+            Event::Typed(run) if run == self.run => self.typed(),
             Event::TurnOver(run) if run == self.run => self.turn_over(now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit),
@@ -45,6 +46,7 @@ impl Worker {
             | Event::Quiet(_)
             | Event::PromptSent(_)
             | Event::PromptFailed(..)
+            | Event::Typed(_)
             | Event::TurnOver(_)
             | Event::Probed(..)
             | Event::Exited(..)

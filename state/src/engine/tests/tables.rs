@@ -669,3 +669,33 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
     assert_eq!(last, "persist; \"done pattern matched, stopping loop\"; stopped => stopped(done_pattern)");
     assert_eq!(worker.status().as_str(), "stopped");
 }
+
+#[test]
+fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
+    let mut worker = Worker::plain(STDIN);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    let ready = |n| Reading { ready: true, ..screen(n) };
+    assert_eq!(after(&mut worker, still(1, 2, 2, &ready(1))), "persist; ready => running");
+    assert!(worker.is_ready() && !worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 4, 6, &ready(1))), "idle => running");
+    assert!(worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 8, 60, &ready(1))), "=> running");
+    let works = Reading { working: true, ..screen(2) };
+    assert_eq!(after(&mut worker, still(1, 62, 90, &works)), "=> running");
+    assert!(!worker.is_ready() && !worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 92, 94, &ready(3))), "=> running");
+    assert_eq!(after(&mut worker, script(96, [Event::Quiet(Run(1))])), "idle => running");
+    // What a person types is something to do, also before it shows.
+    worker.step(Event::Typed(Run(1)), at(97_000));
+    assert!(!worker.is_idle());
+    assert_eq!(after(&mut worker, script(98, [Event::Quiet(Run(1))])), "=> running");
+    assert_eq!(after(&mut worker, script(100, [Event::Quiet(Run(1))])), "idle => running");
+    // A new daemon has not looked yet.
+    worker.rebase(at(101_000));
+    assert!(!worker.is_ready() && !worker.is_idle());
+    assert_eq!(worker.outcome(), None);
+    worker.step(Event::Exited(Run(1), BAD), at(102_000));
+    worker.step(Event::Judged(Run(1), gates(false)), at(102_000));
+    assert_eq!(worker.outcome(), Some(crate::model::Outcome::Failed));
+}

@@ -102,6 +102,7 @@ impl Monitor {
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
+            | Event::Typed(_)
             | Event::TurnOver(_) => {}
         }
     }
@@ -296,6 +297,7 @@ impl Op {
             20 | 21 => Event::PromptSent(run),
             22 => Event::PromptFailed(run, "no".into()),
             23 if arg < 128 => Event::TurnOver(run),
+            23 => Event::Typed(run),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
@@ -396,7 +398,7 @@ fn walks_reach_every_phase_and_every_entry() {
     }
     // Idle is left at once; a warning is the edge's.
     assert_eq!(phases.len(), 10 + 4, "{phases:?}");
-    assert_eq!(entries.len(), 17, "{entries:?}");
+    assert_eq!(entries.len(), 18, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 
