@@ -266,6 +266,7 @@ fn heard(notice: &Notice, what: WaitFor, known: bool) -> Option<Verdict> {
         }
         // It may have been resumed since.
         Entry::Lost { .. } if !known => return Some(Verdict::Lost),
+        Entry::Cleaned if !known => return Some(Verdict::Gone),
         _ => {}
     }
     let holds = match (what, &notice.entry) {

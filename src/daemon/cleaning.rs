@@ -6,12 +6,15 @@
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
+use swarm_state::notice::Entry;
 use tokio::sync::oneshot;
 
+use super::crash;
 use super::driver::Job;
 use super::slot::{Reply, Slot};
 use super::supervisor::{Input, Supervisor};
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
 use crate::store::Store;
 
@@ -38,8 +41,9 @@ impl Supervisor {
             Ok((name, _)) => name,
             Err(error) => return Self::answer::<()>(reply, Err(error)),
         };
+        let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_tenant(&name) };
         let Some(slot) = self.slots.get_mut(&name) else { return };
-        if let Err(error) = admit(&name, slot) {
+        if let Err(error) = admit(&name, slot).and(tenant) {
             return Self::answer::<()>(reply, Err(error));
         }
         slot.leaving = true;
@@ -63,6 +67,7 @@ impl Supervisor {
                 Some(removed) => Some(removed.await.unwrap_or_else(|_| Err(stopping()))),
             };
             let tree_gone = matches!(removed, Some(Ok(_)));
+            crash::point("clean_tree+");
             let outcome = match removed.transpose() {
                 Err(error) => Err(with_way_out(error, &name)),
                 Ok(removed) => {
@@ -74,9 +79,23 @@ impl Supervisor {
                     files.unwrap_or_else(|_| Err(stopping())).map(|()| forgotten)
                 }
             };
+            crash::point("clean_files+");
             let cleaning = Cleaning { name, birth, tree_gone, outcome, reply };
             drop(inbox.send(Input::Cleaned(Box::new(cleaning))));
         });
+    }
+
+    /// Refuses to remove a worker's worktree while another worker that is not over works in it.
+    pub(super) fn refuse_tenant(&self, name: &WorkerName) -> Result<()> {
+        let Some(tree) = self.slots.get(name).and_then(|s| s.worktree.as_ref()) else { return Ok(()) };
+        let inside = |slot: &Slot| {
+            let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |own| &own.path);
+            !slot.engine.is_stopped() && slot.spec.name != *name && resolve(cwd).starts_with(&tree.path)
+        };
+        let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
+        let other = &other.spec.name;
+        let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm kill {other}, if it is not needed")))
     }
 
     /// Nothing but the record is left, or something stays.
@@ -91,7 +110,10 @@ impl Supervisor {
         }
         let outcome = outcome.and_then(|forgotten| self.store.remove(&name).map(|()| forgotten));
         match &outcome {
-            Ok(_) => drop(self.slots.remove(&name)),
+            Ok(_) => {
+                self.tell(&name, Entry::Cleaned);
+                self.slots.remove(&name);
+            }
             // Something is left, so the worker is too; without a worktree that is gone.
             Err(_) if tree_gone => self.save(&name),
             Err(_) => {}

@@ -236,6 +236,8 @@ pub enum Entry {
         /// What is known.
         reason: String,
     },
+    /// A worker that was over was forgotten, with all that was left of it.
+    Cleaned,
     /// Something a person should know; the worker goes on.
     Warning {
         /// What.
@@ -261,6 +263,7 @@ impl Entry {
             | Self::Ready { .. }
             | Self::Idle { .. }
             | Self::PromptSent { .. }
+            | Self::Cleaned
             | Self::Stopped { .. } => None,
             Self::PromptFailed { .. }
             | Self::Waiting { .. }
@@ -327,6 +330,7 @@ impl Entry {
             Self::Ready { .. } => "ready".to_owned(),
             Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
             Self::PromptSent { .. } => "prompt sent".to_owned(),
+            Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
             Self::Stopped { reason } => format!("over: {}", reason.word()),
         }
     }
@@ -370,6 +374,7 @@ impl Entry {
             | Self::Idle { .. }
             | Self::PromptSent { .. }
             | Self::DonePatternMatched { .. }
+            | Self::Cleaned
             | Self::Stopped { .. } => vec![],
         }
     }

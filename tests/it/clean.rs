@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::world::World;
+use crate::world::{World, is_alive};
 
 /// Runs git in a directory.
 #[track_caller]
@@ -219,6 +219,65 @@ fn a_repository_that_is_gone_does_not_keep_the_worker_for_ever() {
     let _ = world.swarm(&["clean", "w"]).code(1).warns("--keep-worktree");
     world.swarm(&["clean", "w", "--keep-worktree"]).ok();
     assert_eq!(left(&world, "w"), Vec::<String>::new());
+}
+
+#[test]
+fn a_clean_up_that_a_crash_cut_off_is_finished_by_the_same_command() {
+    for point in ["clean_tree+:1", "clean_files+:1"] {
+        let mut world = World::new();
+        let repo = world.repo("repo");
+        world.set("SWARM_CRASH_AT", point);
+        let tree = ended(&world, &repo, "w", "true");
+        let daemon = world.daemon_pid().unwrap();
+        world.unset("SWARM_CRASH_AT");
+        world.swarm(&["clean", "w"]).code(3);
+        world.until("the daemon is gone", || (!is_alive(daemon)).then_some(()));
+        assert!(!tree.exists(), "{point}");
+        assert_eq!(world.swarm(&["ls", "--format", "names"]).ok().out, "w\n", "{point}");
+        world.swarm(&["clean", "w"]).ok();
+        assert_eq!(left(&world, "w"), Vec::<String>::new(), "{point}");
+        assert_eq!(git(&world, &repo, &["branch", "--format=%(refname:short)"]), "main");
+        assert_eq!(git(&world, &repo, &["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+#[test]
+fn many_who_clean_at_once_clean_each_worker_once() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    let names: Vec<String> = (0..6).map(|n| format!("w{n}")).collect();
+    for name in &names {
+        ended(&world, &repo, name, "true");
+    }
+    let cleans: Vec<_> = (0..4).map(|_| world.follow(&["clean", "--all"])).collect();
+    let mut said = String::new();
+    for mut clean in cleans {
+        clean.wait(&world);
+        said.push_str(&clean.output());
+    }
+    for name in &names {
+        assert_eq!(said.matches(&format!("cleaned {name}\n")).count(), 1, "{said}");
+    }
+    assert_eq!(world.swarm(&["ls", "--format", "names"]).ok().out, "");
+    assert_eq!(git(&world, &repo, &["branch", "--format=%(refname:short)"]), "main");
+    assert_eq!(git(&world, &repo, &["worktree", "list"]).lines().count(), 1);
+    assert!(!world.path("repo-worktrees").exists());
+}
+
+#[test]
+fn a_tree_in_which_another_worker_works_stays() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    let tree = ended(&world, &repo, "w", "true");
+    fs::create_dir(tree.join("sub")).unwrap();
+    let inside = tree.join("sub");
+    let _ = world.spawn("guest", &["--cwd", inside.to_str().unwrap()], &["sleep", "600"]).ok();
+    let wanted = "swarm: error: worker 'guest' works in worktree";
+    let _ = world.swarm(&["clean", "w", "--force-dirty"]).code(1).warns(wanted).warns("swarm kill guest");
+    let _ = world.swarm(&["kill", "w", "--rm-worktree"]).code(1).warns(wanted);
+    assert!(inside.exists());
+    world.swarm(&["kill", "guest"]).ok();
+    world.swarm(&["clean", "w"]).ok().says("removed worktree");
 }
 
 #[test]

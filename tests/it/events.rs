@@ -47,8 +47,11 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     assert_eq!(events(&world, &["a", "b", "a"]), all);
     let text = world.swarm(&["events", "a"]).ok().out;
     assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: over: exited\n"), "{text}");
+    world.swarm(&["clean", "a"]).ok();
+    let told = events(&world, &["--since", &seq(&all[3]).to_string()]);
+    assert_eq!((kinds(&told), &told[0]["worker"]), (vec!["cleaned"], &"a".into()));
     world.swarm(&["events", "nobody"]).code(2).warns("no worker named 'nobody'");
-    world.swarm(&["events", "--follow", "a", "nobody"]).code(2).warns("no worker named 'nobody'");
+    world.swarm(&["events", "--follow", "b", "nobody"]).code(2).warns("no worker named 'nobody'");
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 19;
+const KINDS: usize = 20;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -142,6 +142,7 @@ fn every_notice_keeps_its_shape() {
             Entry::Lost { .. } => 17,
             Entry::Warning { .. } => 18,
             Entry::Idle { .. } => 19,
+            Entry::Cleaned => 20,
         });
     }
     assert_eq!(kinds.len(), KINDS);

@@ -102,6 +102,7 @@ impl Machine {
             Entry::Started { .. }
             | Entry::Ready { .. }
             | Entry::Idle { .. }
+            | Entry::Cleaned
             | Entry::PromptSent { .. }
             | Entry::PromptFailed { .. }
             | Entry::Waiting { .. }
