@@ -17,11 +17,11 @@ pub(super) const EVENTS_LONG: &str = "\
 Tell what happens to workers: runs that start and end, iterations, waits for a person, warnings.
 
 Without --follow it prints what the daemon still keeps (the last 10000 notices since it started) and ends. With \
---follow it goes on with what happens from now on, over restarts of the daemon, until every reader is gone or \
-the daemon is stopped.
+--follow it goes on with what happens from now on, over restarts of the daemon, until its reader is gone or the \
+daemon is stopped.
 
-With --format json each line is one object. `seq` grows from line to line, over restarts of the daemon too; `kind` \
-says what happened, and the other fields belong to it (swarm-protocol(7)).";
+With --format json each line is one object. `seq` grows from notice to notice, over restarts of the daemon too; \
+`kind` says what happened, and the other fields belong to it (swarm-protocol(7)).";
 
 pub(super) const CLEAN_LONG: &str = "\
 Forget workers that are over, and remove what is left of them.
@@ -29,8 +29,8 @@ Forget workers that are over, and remove what is left of them.
 That is everything that bears the name: the record, the logs, the prompts, and the state of its loop and of \
 earlier loops of that name. Its worktree goes too, unless something in it would be lost: changed or untracked \
 files, an operation that is not finished (a rebase, a merge), a commit that no branch holds. Then all of the \
-worker stays, and what is in the way is named. A branch goes only when swarm made it and all its commits are on \
-other branches; stashes stay in the repository.
+worker stays, and what is in the way is named. A branch goes only when swarm made it and it is merged; stashes stay \
+in the repository.
 
 A worker that is not over is refused: swarm kill ends it.";
 
@@ -102,8 +102,8 @@ pub struct Wait {
 #[command(after_long_help = "\
 What --since guarantees: you get every notice after SEQ, or you are told. Notices are kept in the daemon's memory. \
 When SEQ is older than what it keeps, or of an earlier daemon, the first line says so and holds how all the \
-workers are now (kind `snapshot`, with `gap` true); then come the notices that are kept, which that line's state \
-already includes up to its `seq`. The same line comes when something was missed while following, and, with \
+workers are now (kind `snapshot`, with `gap` true; its `seq` is that of the last notice which that state includes); \
+then come the notices that are kept. The same line comes when something was missed while following, and, with \
 `gap` false, at the start of --follow without --since. --since 0 means all that is kept.
 
 Exit status: 0, also when the reader went away; 2 for a name that no worker has; 3 when the daemon was stopped.

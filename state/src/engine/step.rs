@@ -18,10 +18,7 @@ impl Worker {
             Event::Kill => self.kill(now),
             Event::Edited(edits) => self.edited(edits),
             Event::Tick => self.tick(now),
-            Event::Reachable(reachable) => {
-                self.reachable = reachable;
-                vec![]
-            }
+            Event::Reachable(reachable) => self.reached(reachable),
             Event::Up(run) if run == self.run => self.up(now),
             Event::SpawnFailed(run, error) if run == self.run => self.spawn_failed(error, now),
             Event::Adopted(run) if run == self.run => self.adopted(now),
@@ -54,6 +51,22 @@ impl Worker {
             | Event::ServerLost(_)
             | Event::Judged(..) => vec![],
         }
+    }
+
+    // ---- tmux ----
+
+    /// tmux answers, or no longer does. Who began to listen while it did not is told how the agent is.
+    fn reached(&mut self, reachable: bool) -> Vec<Effect> {
+        let before = std::mem::replace(&mut self.reachable, reachable);
+        if before || !reachable {
+            return vec![];
+        }
+        if let Phase::Running { watch } = &mut self.phase {
+            watch.idle_told = false;
+        }
+        let trouble = self.trouble.as_ref().filter(|_| self.has_pane());
+        let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });
+        waits.map(Effect::Tell).into_iter().collect()
     }
 
     // ---- people ----

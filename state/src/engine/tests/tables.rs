@@ -699,3 +699,22 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
     worker.step(Event::Judged(Run(1), gates(false)), at(102_000));
     assert_eq!(worker.outcome(), Some(crate::model::Outcome::Failed));
 }
+
+#[test]
+fn who_began_to_listen_while_tmux_was_silent_is_told_how_the_agent_is() {
+    let blocked = crate::screen::Blocked { startup: false, what: "may I?".into() };
+    let dialog = Reading { blocked: Some(blocked), ..screen(1) };
+    let ready = Reading { ready: true, ..screen(2) };
+    for (look, told) in [(&dialog, "\"waiting for a person: may I?\" => running"), (&ready, "=> running")] {
+        let mut worker = Worker::plain(STDIN);
+        worker.step(Event::Start, at(0));
+        worker.step(Event::Up(Run(1)), at(0));
+        after(&mut worker, still(1, 2, 10, look));
+        assert_eq!(after(&mut worker, script(12, [Event::Reachable(false)])), "=> running");
+        assert!(!worker.is_ready());
+        assert_eq!(after(&mut worker, script(14, [Event::Reachable(true)])), told);
+        assert_eq!(after(&mut worker, script(16, [Event::Reachable(true)])), "=> running");
+        let news = after(&mut worker, script(18, [Event::Quiet(Run(1))]));
+        assert_eq!(news, if look.ready { "idle => running" } else { "=> running" });
+    }
+}
