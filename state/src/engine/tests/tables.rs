@@ -702,7 +702,7 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
 
 #[test]
 fn who_began_to_listen_while_tmux_was_silent_is_told_how_the_agent_is() {
-    let blocked = crate::screen::Blocked { startup: false, what: "may I?".into() };
+    let blocked = Blocked { startup: false, what: "may I?".into() };
     let dialog = Reading { blocked: Some(blocked), ..screen(1) };
     let ready = Reading { ready: true, ..screen(2) };
     for (look, told) in [(&dialog, "\"waiting for a person: may I?\" => running"), (&ready, "=> running")] {
