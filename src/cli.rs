@@ -9,17 +9,19 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod after;
 mod ralph;
 mod service;
 mod worker;
 
+pub use after::{Clean, Events, Wait, WaitFor};
 pub use ralph::{
     RalphArgs, RalphClean, RalphCommand, RalphInit, RalphLogs, RalphLs, RalphPause, RalphResume, RalphSet,
     RalphStatus,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus};
 pub use worker::{
-    Attach, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
+    Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
 };
 
 /// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
@@ -36,9 +38,13 @@ Workers (a worker is one agent in one tmux window):
   logs         Show what a worker printed
   send         Type text into a worker
   interrupt    Press Ctrl-C in a worker
+  eof          Tell an agent that reads its terminal that there is no more
   attach       Open a worker's window in this terminal
+  wait         Wait until workers are done, ready, idle or waiting for you
+  events       Tell what happens to workers
   kill         End workers
   respawn      Start a worker once more, as it was spawned
+  clean        Forget workers that are over, and remove what is left of them
 
 Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph init      Write a starter PROMPT.md here
@@ -132,12 +138,26 @@ pub enum Command {
     Send(Send),
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
+    /// Tell an agent that reads its terminal that there is no more
+    #[command(long_about = "Tell an agent that reads its terminal that there is no more.\n\n\
+        Presses Ctrl-D, after what was sent before it. A program that reads lines (cat, a shell, python) sees the \
+        end of its input; after text without a line end, only that text is handed over, and a second eof ends \
+        it. To an agent that reads single keys it is a key like another.")]
+    Eof(Eof),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
         You see what the agent does and can type to it, and to no other. Leave with Ctrl-B, then D; the \
         agent goes on. When an iteration of a loop ends, the next one is shown as soon as it runs (Ctrl-C \
-        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.")]
+        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.\n\n\
+        It works from inside another tmux too, which is not touched. Where that one takes Ctrl-B for itself, \
+        press it twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
+    /// Wait until workers are done, ready, idle or waiting for you
+    #[command(long_about = after::WAIT_LONG)]
+    Wait(Wait),
+    /// Tell what happens to workers
+    #[command(long_about = after::EVENTS_LONG)]
+    Events(Events),
     /// End workers
     #[command(long_about = "End workers, with every process they started.\n\n\
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
@@ -146,6 +166,9 @@ pub enum Command {
     /// Start a worker once more, as it was spawned
     #[command(long_about = worker::RESPAWN_LONG)]
     Respawn(Respawn),
+    /// Forget workers that are over, and remove what is left of them
+    #[command(long_about = after::CLEAN_LONG)]
+    Clean(Clean),
     /// Look after loops
     #[command(long_about = "Look after loops.\n\n\
         A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \

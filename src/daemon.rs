@@ -13,6 +13,7 @@
 mod boot;
 mod calls;
 mod chronicle;
+mod cleaning;
 mod crash;
 mod deliver;
 mod driver;

@@ -213,7 +213,7 @@ fn would_lose(wt: &Worktree, losses: &[String]) -> Error {
     if losses.len() > 5 {
         shown.push_str(&format!(" and {} more", losses.len() - 5));
     }
-    let text = format!("worktree '{}' holds work that is not committed: {shown}", wt.path.display());
+    let text = format!("worktree '{}' holds work that would be lost: {shown}", wt.path.display());
     Error::new(ErrorCode::Conflict, text).hint("commit it, or remove it with it: --force-dirty")
 }
 

@@ -110,6 +110,22 @@ fn the_documents_command_lines_parse() {
 }
 
 #[test]
+fn the_verbs_that_look_after_workers_parse() {
+    for line in [
+        "eof agent",
+        "wait a b --for idle --timeout 5 --format json",
+        "wait --all",
+        "events",
+        "events a b -f --since 7 --format json",
+        "clean a b",
+        "clean --all --keep-worktree",
+        "logs agent --iteration 3 --format json -n 5",
+    ] {
+        parse(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+#[test]
 fn a_prompt_may_begin_with_a_dash() {
     assert_eq!(spawn(&["--prompt", "- [ ] x", "--", "c"]).prompt.prompt.as_deref(), Some("- [ ] x"));
     assert_eq!(spawn(&["--prompt", "--help", "--", "c"]).prompt.prompt.as_deref(), Some("--help"));
@@ -150,6 +166,24 @@ fn what_makes_no_sense_is_refused() {
         "ralph clean .1",
         "kill --force-dirty a",
         "peek a -n 0",
+        "eof ../a",
+        "eof",
+        "wait",
+        "wait --all a",
+        "wait a/b",
+        "wait a --for ever",
+        "wait a --timeout -1",
+        "events .",
+        "events --since x",
+        "clean",
+        "clean --all a",
+        "clean ../../precious",
+        "clean -rf",
+        "clean a --keep-worktree --force-dirty",
+        "logs a --iteration 0",
+        "logs a --iteration 1 --history",
+        "logs a --iteration 1 --follow",
+        "logs a --follow --format json",
         "completions elvish",
         "nonsense",
         "",

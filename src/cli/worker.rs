@@ -287,6 +287,17 @@ pub struct Logs {
     /// Also what it printed in earlier runs
     #[arg(long)]
     pub history: bool,
+    /// Only what iteration N of a loop printed (of a worker that is no loop: run N)
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["follow", "history"],
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub iteration: Option<u32>,
+    /// How to print it; json is one object
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "follow")]
+    pub format: PageFormat,
 }
 
 /// `swarm send`
@@ -323,6 +334,13 @@ pub struct Send {
 /// `swarm interrupt`
 #[derive(Debug, Args)]
 pub struct Interrupt {
+    /// The worker
+    pub name: WorkerName,
+}
+
+/// `swarm eof`
+#[derive(Debug, Args)]
+pub struct Eof {
     /// The worker
     pub name: WorkerName,
 }

@@ -6,9 +6,13 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use swarm_state::screen::printable;
+use tokio::sync::oneshot;
 
 use super::Failure;
 use crate::error::Error;
@@ -104,6 +108,27 @@ impl Out {
             text.push('\n');
         }
         self.raw(&text)
+    }
+
+    /// Ends when whoever reads stdout has gone away: what prints seldom would else outlive its reader by hours.
+    /// Never ends for a file or a terminal.
+    pub(super) async fn reader_gone(self) {
+        let (tell, told) = oneshot::channel();
+        // A poll cannot be cancelled; the thread ends with the process.
+        std::thread::spawn(move || {
+            let stdout = io::stdout();
+            loop {
+                let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+                match poll(&mut fds, PollTimeout::NONE) {
+                    Ok(_) if fds[0].any().is_some_and(|gone| gone) => return tell.send(true),
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(_) => return tell.send(false),
+                }
+            }
+        });
+        if !told.await.unwrap_or(false) {
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Prints a value as indented JSON.

@@ -1,4 +1,4 @@
-//! `swarm send` and `swarm interrupt`: keys for workers.
+//! `swarm send`, `swarm interrupt` and `swarm eof`: keys for workers.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::connect::{QUICK, SLOW};
 use super::{Ctx, Ended, Failure};
-use crate::cli::{Interrupt, Send};
+use crate::cli::{Eof, Interrupt, Send};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Empty, Listing, Named, SendParams};
 
@@ -65,6 +65,13 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
 pub(super) async fn interrupt(ctx: &Ctx, args: &Interrupt) -> Ended {
     let call = Call::Interrupt(Named { name: args.name.to_string() });
     let Empty {} = ctx.connect().await?.call(&call, QUICK).await?;
+    Ok(0)
+}
+
+pub(super) async fn eof(ctx: &Ctx, args: &Eof) -> Ended {
+    let call = Call::Eof(Named { name: args.name.to_string() });
+    // Behind what was sent before it, which may wait for the agent.
+    let Empty {} = ctx.connect().await?.call(&call, SLOW).await?;
     Ok(0)
 }
 

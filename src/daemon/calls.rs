@@ -1,4 +1,4 @@
-//! The methods of the protocol, except `spawn`, `respawn` and `kill`, which have files of their own.
+//! The methods of the protocol, except `spawn`, `respawn`, `kill` and `clean`, which have files of their own.
 //!
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
@@ -42,6 +42,8 @@ impl Supervisor {
             },
             Call::Send(params) => self.send(params, reply),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
+            Call::Eof(Named { name }) => self.eof(&name, reply),
+            Call::Clean(params) => self.clean(params, reply),
             Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
             Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
             Call::RalphResume(Named { name }) => Self::answer(reply, self.resume(&name, peer)),
@@ -102,6 +104,18 @@ impl Supervisor {
                     let outcome = tmux.keys(&pane.id, &["C-c"]).await;
                     Self::answer(reply, outcome.map(|()| Empty {}));
                 });
+            }
+        }
+    }
+
+    /// In the queue, so that it ends what was sent before it.
+    fn eof(&mut self, name: &str, reply: Reply) {
+        match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((pane, slot)) => {
+                let (done, outcome) = oneshot::channel();
+                slot.driver.push(Job::Eof { pane, reply: done });
+                answer_later(outcome, reply);
             }
         }
     }

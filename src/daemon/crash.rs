@@ -4,7 +4,8 @@
 //! point of that word, as if it had been killed with -9 there. A point stands just before each effect
 //! (`persist`, `spawn`, `judge`, …), one just after its work is done and before anybody hears of it
 //! (`persist+`, `spawn+`, `judge+`, `tell+`, `deliver+`), one before a
-//! paste (`paste`) and one between it and its Enter (`enter`).
+//! paste (`paste`), one between it and its Enter (`enter`), and two in a clean-up: when the worktree is gone
+//! (`clean_tree+`) and when all but the record is (`clean_files+`).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

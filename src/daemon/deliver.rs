@@ -103,6 +103,14 @@ pub(crate) async fn typed(
     if enter { press_enter(context, pane, reader, text).await } else { Ok(()) }
 }
 
+/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another.
+pub(crate) async fn eof(context: &Context, pane: &Pane) -> Result<()> {
+    let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
+    // A dead pane takes keys without effect; that must not look like success.
+    context.tmux.capture(&pane.id, 0).await.map_err(gone)?.ok_or_else(self::gone)?;
+    context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
+}
+
 async fn paste(context: &Context, pane: &Pane, text: &str) -> Result<()> {
     match context.tmux.paste(&pane.id, text.as_bytes()).await? {
         PasteOutcome::Done => Ok(()),

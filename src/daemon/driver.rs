@@ -51,6 +51,8 @@ pub(crate) enum Report {
     PaneLost(Run),
     /// Its server vanished.
     ServerLost(Run),
+    /// A person typed something into it.
+    Typed(Run),
     /// Whether its processes are computing.
     Probed(Run, bool),
     /// Processes that had to be killed.
@@ -69,6 +71,8 @@ pub(crate) enum Job {
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
+    /// Press Ctrl-D.
+    Eof { pane: Pane, reply: oneshot::Sender<Result<()>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -168,7 +172,15 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
-            drop(reply.send(deliver::typed(context, &pane, &reader, &text, enter).await));
+            let outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+            // Before the answer: who waits for the end of the turn after it must not find the one before.
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome));
+        }
+        Job::Eof { pane, reply } => {
+            let outcome = deliver::eof(context, &pane).await;
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome));
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;

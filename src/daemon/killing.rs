@@ -37,6 +37,7 @@ impl Supervisor {
     }
 
     fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
+        let tenant = self.refuse_tenant(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
         if slot.unsaved {
@@ -45,6 +46,10 @@ impl Supervisor {
         let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
             return Self::answer(reply, Ok(killed));
         };
+        if let Err(error) = tenant {
+            killed.worktree_error = Some(error);
+            return Self::answer(reply, Ok(killed));
+        }
         let (done, removed) = oneshot::channel();
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
         let context = slot.driver.context.clone();

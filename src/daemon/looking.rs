@@ -76,7 +76,10 @@ impl Supervisor {
             let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
             let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
             slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
+            let now = Now { mono: self.awake, wall: super::local_now() };
+            for effect in slot.engine.step(Event::Reachable(true), now) {
+                self.perform(&name, effect);
+            }
             self.step(&name, look.event);
         }
         for name in looked.unreachable {

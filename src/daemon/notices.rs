@@ -24,16 +24,30 @@ struct Listener {
 
 /// The stream.
 pub(crate) struct Notices {
+    /// Where its numbers start.
+    first: u64,
     seq: u64,
     kept: VecDeque<Notice>,
     listeners: Vec<Listener>,
 }
 
+/// A new listener.
+pub(crate) struct Listening {
+    /// What is kept after the wanted number, then what is to come.
+    pub(crate) notices: mpsc::Receiver<Notice>,
+    /// How many of them are there already.
+    pub(crate) replayed: usize,
+    /// Some of what came after the wanted number is no longer kept.
+    pub(crate) gap: bool,
+    /// The wanted number is none of this stream.
+    pub(crate) foreign: bool,
+}
+
 impl Notices {
     /// An empty stream whose numbers start at a time in milliseconds.
     pub(crate) fn new(now_ms: i64) -> Self {
-        let seq = u64::try_from(now_ms).unwrap_or(0) * 1000;
-        Self { seq, kept: VecDeque::new(), listeners: vec![] }
+        let first = u64::try_from(now_ms).unwrap_or(0).saturating_mul(1000);
+        Self { first, seq: first, kept: VecDeque::new(), listeners: vec![] }
     }
 
     /// The number of the last notice.
@@ -56,24 +70,23 @@ impl Notices {
         self.kept.push_back(notice);
     }
 
-    /// Adds a listener. It gets what is kept after `since`, then what is to come; `true` when some of what
-    /// came after `since` is no longer kept.
-    pub(crate) fn listen(
-        &mut self,
-        worker: Option<String>,
-        since: Option<u64>,
-    ) -> (mpsc::Receiver<Notice>, bool) {
-        let (to, from) = mpsc::channel(BACKLOG + KEPT);
-        let since = since.unwrap_or(self.seq);
+    /// Adds a listener. It gets what is kept after `since`, then what is to come; after a number that is
+    /// none of this stream, all that is kept.
+    pub(crate) fn listen(&mut self, worker: Option<String>, since: Option<u64>) -> Listening {
+        let (to, notices) = mpsc::channel(BACKLOG + KEPT);
+        let foreign = since.is_some_and(|since| since < self.first || since > self.seq);
+        let since = if foreign { 0 } else { since.unwrap_or(self.seq) };
         let full = self.kept.len() == KEPT;
         let gap = full && self.kept.front().is_some_and(|first| first.seq > since + 1);
+        let mut replayed = 0;
         let old = self.kept.iter().filter(|n| n.seq > since);
         for notice in old.filter(|n| worker.as_ref().is_none_or(|w| *w == n.worker)) {
             // The channel holds all that is kept.
             drop(to.try_send(notice.clone()));
+            replayed += 1;
         }
         self.listeners.push(Listener { worker, to });
-        (from, gap)
+        Listening { notices, replayed, gap, foreign }
     }
 }
 
@@ -88,8 +101,10 @@ mod tests {
         let seen = notices.seq();
         notices.tell("a", Status::Running, Entry::Ready { run: 1 });
         notices.tell("b", Status::Running, Entry::Started { run: 1 });
-        let (mut from, gap) = notices.listen(Some("a".into()), Some(seen));
-        assert!(!gap);
+        let listening = notices.listen(Some("a".into()), Some(seen));
+        assert!(!listening.gap && !listening.foreign);
+        assert_eq!(listening.replayed, 1);
+        let mut from = listening.notices;
         notices.tell("a", Status::Running, Entry::PromptSent { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::Ready { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::PromptSent { run: 1 });
@@ -102,7 +117,20 @@ mod tests {
         for run in 0..=KEPT as u64 {
             notices.tell("a", Status::Running, Entry::Started { run });
         }
-        assert!(notices.listen(None, Some(0)).1);
-        assert!(!notices.listen(None, Some(1)).1);
+        assert!(notices.listen(None, Some(0)).gap);
+        assert!(!notices.listen(None, Some(1)).gap);
+    }
+
+    #[test]
+    fn a_number_of_another_daemon_is_known_as_such_and_nothing_is_skipped() {
+        let mut notices = Notices::new(5);
+        assert!(!notices.listen(None, None).foreign);
+        assert!(!notices.listen(None, Some(notices.seq())).foreign, "the start is its own");
+        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        for number in [0, 4999, notices.seq() + 1, u64::MAX] {
+            let listening = notices.listen(None, Some(number));
+            assert!(listening.foreign && listening.replayed == 1, "{number}");
+        }
+        assert_eq!(notices.listen(None, None).replayed, 0);
     }
 }

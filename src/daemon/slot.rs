@@ -65,6 +65,8 @@ pub(crate) struct Slot {
     pub(crate) unsettled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
     pub(crate) stillborn: bool,
+    /// It is being forgotten: its name is not free yet.
+    pub(crate) leaving: bool,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
@@ -126,6 +128,7 @@ impl Slot {
             save_error: None,
             unsettled: false,
             stillborn: false,
+            leaving: false,
             held: None,
             ralph_known: None,
             ralph_stamp: None,

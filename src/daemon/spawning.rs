@@ -55,6 +55,7 @@ impl Supervisor {
         }
         check(&spec_of(&name, params.clone()))?;
         match self.slots.get(&name) {
+            Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its server is gone and nobody resumed it: the new worker takes the name over.

@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::boot::Found;
+use super::cleaning::Cleaning;
 use super::driver::{Context, Report};
-use super::notices::Notices;
+use super::notices::{Listening, Notices};
 use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
 use super::views;
@@ -60,6 +61,8 @@ pub(crate) enum Input {
     Respawn(Box<Respawn>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// What became of the worktree of a worker that is to be forgotten.
+    Cleaned(Box<Cleaning>),
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -200,6 +203,7 @@ impl Supervisor {
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
             Input::Respawn(wish) => self.respawn_on(*wish),
+            Input::Cleaned(cleaning) => self.cleaned(*cleaning),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -245,6 +249,7 @@ impl Supervisor {
             Report::Exited(run, exit) => Event::Exited(run, exit),
             Report::PaneLost(run) => Event::PaneLost(run),
             Report::ServerLost(run) => Event::ServerLost(run),
+            Report::Typed(run) => Event::Typed(run),
             Report::Probed(run, busy) => Event::Probed(run, busy),
             Report::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
@@ -265,8 +270,8 @@ impl Supervisor {
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
         let workers = self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| views::worker(s)).collect();
         let seq = self.notices.seq();
-        let (notices, gap) = self.notices.listen(params.worker, params.since);
-        Ok((Snapshot { seq, gap, workers }, notices))
+        let Listening { notices, replayed, gap, foreign } = self.notices.listen(params.worker, params.since);
+        Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))
     }
 
     fn pause_all(&mut self) {

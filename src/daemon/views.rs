@@ -48,6 +48,9 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
         screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
+        outcome: engine.outcome(),
+        ready: engine.is_ready(),
+        idle: engine.is_idle(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::WorkerName;
 
-use super::{Store, failed};
+use super::{Store, entries, failed, file_name};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -108,6 +108,37 @@ impl Store {
             total += count_lines(&path).map_err(|e| failed("read", &path, e))?;
         }
         Ok(total)
+    }
+
+    /// What one iteration of a loop printed: the last lines, from at most `max_bytes` of it; `None` when nothing
+    /// of it is stored.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn read_iteration_output(
+        &self,
+        name: &WorkerName,
+        iteration: u32,
+        lines: usize,
+        max_bytes: u64,
+    ) -> Result<Option<Tail>> {
+        let path = self.paths.iteration_dir(name, iteration).join("output.txt");
+        if !path.exists() {
+            return Ok(None);
+        }
+        tail(&path, lines, max_bytes).map(Some).map_err(|e| failed("read", &path, e))
+    }
+
+    /// The iterations of a loop whose output is stored, in order.
+    pub fn stored_iterations(&self, name: &WorkerName) -> Vec<u32> {
+        let dirs = entries(&self.paths.ralph_dir(name).join("iterations"));
+        let mut found: Vec<u32> = dirs
+            .iter()
+            .filter(|dir| dir.join("output.txt").exists())
+            .filter_map(|dir| file_name(dir).parse().ok())
+            .collect();
+        found.sort_unstable();
+        found
     }
 
     /// Removes a worker's log, the rotated and the raw one too; what is not there is no error.

@@ -235,6 +235,8 @@ pub enum Event {
     PromptSent(Run),
     /// It was not.
     PromptFailed(Run, String),
+    /// A person typed something into the run's pane.
+    Typed(Run),
     /// The agent's own hook said that its turn is over.
     TurnOver(Run),
     /// Whether the run's process tree is computing.
@@ -282,6 +284,9 @@ pub struct Worker {
     ralph: Option<Loop>,
     #[serde(default)]
     restarts: Option<Restarts>,
+    /// The last run of which it was told that it is ready.
+    #[serde(default)]
+    greeted: Run,
     #[serde(skip, default = "yes")]
     reachable: bool,
 }
@@ -322,6 +327,7 @@ impl Worker {
             trouble: None,
             ralph: None,
             restarts: None,
+            greeted: Run::default(),
             reachable: true,
         }
     }

@@ -388,6 +388,18 @@ impl Status {
     }
 }
 
+/// How a worker that is over has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Well: it did what was asked, or its command exited with 0.
+    Done,
+    /// Badly.
+    Failed,
+    /// Somebody ended it.
+    Killed,
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())

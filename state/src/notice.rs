@@ -133,6 +133,12 @@ pub enum Entry {
         /// The run.
         run: u64,
     },
+    /// The agent's turn is over, as far as the screen tells: its input box is there and has not changed for
+    /// a few seconds.
+    Idle {
+        /// The run.
+        run: u64,
+    },
     /// The prompt was delivered and taken.
     PromptSent {
         /// The run.
@@ -252,6 +258,8 @@ pub enum Entry {
         /// What is known.
         reason: String,
     },
+    /// A worker that was over was forgotten, with all that was left of it.
+    Cleaned,
     /// Something a person should know; the worker goes on.
     Warning {
         /// What.
@@ -272,7 +280,34 @@ pub fn duration(seconds: u64, gap: &str) -> String {
 impl Entry {
     /// The line that the follower prints, without its line end; `None` when it prints nothing.
     pub fn follow_line(&self, name: &str) -> Option<String> {
-        let text = match self {
+        match self {
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Idle { .. }
+            | Self::PromptSent { .. }
+            | Self::RunEnded { .. }
+            | Self::Cleaned
+            | Self::Stopped { .. } => None,
+            Self::PromptFailed { .. }
+            | Self::Waiting { .. }
+            | Self::IterationStarted { .. }
+            | Self::IterationEnded { .. }
+            | Self::IterationFailed { .. }
+            | Self::Inactivity { .. }
+            | Self::InactivityExtended { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::LoopComplete { .. }
+            | Self::LoopFailed { .. }
+            | Self::Paused { .. }
+            | Self::Resumed
+            | Self::Lost { .. }
+            | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
+        }
+    }
+
+    /// What happened, in words without the worker's name.
+    pub fn words(&self) -> String {
+        match self {
             Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
             Self::IterationEnded { iteration, exit, seconds } => {
                 format!(
@@ -296,18 +331,7 @@ impl Entry {
             }
             Self::DonePatternMatched { .. } => "done pattern matched, stopping loop".to_owned(),
             Self::LoopComplete { iterations, .. } => format!("loop complete after {}", count(*iterations)),
-            Self::LoopFailed { reason, iterations } => match reason {
-                StopReason::Failures(n) => format!("{n} consecutive failures, stopping loop"),
-                StopReason::Killed => format!("killed after {}", count(*iterations)),
-                StopReason::Complete
-                | StopReason::MaxIterations
-                | StopReason::Prompt(_)
-                | StopReason::Exited(_)
-                | StopReason::SpawnFailed(_)
-                | StopReason::GaveUp(_) => {
-                    format!("loop failed after {}: {}", count(*iterations), reason.word())
-                }
-            },
+            Self::LoopFailed { reason, iterations } => failed_text(reason, *iterations),
             Self::Paused { by: PauseBy::User } => "paused".to_owned(),
             Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
             Self::Resumed => "resumed".to_owned(),
@@ -315,15 +339,18 @@ impl Entry {
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
             Self::Warning { message } => format!("warning: {message}"),
-            Self::Started { .. }
-            | Self::Ready { .. }
-            | Self::PromptSent { .. }
-            | Self::RunEnded { .. }
-            | Self::Stopped { .. } => {
-                return None;
+            Self::Started { run } => format!("run {run} started"),
+            Self::Ready { .. } => "ready".to_owned(),
+            Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
+            Self::PromptSent { .. } => "prompt sent".to_owned(),
+            Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
+            Self::Stopped { reason } => format!("over: {}", reason.word()),
+            Self::RunEnded { run, exit, backoff, message, .. } => {
+                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+                let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
+                format!("run {run} ended (exit: {}){why}{next}", exit.word())
             }
-        };
-        Some(format!("[ralph] {name}: {text}"))
+        }
     }
 
     /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
@@ -362,11 +389,26 @@ impl Entry {
             Self::Warning { message } => vec![format!("[WARN] {message}")],
             Self::Started { .. }
             | Self::Ready { .. }
+            | Self::Idle { .. }
             | Self::PromptSent { .. }
             | Self::DonePatternMatched { .. }
             | Self::RunEnded { .. }
+            | Self::Cleaned
             | Self::Stopped { .. } => vec![],
         }
+    }
+}
+
+fn failed_text(reason: &StopReason, iterations: u32) -> String {
+    match reason {
+        StopReason::Failures(n) => format!("{n} consecutive failures, stopping loop"),
+        StopReason::Killed => format!("killed after {}", count(iterations)),
+        StopReason::Complete
+        | StopReason::MaxIterations
+        | StopReason::Prompt(_)
+        | StopReason::Exited(_)
+        | StopReason::SpawnFailed(_)
+        | StopReason::GaveUp(_) => format!("loop failed after {}: {}", count(iterations), reason.word()),
     }
 }
 

@@ -2,10 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod attach;
+mod clean;
 mod crash;
 mod daemon;
 mod disk;
 mod docs;
+mod eof;
+mod events;
 mod follow;
 mod prompts;
 mod protocol;
@@ -13,6 +16,7 @@ mod ralph;
 mod ralph_errors;
 mod respawn;
 mod restart;
+mod runs;
 mod settings;
 mod spawn;
 mod strange;
@@ -20,5 +24,6 @@ mod tidy;
 mod tmux;
 mod trees;
 mod verbs;
+mod waiting;
 mod worktrees;
 mod world;

@@ -101,6 +101,8 @@ impl Machine {
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.parked(true),
             Entry::Started { .. }
             | Entry::Ready { .. }
+            | Entry::Idle { .. }
+            | Entry::Cleaned
             | Entry::PromptSent { .. }
             | Entry::PromptFailed { .. }
             | Entry::Waiting { .. }

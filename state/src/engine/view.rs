@@ -1,7 +1,7 @@
 //! How a worker is, in the words that people are shown: derived, never stored.
 
-use super::{Phase, Restarts, Why, Worker};
-use crate::model::{LoopStatus, Status};
+use super::{Phase, Restarts, Watch, Why, Worker};
+use crate::model::{LoopStatus, Outcome, Status};
 use crate::notice::{PauseBy, StopReason};
 
 impl Worker {
@@ -23,6 +23,46 @@ impl Worker {
             Phase::Stopped { reason } if reason.is_success() => Status::Stopped,
             Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
             Phase::Stopped { .. } => Status::Failed,
+        }
+    }
+
+    /// How it has ended; `None` while it is not over (a paused or lost loop can go on).
+    pub fn outcome(&self) -> Option<Outcome> {
+        let Phase::Stopped { reason } = &self.phase else { return None };
+        Some(if reason.is_success() {
+            Outcome::Done
+        } else if *reason == StopReason::Killed {
+            Outcome::Killed
+        } else {
+            Outcome::Failed
+        })
+    }
+
+    /// True while the agent shows its input box, as far as the last look tells.
+    pub fn is_ready(&self) -> bool {
+        self.calm_watch().is_some_and(|watch| watch.ready)
+    }
+
+    /// True while the agent's turn is over, as far as the screen tells.
+    pub fn is_idle(&self) -> bool {
+        self.calm_watch().is_some_and(Watch::idle)
+    }
+
+    /// What was seen of an agent that runs and needs nobody.
+    fn calm_watch(&self) -> Option<&Watch> {
+        match &self.phase {
+            Phase::Running { watch } if self.reachable && self.trouble.is_none() => Some(watch),
+            Phase::Running { .. }
+            | Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => None,
         }
     }
 

@@ -105,6 +105,7 @@ impl Monitor {
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
+            | Event::Typed(_)
             | Event::TurnOver(_) => {}
         }
     }
@@ -332,6 +333,7 @@ impl Op {
             20 | 21 => Event::PromptSent(run),
             22 => Event::PromptFailed(run, "no".into()),
             23 if arg < 128 => Event::TurnOver(run),
+            23 => Event::Typed(run),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
