@@ -21,6 +21,7 @@ mod effects;
 mod ending;
 mod judge;
 mod killing;
+mod legacy;
 mod looking;
 mod notices;
 mod output;

@@ -26,6 +26,7 @@ use crate::paths::{Paths, private_dir};
 
 mod atomic;
 mod bounded;
+mod legacy;
 mod load;
 mod lock;
 mod logs;

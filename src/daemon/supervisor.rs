@@ -57,6 +57,8 @@ pub(crate) enum Input {
     Looked(Box<Looked>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
+    TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -196,6 +198,7 @@ impl Supervisor {
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -266,7 +269,8 @@ impl Supervisor {
     }
 
     fn pause_all(&mut self) {
-        let names: Vec<_> = self.slots.keys().cloned().collect();
+        let ours = self.slots.iter().filter(|(_, slot)| slot.legacy.is_none());
+        let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.step(&name, Event::Pause(swarm_state::notice::PauseBy::Shutdown));
         }

@@ -116,6 +116,22 @@ impl Tmux {
         }
     }
 
+    /// Whether a session has a window of that name with a live pane. By a plain process: nothing is started,
+    /// made or kept in the server, which need not be ours.
+    ///
+    /// # Errors
+    /// When tmux does not answer, or refuses for another reason than that there is no such thing.
+    pub async fn window_lives(&self, session: &str, window: &str) -> Result<bool> {
+        let target = format!("={session}:");
+        let list = Words::from(["list-panes", "-s", "-t", &target, "-F", "#{pane_dead}:#{window_name}"]);
+        let output = self.0.run(&[list]).await?;
+        if !output.ok {
+            return absent_is_fine("look for a window", output).map(|()| false);
+        }
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(listed.lines().any(|line| line.strip_prefix("0:") == Some(window)))
+    }
+
     /// Closes a window; the programs in it get SIGHUP. One that is gone already is fine.
     ///
     /// # Errors
