@@ -11,7 +11,7 @@ use swarm::client::render::Out;
 use swarm::client::{self, Failure};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{daemon, demo, wrapper};
+use swarm::{daemon, demo, doctor, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -49,6 +49,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
             Ok(0)
         }
+        Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),
     }
 }

@@ -32,6 +32,7 @@ mod lock;
 mod logs;
 mod ralph;
 mod runs;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +41,7 @@ pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
+pub use survey::{Damage, Found, Survey, survey};
 
 /// The most that a record or a loop's state may be, bytes: an environment fits many times.
 const STATE_LIMIT: u64 = 64 << 20;

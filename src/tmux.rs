@@ -22,6 +22,7 @@ mod plain;
 mod quote;
 mod rows;
 mod server;
+mod survey;
 mod version;
 pub mod watch;
 mod window;
@@ -33,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use attach::Attach;
 pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
+pub use survey::Survey;
 pub use version::Version;
 
 /// The terminal that a pane is: the value of `TERM` that an agent in it needs. Every terminfo knows it.

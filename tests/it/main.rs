@@ -6,6 +6,7 @@ mod crash;
 mod daemon;
 mod disk;
 mod docs;
+mod doctor;
 mod follow;
 mod predecessor;
 mod prompts;
