@@ -114,7 +114,7 @@ pub fn run(args: &Doctor, out: Out) -> Result<u8, Failure> {
         .enable_all()
         .build()
         .map_err(|e| Error::system("cannot start", e))?;
-    let checks = runtime.block_on(timeout(LIMIT, look())).unwrap_or_else(|_| {
+    let checks = runtime.block_on(async { timeout(LIMIT, look()).await }).unwrap_or_else(|_| {
         let message = format!("not everything could be looked at within {} s", LIMIT.as_secs());
         vec![Check::fail("doctor", message, "look whether a disk or a network file system hangs")]
     });

@@ -31,6 +31,7 @@ mod load;
 mod lock;
 mod logs;
 mod ralph;
+mod rotate;
 mod runs;
 mod survey;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
+pub use rotate::{DAEMON_LOG_LIMIT, LogWriter, RECORD_LIMIT, record};
 pub use survey::{Damage, Found, Survey, survey};
 
 /// The most that a record or a loop's state may be, bytes: an environment fits many times.

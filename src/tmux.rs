@@ -95,8 +95,9 @@ pub struct NewWindow {
     pub run: u64,
     /// Columns and rows, each at least 1.
     pub size: (u16, u16),
-    /// Append everything that the pane prints, raw, to this file.
-    pub record: Option<PathBuf>,
+    /// A program and its arguments that is given everything that the pane prints, raw, on its standard input.
+    /// It must read on whatever happens: a reader that stops stops the pane.
+    pub record: Option<Vec<OsString>>,
 }
 
 /// One pane in a list.

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 
 use swarm_state::model::{Pane, Run};
 use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
@@ -90,9 +89,9 @@ impl Tmux {
             window("window-size", "manual"),
             resize(&end, new.size),
         ];
-        if let Some(file) = &new.record {
+        if let Some(argv) = &new.record {
             let target = ["pipe-pane", "-O", "-t", &end];
-            words.push(Words::from(target).and([recorder(file)]));
+            words.push(Words::from(target).and([recorder(argv)]));
         }
         words
     }
@@ -192,9 +191,13 @@ fn literal(text: &[u8]) -> OsString {
     OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
 }
 
-/// The shell line that appends what it reads to a file. tmux expands formats and time in it.
-fn recorder(file: &Path) -> OsString {
-    let line = [b"exec cat >>", quote::shell(file.as_os_str().as_bytes()).as_slice()].concat();
+/// The shell line that starts a recorder. tmux expands formats and time in it.
+fn recorder(argv: &[OsString]) -> OsString {
+    let mut line = b"exec".to_vec();
+    for word in argv {
+        line.push(b' ');
+        line.extend(quote::shell(word.as_bytes()));
+    }
     let doubled = |byte: &u8| [*byte].repeat(1 + usize::from(matches!(byte, b'#' | b'%')));
     OsString::from_vec(line.iter().flat_map(doubled).collect())
 }
@@ -262,6 +265,7 @@ mod tests {
         assert_eq!(program(&new(&["p q"]))[4..], ["--", "env", "p q"]);
         let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
         assert_eq!(program(&odd)[3], "/");
-        assert_eq!(recorder(Path::new("/a'b#%.log")), "exec cat >>'/a'\\''b##%%.log'");
+        let argv = ["/s", "/a'b#%.log"].map(OsString::from);
+        assert_eq!(recorder(&argv), "exec '/s' '/a'\\''b##%%.log'");
     }
 }

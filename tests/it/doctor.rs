@@ -136,16 +136,13 @@ fn a_place_that_is_none_does_not_keep_it_from_looking_at_the_rest() {
 #[test]
 fn a_tmux_that_is_missing_old_or_hangs_is_a_failure_with_a_cure() {
     let mut w = World::new();
-    let dir = programs(&w, &["git", "sh"]);
+    let dir = programs(&w, &["git", "sh", "sleep"]);
     w.set("PATH", dir.display().to_string());
     assert!(doctor(&w).has("tmux", "fail", "not installed").contains("install tmux"));
     script(&dir.join("tmux"), "#!/bin/sh\necho tmux 2.9a\n");
     assert!(doctor(&w).has("tmux", "fail", "2.9a is too old").contains("newer"));
     let pids = w.path("pids");
-    script(
-        &dir.join("tmux"),
-        &format!("#!/bin/sh\necho $$ >>'{}'\nread x </dev/tty || while :; do :; done\n", pids.display()),
-    );
+    script(&dir.join("tmux"), &format!("#!/bin/sh\necho $$ >>'{}'\nexec sleep 600\n", pids.display()));
     doctor(&w).has("tmux", "fail", "did not answer");
     for pid in w.lines("pids") {
         let pid = pid.parse().unwrap();
@@ -171,8 +168,10 @@ fn a_frozen_tmux_server_and_one_whose_socket_is_gone_are_found() {
     let server = w.tmux_pid();
     w.crash_daemon();
     signal(server, Signal::SIGSTOP);
-    let found = doctor(&w);
+    let ran = w.swarm(&["doctor", "--format", "json"]);
+    // Whatever it said: the end of the world waits for the server's answer.
     signal(server, Signal::SIGCONT);
+    let found = Found::of(&ran);
     let cure = found.has("tmux-server", "fail", "does not answer");
     assert!(cure.contains(&format!("kill -CONT {server}")), "{cure}");
 
@@ -199,8 +198,9 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
 
     let pid = w.start_daemon();
     signal(pid, Signal::SIGSTOP);
-    let found = doctor(&w);
+    let ran = w.swarm(&["doctor", "--format", "json"]);
     signal(pid, Signal::SIGCONT);
+    let found = Found::of(&ran);
     assert!(found.has("daemon", "fail", "does not answer").contains(&format!("kill -9 {pid}")));
 
     fs::remove_file(swarm::paths::Paths::new(w.swarm_dir()).socket()).unwrap();
@@ -227,8 +227,7 @@ fn whoever_else_is_at_the_socket_is_named() {
     ] {
         let listener = UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
-        let asked = w.follow(&["doctor", "--format", "json"]);
-        let mut asked = asked;
+        let mut asked = w.follow(&["doctor", "--format", "json"]);
         // It may come more than once.
         listener.set_nonblocking(true).unwrap();
         w.until("it has looked", || {

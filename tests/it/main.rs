@@ -13,6 +13,7 @@ mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;
+mod rotation;
 mod settings;
 mod spawn;
 mod strange;
