@@ -20,6 +20,7 @@ mod strange;
 mod tidy;
 mod tmux;
 mod trees;
+mod unit;
 mod verbs;
 mod worktrees;
 mod world;
