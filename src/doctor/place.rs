@@ -80,18 +80,16 @@ pub(super) fn room(paths: &Paths) -> Check {
     let Some(place) = root.ancestors().find(|path| path.is_dir()) else {
         return Check::fail("disk", format!("no part of {} is there", root.display()), "set SWARM_DIR");
     };
-    let stat = match statvfs(place) {
-        Ok(stat) => stat,
+    let (free, no_inodes) = match room_of(place) {
+        Ok(room) => room,
         Err(error) => {
             let message = format!("the room at {} cannot be told: {error}", place.display());
             return Check::warn("disk", message, format!("look at it with: df '{}'", place.display()));
         }
     };
-    let free = u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size()));
     let free_mib = free >> 20;
     let cure = format!("make room, then look again with: df '{}'", place.display());
-    // Some file systems count no inodes and say 0 of 0.
-    if stat.files() > 0 && stat.files_available() == 0 {
+    if no_inodes {
         return Check::fail(
             "disk",
             format!("no file can be made at {}: no inodes are left", place.display()),
@@ -104,6 +102,13 @@ pub(super) fn room(paths: &Paths) -> Check {
         NO_ROOM..LITTLE_ROOM => Check::warn("disk", format!("only {message}"), cure),
         LITTLE_ROOM.. => Check::ok("disk", message),
     }
+}
+
+/// The bytes that are free there, and whether no file can be made for want of inodes.
+fn room_of(place: &Path) -> std::io::Result<(u64, bool)> {
+    let stat = statvfs(place)?;
+    // Some file systems count no inodes and say 0 of 0.
+    Ok((fs2::available_space(place)?, stat.files() > 0 && stat.files_available() == 0))
 }
 
 /// Whether the settings can be read.

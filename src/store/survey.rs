@@ -91,7 +91,7 @@ impl Survey {
         let Some(name) = file.strip_suffix(".json").and_then(|stem| WorkerName::new(stem).ok()) else {
             return;
         };
-        if let Some(record) = self.parse(path, |bytes| format::parse_record(bytes)) {
+        if let Some(record) = self.parse(path, format::parse_record) {
             self.records.push(record);
         }
         self.names.insert(name);
@@ -104,7 +104,7 @@ impl Survey {
             return self.note(path, Damage::SetAside, String::new());
         }
         if file == "state.json" {
-            let _ = self.parse(path, |bytes| format::parse_ralph(bytes));
+            let _ = self.parse(path, format::parse_ralph);
         }
     }
 
@@ -134,19 +134,19 @@ impl Survey {
     }
 
     fn note_temporary(&mut self, path: &Path) {
-        let ours = atomic::is_temporary(path) || file_name(path).ends_with(".new");
-        let pid = file_name(path)
-            .split(['.', '-'])
-            .rev()
-            .find_map(|word| word.parse::<i32>().ok().filter(|n| *n > 1));
-        if ours && !writer(path).or(pid).is_some_and(procs::is_alive) {
+        if writer(path).is_some_and(|pid| !procs::is_alive(pid)) {
             self.temporary.push(path.to_owned());
         }
     }
 }
 
-/// The process that writes `.NAME.PID-N.tmp`.
+/// The process that writes a temporary file: `.NAME.PID-N.tmp` of ours, `NAME.PID.new` of tmux's settings.
 fn writer(path: &Path) -> Option<i32> {
-    let (head, _) = file_name(path).strip_suffix(".tmp")?.rsplit_once('-')?;
+    let file = file_name(path);
+    let head = match file.strip_suffix(".new") {
+        Some(head) => head,
+        None if atomic::is_temporary(path) => file.strip_suffix(".tmp")?.rsplit_once('-')?.0,
+        None => return None,
+    };
     head.rsplit_once('.')?.1.parse().ok()
 }
