@@ -19,7 +19,7 @@ pub use ralph::{
     RalphArgs, RalphClean, RalphCommand, RalphInit, RalphLogs, RalphLs, RalphPause, RalphResume, RalphSet,
     RalphStatus,
 };
-pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus};
+pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use worker::{
     Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
 };
@@ -59,6 +59,7 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon
+  doctor       Look for what is wrong, and say how to cure it
   demo         See a whole loop run in a few seconds, with a built-in agent
   completions  Print a completion script for your shell
 
@@ -181,6 +182,12 @@ pub enum Command {
         The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \
         reason to do it by hand. Agents live in tmux and go on without it.")]
     Daemon(DaemonArgs),
+    /// Look for what is wrong, and say how to cure it
+    #[command(long_about = "Look for what is wrong, and say how to cure it.\n\n\
+        tmux and its server, the daemon and its socket, damaged state files, what no worker owns, git, room on \
+        the disk, permissions, settings, and whether agents outlive a logout. Nothing is changed and nothing is \
+        started.")]
+    Doctor(Doctor),
     /// See a whole loop run in a few seconds, with a built-in agent
     #[command(long_about = "See a whole loop run in a few seconds, with a built-in agent.\n\n\
         Needs no key and costs nothing. Everything happens in a temporary directory, with a daemon and a \

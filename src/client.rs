@@ -119,6 +119,7 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
             DaemonCommand::Status(args) => daemon::status(&ctx, &args).await,
             DaemonCommand::Run(_) => Err(Error::new(ErrorCode::Internal, "`daemon run` is main's").into()),
         },
+        Command::Doctor(_) => Err(Error::new(ErrorCode::Internal, "`doctor` is main's").into()),
         Command::Demo => demo::run(&ctx).await,
         Command::Completions(args) => completions::run(&args, out),
     }

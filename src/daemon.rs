@@ -22,6 +22,7 @@ mod effects;
 mod ending;
 mod judge;
 mod killing;
+mod legacy;
 mod looking;
 mod notices;
 mod output;
@@ -47,7 +48,7 @@ use tokio::sync::mpsc;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
-use crate::store::{DaemonLock, Store};
+use crate::store::{DaemonLock, LogWriter, Store};
 use supervisor::{End, Input, Supervisor};
 
 /// How the daemon is run.
@@ -80,7 +81,7 @@ fn start(options: RunOptions) -> Result<()> {
         let pid = DaemonLock::holder(&paths).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
     };
-    log_to_stderr();
+    log_to_stderr(&paths);
     let store = Arc::new(Store::open(paths)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -146,8 +147,10 @@ fn say(line: &str) {
     }
 }
 
-fn log_to_stderr() {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+fn log_to_stderr(paths: &Paths) {
+    let writer = LogWriter::new(paths.daemon_log());
+    let log =
+        tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).with_target(false);
     drop(log.try_init());
 }
 

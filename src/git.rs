@@ -18,11 +18,13 @@ use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
 
 use crate::error::{Error, ErrorCode, Result};
 
+mod leftovers;
 mod repo;
 mod run;
 #[cfg(test)]
 mod tests;
 
+pub use leftovers::{Leftover, leftovers, version};
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, ask, git, git_patient};
 

@@ -18,13 +18,14 @@
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
 //! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`settings`], [`client`] and
-//! [`mod@cli`] (the command line), [`error`].
+//! [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes nothing), [`error`].
 #![warn(missing_docs)]
 
 pub mod cli;
 pub mod client;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod error;
 pub mod git;
 pub mod paths;

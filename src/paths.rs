@@ -100,6 +100,11 @@ impl Paths {
         self.root.join("state.json")
     }
 
+    /// Which workers of that list are over for this swarm.
+    pub fn legacy_over(&self) -> PathBuf {
+        self.root.join("state.over.json")
+    }
+
     /// The directory of the workers' records.
     pub fn workers_dir(&self) -> PathBuf {
         self.root.join("workers")

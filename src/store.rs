@@ -26,11 +26,14 @@ use crate::paths::{Paths, private_dir};
 
 mod atomic;
 mod bounded;
+mod legacy;
 mod load;
 mod lock;
 mod logs;
 mod ralph;
+mod rotate;
 mod runs;
+mod survey;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +42,8 @@ pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
+pub use rotate::{DAEMON_LOG_LIMIT, LogWriter, RECORD_LIMIT, record};
+pub use survey::{Damage, Found, Survey, survey};
 
 /// The most that a record or a loop's state may be, bytes: an environment fits many times.
 const STATE_LIMIT: u64 = 64 << 20;

@@ -22,6 +22,7 @@ mod plain;
 mod quote;
 mod rows;
 mod server;
+mod survey;
 mod version;
 pub mod watch;
 mod window;
@@ -33,6 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use attach::Attach;
 pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
+pub use survey::Survey;
 pub use version::Version;
 
 /// The terminal that a pane is: the value of `TERM` that an agent in it needs. Every terminfo knows it.
@@ -93,8 +95,9 @@ pub struct NewWindow {
     pub run: u64,
     /// Columns and rows, each at least 1.
     pub size: (u16, u16),
-    /// Append everything that the pane prints, raw, to this file.
-    pub record: Option<PathBuf>,
+    /// A program and its arguments that is given everything that the pane prints, raw, on its standard input.
+    /// It must read on whatever happens: a reader that stops stops the pane.
+    pub record: Option<Vec<OsString>>,
 }
 
 /// One pane in a list.

@@ -114,10 +114,10 @@ impl Supervisor {
     fn load(&mut self, record: Record) -> Result<()> {
         let context = self.context(&record.name, &record.spec.tmux_socket);
         let foreign = record.legacy.is_some();
-        let mut engine = if foreign {
-            slot::engine(&record.spec).lost()
-        } else {
-            serde_json::from_value(record.engine).map_err(|e| Error::system("its state cannot be read", e))?
+        let mut engine = match &record.legacy {
+            Some(legacy) => self.legacy_engine(&record, legacy),
+            None => serde_json::from_value(record.engine)
+                .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
         let name = record.name.clone();

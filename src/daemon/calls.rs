@@ -10,6 +10,7 @@ use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
 
 use super::driver::Job;
+use super::legacy;
 use super::output;
 use super::slot::{Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
@@ -46,7 +47,7 @@ impl Supervisor {
             Call::Clean(params) => self.clean(params, reply),
             Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
             Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
-            Call::RalphResume(Named { name }) => Self::answer(reply, self.resume(&name, peer)),
+            Call::RalphResume(Named { name }) => self.resume_any(&name, peer, reply),
             Call::RalphStatus(Named { name }) => Self::answer(reply, self.ralph_status(&name)),
             Call::RalphSet(params) => Self::answer(reply, self.ralph_set(&params, peer)),
             Call::RalphLogs(params) => match self.find_loop(&params.name) {
@@ -135,7 +136,7 @@ impl Supervisor {
     // ---- loops ----
 
     /// A loop by the text a client sent; anything else is the document's error.
-    fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
+    pub(super) fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.find(text) {
             Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
@@ -155,6 +156,9 @@ impl Supervisor {
     fn pause(&mut self, name: &str) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
         let before = status_of(slot)?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
         if slot.engine.is_stopped() {
             let message = format!("the loop of worker '{name}' is over ({before})");
             return Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm ralph status {name}")));
@@ -166,7 +170,7 @@ impl Supervisor {
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }
 
-    fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
+    pub(super) fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
@@ -181,6 +185,9 @@ impl Supervisor {
     fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
         let (name, slot) = self.find_loop(&params.name)?;
         refuse_own(slot, peer, "change its own loop")?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
         }

@@ -234,7 +234,10 @@ async fn spawn(
         worker: spec.name.to_string(),
         run: run.0,
         size: spec.size,
-        record: spec.record.then(|| context.store.paths().record_file(&spec.name)),
+        record: spec.record.then(|| {
+            let file = context.store.paths().record_file(&spec.name);
+            vec![context.exe.as_os_str().to_owned(), "__record".into(), file.into()]
+        }),
     };
     make_window(context, &window).await.map_err(other)
 }

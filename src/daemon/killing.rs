@@ -5,6 +5,7 @@ use swarm_state::model::WorkerName;
 use tokio::sync::oneshot;
 
 use super::driver::{Job, Report};
+use super::legacy;
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
@@ -13,12 +14,12 @@ use crate::protocol::{KillParams, Killed};
 impl Supervisor {
     /// Ends a worker; the answer comes when nothing of it runs any more.
     pub(super) fn kill(&mut self, params: KillParams, reply: Reply) {
-        let name = match self.find(&params.name) {
+        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::left_alone(slot) {
+            Some(refusal) => Err(refusal),
+            None => Ok((name, slot)),
+        });
+        let name = match found {
             Err(error) => return Self::answer::<()>(reply, Err(error)),
-            Ok((name, slot)) if slot.legacy.is_some() => {
-                let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
-                return Self::answer::<()>(reply, Err(Error::new(ErrorCode::Conflict, message)));
-            }
             Ok((name, slot)) if slot.engine.is_stopped() => {
                 return self.finish_kill_of(&name, params, reply, true);
             }

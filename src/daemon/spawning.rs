@@ -10,6 +10,7 @@ use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Wo
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::screen::Pattern;
 
+use super::legacy;
 use super::slot::{self, AfterStop, Newborn, Reply, Slot};
 use super::supervisor::Supervisor;
 use super::views;
@@ -54,6 +55,13 @@ impl Supervisor {
             );
         }
         check(&spec_of(&name, params.clone()))?;
+        if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.legacy.as_ref()) {
+            if !params.replace {
+                legacy::in_use(&name, theirs)?;
+            }
+            // Nothing of it is ended or written: its files are kept with those of earlier loops.
+            return Ok(Admitted::Now(name));
+        }
         match self.slots.get(&name) {
             Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
@@ -104,7 +112,7 @@ impl Supervisor {
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
-        if let Some(old) = self.slots.remove(name) {
+        if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
             if respawned {
                 (slot.worktree, slot.extra) = (old.worktree, old.extra);
             } else {
@@ -180,7 +188,7 @@ impl Supervisor {
 
     fn forget(&mut self, name: &WorkerName) {
         self.slots.remove(name);
-        for outcome in [self.store.remove(name), self.store.remove_ralph_dir(name.as_str())] {
+        for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
                 tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");
             }

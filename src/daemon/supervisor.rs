@@ -63,6 +63,8 @@ pub(crate) enum Input {
     Found { socket: Option<String>, found: Found },
     /// What became of the worktree of a worker that is to be forgotten.
     Cleaned(Box<Cleaning>),
+    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
+    TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -204,6 +206,7 @@ impl Supervisor {
             Input::Found { socket, found } => self.settle_late(&socket, &found),
             Input::Respawn(wish) => self.respawn_on(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
+            Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -275,7 +278,8 @@ impl Supervisor {
     }
 
     fn pause_all(&mut self) {
-        let names: Vec<_> = self.slots.keys().cloned().collect();
+        let ours = self.slots.iter().filter(|(_, slot)| slot.legacy.is_none());
+        let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.step(&name, Event::Pause(swarm_state::notice::PauseBy::Shutdown));
         }

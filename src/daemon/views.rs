@@ -7,6 +7,7 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
+use super::legacy;
 use super::slot::Slot;
 use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
@@ -56,6 +57,9 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
 
 /// Why it is so; what cannot be saved comes first, since a loop stands still because of it.
 fn reason(slot: &Slot) -> Option<String> {
+    if let Some(theirs) = &slot.legacy {
+        return Some(legacy::reason(theirs));
+    }
     let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
     unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
 }

@@ -25,7 +25,7 @@ pub(super) struct Repo {
 pub(super) struct Listed {
     pub(super) path: PathBuf,
     /// The full name of the branch that is checked out there.
-    branch: Option<String>,
+    pub(super) branch: Option<String>,
 }
 
 impl Repo {

@@ -6,10 +6,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use swarm_state::model::WorkerName;
 
+use super::rotate::rotated;
 use super::{Store, entries, failed, file_name};
 use crate::error::Result;
 use crate::paths::private_dir;
@@ -147,7 +148,8 @@ impl Store {
     /// When the disk refuses.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
         let path = self.paths.worker_log(name);
-        for path in [rotated(&path), path, self.paths.record_file(name)] {
+        let record = self.paths.record_file(name);
+        for path in [rotated(&path), path, rotated(&record), record] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(failed("remove", &path, error));
@@ -157,10 +159,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-fn rotated(path: &Path) -> PathBuf {
-    path.with_extension("log.1")
 }
 
 /// The end of `text`, at most `max` bytes of it and starting with a whole line where it can; and how many

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use swarm_state::format::{self, FormatError, RalphFile};
+use swarm_state::format::{self, FORMAT, FormatError, RalphFile};
 use swarm_state::model::WorkerName;
 
 use super::load::aside_sentence;
@@ -88,7 +88,12 @@ impl Store {
         let mut file = decide(&found);
         match found {
             RalphRead::Absent => {}
-            RalphRead::Found(on_disk, _) => file.extra = on_disk.extra,
+            RalphRead::Found(on_disk, _) => {
+                if on_disk.format < FORMAT {
+                    keep_original(&path, on_disk.format)?;
+                }
+                file.extra = on_disk.extra;
+            }
             RalphRead::Bad(problem) if problem.reserved => {
                 return Err(Error::new(ErrorCode::Conflict, problem.message));
             }
@@ -173,6 +178,20 @@ impl Store {
         };
         removed.map_err(|e| failed("remove", &dir, e))
     }
+}
+
+/// Before a file of an older format is written over for the first time, it is kept as `FILE.vN`, byte for
+/// byte: a way back to the swarm that wrote it.
+fn keep_original(path: &Path, format: u32) -> Result<()> {
+    let kept = path.with_file_name(format!("{}.v{format}", file_name(path)));
+    if fs::symlink_metadata(&kept).is_ok() {
+        return Ok(());
+    }
+    let copy = || match read(path)? {
+        Some(bytes) => write_atomic(&kept, &bytes),
+        None => Ok(()),
+    };
+    copy().map_err(|e| failed("keep", path, e))
 }
 
 /// An editor may truncate the file before it writes it: a file that does not parse is looked at again,

@@ -31,7 +31,7 @@ pub(super) struct Seen {
 
 /// What a connection attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probe {
+pub(super) enum Probe {
     /// Somebody listens.
     Listening,
     /// There is no socket, or nobody behind it.
@@ -300,7 +300,7 @@ impl Inner {
 }
 
 /// What `tmux -V` says, without the `tmux`.
-async fn said_version() -> Result<String> {
+pub(super) async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
     command.arg("-V").kill_on_drop(true).stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -309,7 +309,7 @@ async fn said_version() -> Result<String> {
 }
 
 /// Tries to connect. tmux takes a connection that says nothing for a client that left.
-async fn probe(socket: &Path) -> Probe {
+pub(super) async fn probe(socket: &Path) -> Probe {
     let attempt = tokio::net::UnixStream::connect(socket);
     match tokio::time::timeout(Duration::from_secs(2), attempt).await {
         Ok(Ok(_)) => Probe::Listening,

@@ -42,8 +42,9 @@ pub use clock::{AwakeClock, Jump};
 pub use restart::Restarts;
 pub use watch::Watch;
 
+use crate::format::RalphFile;
 use crate::gates::Verdict;
-use crate::model::{Exit, Run};
+use crate::model::{Exit, LoopStatus, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::screen::Reading;
 
@@ -357,6 +358,26 @@ impl Worker {
     #[must_use]
     pub fn lost(mut self) -> Self {
         self.phase = Phase::Lost;
+        self
+    }
+
+    /// The same worker, over; an earlier swarm said so.
+    #[must_use]
+    pub fn over(mut self, reason: StopReason) -> Self {
+        self.phase = Phase::Stopped { reason };
+        self
+    }
+
+    /// The same loop with the numbers of an earlier swarm's file; a plain worker stays as it is.
+    #[must_use]
+    pub fn counted(mut self, file: &RalphFile, started: Option<DateTime<FixedOffset>>) -> Self {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = file.current_iteration;
+            ralph.failures = file.consecutive_failures;
+            ralph.total_failures = file.total_failures;
+            ralph.iteration_started = started;
+            ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
+        }
         self
     }
 

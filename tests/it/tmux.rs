@@ -399,7 +399,8 @@ async fn a_recording_holds_every_byte() {
     let world = World::new().await;
     let file = world.path("it's 100% #{x}.log");
     let argv = ["sh", "-c", "printf 'a\\033[1mb\\n'; exec cat -"].iter().map(Into::into).collect();
-    let new = NewWindow { argv, record: Some(file.clone()), ..window("w", world.dir.path()) };
+    let recorder = vec![crate::world::SWARM.into(), "__record".into(), file.clone().into()];
+    let new = NewWindow { argv, record: Some(recorder), ..window("w", world.dir.path()) };
     world.tmux.new_window(new).await.unwrap();
     until("the bytes", async || match std::fs::read(&file) {
         Ok(bytes) if bytes == b"a\x1b[1mb\r\n" => Ok(()),

@@ -256,3 +256,35 @@ proptest! {
         prop_assert_eq!(fs::read(&kept[0]).unwrap(), bytes);
     }
 }
+
+#[test]
+fn a_name_of_the_predecessor_that_was_ours_and_is_removed_does_not_come_back() {
+    const LIST: &str = include_str!("../../../state/fixtures/predecessor/state.json");
+    let fixture = Fixture::new();
+    fs::write(fixture.paths().legacy_state(), LIST).unwrap();
+    let names = || {
+        let (records, problems) = fixture.reopened().load_all();
+        assert_eq!(problems, []);
+        records.into_iter().map(|r| r.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    // One that never came to be changes nothing.
+    fixture.store.save(&record("bg")).unwrap();
+    fixture.store.take_back(&name("bg")).unwrap();
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    fixture.store.save(&agent()).unwrap();
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    for gone in ["agent", "bg"] {
+        fixture.store.remove(&name(gone)).unwrap();
+        fixture.store.remove(&name(gone)).unwrap();
+    }
+    assert_eq!(names(), ["feature"]);
+    assert_eq!(fs::read_to_string(fixture.paths().legacy_state()).unwrap(), LIST);
+    // The predecessor started another one of that name: that is a new worker.
+    fs::write(fixture.paths().legacy_state(), LIST.replace("22:43:49.927103", "23:00:00.000000")).unwrap();
+    assert_eq!(names(), ["agent", "feature"]);
+    // What is kept of it is no reason to lose sight of anything when it is damaged.
+    fs::write(fixture.paths().legacy_over(), "{").unwrap();
+    let (records, problems) = fixture.reopened().load_all();
+    assert_eq!((records.len(), problems.len()), (3, 1));
+}
