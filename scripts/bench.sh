@@ -199,7 +199,7 @@ for workers in $sizes; do
     sleep "$rest"
     note "$workers workers"
     cpu_row "$workers" idle 0 "$long"
-    [ "$workers" -lt 10 ] || cpu_row "$workers" '10 %' $((workers / 10)) "$long"
+    [ "$workers" -lt 10 ] || cpu_row "$workers" '10%' $((workers / 10)) "$long"
     cpu_row "$workers" all "$workers" "$short"
     quick_rows="$quick_rows$(quick_row "$workers")
 "

@@ -139,7 +139,7 @@ impl Reader {
             ready: blocked.is_none() && !working && any(&self.ready),
             working,
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
-            done: self.is_done(&rows.join("\n"), scrolled),
+            done: self.done.is_some() && self.is_done(&rows.join("\n"), scrolled),
         }
     }
 
