@@ -20,7 +20,7 @@ quick=
 sizes=${*:-${quick:+2}}
 sizes=${sizes:-1 10 100 300}
 if [ -n "$quick" ]; then
-    long=2 short=2 rest=1 polls=6 runs=3 iterations=3 kills=3 captures=400 still=1 settle=1
+    long=1 short=1 rest=0.3 settle=0.5 still=0.5 polls=4 runs=3 iterations=3 kills=3 captures=400
 else
     # Longer than the minute in which each pane is captured once whatever happens.
     long=64 short=20 rest=6 polls=300 runs=60 iterations=21 kills=100 captures=100000 still=20 settle=4
@@ -178,7 +178,7 @@ echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) at $(date '+%F %T')"
 
 swarm daemon start >/dev/null
 daemon=$(cat "$SWARM_DIR/daemon.lock")
-sleep 1
+sleep "$settle"
 nothing=$(woken "$daemon")
 
 made=0
@@ -227,7 +227,7 @@ grep wrong "$world/kills" || true
 # Word splitting is wanted: a list of names.
 # shellcheck disable=SC2046
 swarm kill $(swarm ls --format names) >/dev/null
-sleep 1
+sleep "$settle"
 echo "wake-ups  $nothing a second before the first worker;" \
     "after the last: daemon $(woken "$daemon"), tmux server $(woken "$server")"
 echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) at $(date '+%F %T')"
