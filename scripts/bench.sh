@@ -20,10 +20,10 @@ quick=
 sizes=${*:-${quick:+2}}
 sizes=${sizes:-1 10 100 300}
 if [ -n "$quick" ]; then
-    long=1 short=1 rest=0.3 settle=0.5 still=0.5 polls=4 runs=3 iterations=3 kills=3 captures=400
+    long=1 short=1 rest=0.3 settle=0.5 still=0.5 polls=4 runs=3 iterations=3 kills=3 captures=400 idle=0.5
 else
     # Longer than the minute in which each pane is captured once whatever happens.
-    long=64 short=20 rest=6 polls=300 runs=60 iterations=21 kills=100 captures=100000 still=20 settle=4
+    long=64 short=20 rest=6 polls=300 runs=60 iterations=21 kills=100 captures=100000 still=20 settle=4 idle=12
 fi
 
 [ -x "$SWARM" ] || { echo "bench.sh: no program at $SWARM (cargo build --release, or set SWARM)" >&2; exit 1; }
@@ -227,7 +227,8 @@ grep wrong "$world/kills" || true
 # Word splitting is wanted: a list of names.
 # shellcheck disable=SC2046
 swarm kill $(swarm ls --format names) >/dev/null
-sleep "$settle"
+# Threads that wait for work end after ten seconds, and take their counts with them.
+sleep "$idle"
 echo "wake-ups  $nothing a second before the first worker;" \
     "after the last: daemon $(woken "$daemon"), tmux server $(woken "$server")"
 echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) at $(date '+%F %T')"

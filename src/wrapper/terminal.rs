@@ -37,7 +37,8 @@ pub(super) async fn has_taken_all(patience: Duration) -> bool {
 }
 
 fn ask() -> Result<bool, Errno> {
-    let (input, output) = (std::io::stdin(), std::io::stdout());
+    // tmux opens it for both directions.
+    let input = std::io::stdin();
     let mut mode = tcgetattr(&input)?;
     // The agent may have put another group in front, and what is not in front is stopped when it does this.
     let mut stop = SigSet::empty();
@@ -51,7 +52,7 @@ fn ask() -> Result<bool, Errno> {
     mode.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
     mode.control_chars[SpecialCharacterIndices::VTIME as usize] = 10;
     tcsetattr(&input, SetArg::TCSANOW, &mode)?;
-    write(&output, QUESTION)?;
+    write(&input, QUESTION)?;
     let (mut said, mut chunk) = (Vec::new(), [0; 256]);
     while said.len() < MOST {
         match read(&input, &mut chunk) {
