@@ -37,7 +37,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::write_atomic;
+pub use atomic::{write_atomic, write_unsynced};
 pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};

@@ -131,6 +131,19 @@ pub struct Row {
     pub start_command: String,
 }
 
+/// One pane, as the tick looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// The 7 of `%7`.
+    pub pane: u32,
+    /// When its window last printed, Unix seconds.
+    pub activity: i64,
+    /// Its process has ended.
+    pub dead: bool,
+    /// Columns and rows.
+    pub size: (u16, u16),
+}
+
 /// What a pane shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
@@ -211,6 +224,11 @@ impl Inner {
     fn hidden_session(&self) -> String {
         format!("{}-ctl", self.options.session)
     }
+}
+
+/// The number in a pane's id: the 7 of `%7`. None for what is no such id.
+pub fn pane_number(id: &str) -> Option<u32> {
+    rows::pane_number(id)
 }
 
 /// Locks a mutex whose holders never panic half-way: the value is whole even when one did.

@@ -186,6 +186,11 @@ async fn work(context: &Context, job: Job) {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
             crash::point("judge+");
             context.report(Report::Judged(run, verdict));
+            if let Some(iteration) = iteration {
+                // Beside what follows, which need not wait for it.
+                let (store, name) = (context.store.clone(), context.name.clone());
+                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration));
+            }
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
             drop(reply.send(git::remove_worktree(&worktree, force_dirty).await));
@@ -298,7 +303,7 @@ fn launch_spec(
         // For a paste it is kept until the delivery: an iteration has one prompt, whatever becomes of the file.
         (via @ (PromptVia::Stdin | PromptVia::Paste | PromptVia::Auto), Some(prompt)) => {
             let file = dir.join("prompt");
-            crate::store::write_atomic(&file, prompt)
+            crate::store::write_unsynced(&file, prompt)
                 .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
             stdin = (via == PromptVia::Stdin).then_some(file);
         }

@@ -32,6 +32,11 @@ impl Supervisor {
             slot.driver.context.hurry.store(true, Ordering::Relaxed);
         }
         let effects = slot.engine.step(event, now);
+        self.carry_out(name, effects);
+    }
+
+    /// Carries out what a step says.
+    pub(super) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             self.perform(name, effect);
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use swarm_state::engine::{Event, Now, Phase};
+use swarm_state::engine::{Event, Phase};
 use tokio::time::Instant;
 
 use super::slot::Slot;
@@ -71,16 +71,21 @@ impl Supervisor {
         if let Some(server) = self.servers.get_mut(&looked.server) {
             server.watcher = Some(looked.watcher);
         }
+        let now = self.now();
         for (name, look) in looked.looks {
             // The worker may have a new pane by now, or the name a new worker.
             let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
             let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
-            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-            let now = Now { mono: self.awake, wall: super::local_now() };
-            for effect in slot.engine.step(Event::Reachable(true), now) {
-                self.perform(&name, effect);
+            if let Some(screen) = look.screen {
+                slot.last_screen = screen;
             }
-            self.step(&name, look.event);
+            let mut effects = slot.engine.step(Event::Reachable(true), now);
+            effects.extend(slot.engine.step(look.event, now));
+            // Nearly always there is nothing to do, for hundreds of workers every two seconds.
+            if !effects.is_empty() {
+                self.carry_out(&name, effects);
+                self.settle(&name);
+            }
         }
         for name in looked.unreachable {
             self.step(&name, Event::Reachable(false));

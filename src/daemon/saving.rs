@@ -99,8 +99,14 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     // The loop's file first: should only one be written, the next daemon takes the file's settings for an
     // edit of the record's, and they are the newer ones.
     if let Some(file) = slot.ralph_file() {
-        slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
-        slot.ralph_known = Some(file);
+        // Half of all saves change nothing in it.
+        let is_ours =
+            || slot.ralph_written.is_some() && slot.ralph_written == store.ralph_stamp(&slot.spec.name);
+        if slot.ralph_known.as_ref() != Some(&file) || !is_ours() {
+            slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
+            slot.ralph_written = slot.ralph_stamp;
+            slot.ralph_known = Some(file);
+        }
     }
     store.save(&slot.record()?)
 }

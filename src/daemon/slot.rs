@@ -72,14 +72,16 @@ pub(crate) struct Slot {
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
     pub(crate) ralph_known: Option<RalphFile>,
     pub(crate) ralph_stamp: Option<RalphStamp>,
+    /// The stamp of our own last write.
+    pub(crate) ralph_written: Option<RalphStamp>,
     /// What the daemon before logged of the current iteration; emptied by the first line that is new.
     pub(crate) log_tail: Vec<String>,
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
     pub(crate) after_stop: Vec<AfterStop>,
-    /// The last lines of the screen while a person is needed.
-    pub(crate) last_screen: Vec<String>,
+    /// The last lines of the screen as it was when it was captured, as they were captured.
+    pub(crate) last_screen: String,
 }
 
 /// What the engine must know of a spec.
@@ -132,11 +134,12 @@ impl Slot {
             held: None,
             ralph_known: None,
             ralph_stamp: None,
+            ralph_written: None,
             log_tail: vec![],
             forced: vec![],
             newborn: None,
             after_stop: vec![],
-            last_screen: vec![],
+            last_screen: String::new(),
         })
     }
 

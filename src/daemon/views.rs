@@ -46,13 +46,19 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
             pane: slot.pane.as_ref().filter(|_| live).map(|p| p.id.clone()),
         },
         worktree: slot.worktree.clone(),
-        screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
+        screen: if status == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
         outcome: engine.outcome(),
         ready: engine.is_ready(),
         idle: engine.is_idle(),
     }
+}
+
+/// The last lines of its screen, harmless to print.
+fn screen(slot: &Slot) -> Vec<String> {
+    let lines = slot.last_screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(swarm_state::screen::printable).collect()
 }
 
 /// Why it is so; what cannot be saved comes first, since a loop stands still because of it.

@@ -30,7 +30,8 @@ pub struct Tail {
 }
 
 impl Store {
-    /// Adds one line to a loop's log, with its time already in it, durably.
+    /// Adds one line to a loop's log, with its time already in it. A later [`Store::sync_iteration`] makes it safe
+    /// on the disk; what a loss of power took before that, the daemon's start adds again.
     ///
     /// # Errors
     /// When the disk refuses: the log is as it was then.
@@ -39,7 +40,7 @@ impl Store {
         let path = self.paths.iterations_log(name);
         // One call, one line: an agent's text in it must not make up entries of its own.
         let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        append(&path, format!("{line}\n").as_bytes(), true).map_err(|e| failed("write", &path, e))
+        append(&path, format!("{line}\n").as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
     /// The last lines of a loop's log, from at most `max_bytes` of it; empty when there is none.
@@ -73,7 +74,7 @@ impl Store {
         if size > 0 && size + block.len() as u64 > LOG_LIMIT {
             fs::rename(&path, rotated(&path)).map_err(|e| failed("rotate", &path, e))?;
         }
-        append(&path, block.as_bytes(), false).map_err(|e| failed("write", &path, e))
+        append(&path, block.as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
     /// The last lines of what a worker printed, over a rotation, from at most `max_bytes` of its log;
@@ -179,7 +180,7 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
 
 /// Adds whole lines. A line that a crash or a full disk cut off is ended first; when the disk is full,
 /// what was written of ours is taken back.
-fn append(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();
     let mut whole = Vec::with_capacity(bytes.len() + 1);
@@ -192,7 +193,7 @@ fn append(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         }
     }
     whole.extend_from_slice(bytes);
-    let written = file.write_all(&whole).and_then(|()| if durable { file.sync_data() } else { Ok(()) });
+    let written = file.write_all(&whole);
     if written.is_err() {
         let _ = file.set_len(before);
     }

@@ -15,7 +15,7 @@ use swarm_state::model::WorkerName;
 
 use super::load::aside_sentence;
 use super::lock::lock_dir;
-use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
+use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_unsynced};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::private_dir;
 
@@ -110,7 +110,7 @@ impl Store {
         fs::metadata(self.paths.ralph_state(name)).ok().as_ref().map(RalphStamp::of)
     }
 
-    /// Writes one of an iteration's files.
+    /// Writes one of an iteration's files. It is safe on the disk after [`Store::sync_iteration`].
     ///
     /// # Errors
     /// When `file_name` is more than the name of a file, or the disk refuses.
@@ -128,7 +128,17 @@ impl Store {
         let dir = self.paths.iteration_dir(name, iteration);
         private_dir(&dir)?;
         let path = dir.join(file_name);
-        write_atomic(&path, bytes).map_err(|e| failed("write", &path, e))
+        write_unsynced(&path, bytes).map_err(|e| failed("write", &path, e))
+    }
+
+    /// Waits until an iteration's files and the loop's log are safe on the disk. What is missing by then is left
+    /// out.
+    pub fn sync_iteration(&self, name: &WorkerName, iteration: u32) {
+        let dir = self.paths.iteration_dir(name, iteration);
+        for path in entries(&dir).into_iter().chain([dir, self.paths.iterations_log(name)]) {
+            // Readers see them already; there is nothing that could be done better on failure.
+            let _ = fs::File::open(path).and_then(|file| file.sync_all());
+        }
     }
 
     /// Moves a loop's directory to the next free `NAME.N` (above all that are there, so that they stand in
@@ -188,7 +198,7 @@ fn keep_original(path: &Path, format: u32) -> Result<()> {
         return Ok(());
     }
     let copy = || match read(path)? {
-        Some(bytes) => write_atomic(&kept, &bytes),
+        Some(bytes) => atomic::write_atomic(&kept, &bytes),
         None => Ok(()),
     };
     copy().map_err(|e| failed("keep", path, e))
