@@ -26,7 +26,7 @@ mod notices;
 mod output;
 mod prompt;
 mod saving;
-mod server;
+pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
@@ -46,6 +46,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::store::{DaemonLock, Store};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use ending::exit_of;
 use supervisor::{End, Input, Supervisor};
 
 /// How the daemon is run.

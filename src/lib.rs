@@ -26,6 +26,9 @@ pub mod client;
 pub mod daemon;
 pub mod demo;
 pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod git;
 pub mod paths;
 pub mod procs;

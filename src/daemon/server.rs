@@ -83,12 +83,9 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
             Ok(None) => return Ok(()),
             Err(error) => return refuse(&mut write, 0, error).await,
         };
-        let request: Request = match serde_json::from_slice(&line) {
-            Ok(request) => request,
-            Err(e) => return refuse(&mut write, 0, Error::invalid(format!("no request: {e}"))).await,
-        };
-        let id = request.id;
-        match parse(request) {
+        let (id, call) = parse_line(&line);
+        match call {
+            // The line had an end, so the next one may make sense.
             Err(error) => refuse(&mut write, id, error).await?,
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
@@ -100,6 +97,21 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
                 pass(&inbox, Input::Call { call: Box::new(call), peer: peer.pid(), reply })?;
                 answer_call(&mut write, id, answer.await.unwrap_or_else(|_| Err(stopping()))).await?;
             }
+        }
+    }
+}
+
+/// A line as a call, and the id its answer is to have: 0 when it had none.
+pub(crate) fn parse_line(line: &[u8]) -> (u64, Result<Call>) {
+    match serde_json::from_slice::<Request>(line) {
+        Ok(request) => (request.id, parse(request)),
+        Err(error) => {
+            #[derive(serde::Deserialize)]
+            struct Numbered {
+                id: u64,
+            }
+            let id = serde_json::from_slice::<Numbered>(line).map_or(0, |line| line.id);
+            (id, Err(Error::invalid(format!("no request: {error}"))))
         }
     }
 }

@@ -7,6 +7,7 @@ mod daemon;
 mod disk;
 mod docs;
 mod follow;
+mod outputs;
 mod prompts;
 mod protocol;
 mod ralph;
