@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the fuzz targets one after the other and ends with a line for each. Needs `cargo install cargo-fuzz`
-# and a nightly toolchain. What it finds lies in tests/fuzz/artifacts; a find becomes a test in
+# and a nightly toolchain. What it finds lies in target/fuzz/finds; a find becomes a test in
 # src/fuzzing/tests.rs, with its bytes.
 #
 #   scripts/fuzz.sh [SECONDS [TARGET...]]     300 seconds for each of all targets
@@ -11,6 +11,7 @@ seconds=${1:-300}
 [ $# -eq 0 ] || shift
 [ $# -gt 0 ] || set -- protocol_line control_stream screen state_file
 
+out=$PWD/target/fuzz
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -51,20 +52,23 @@ seed() {
     esac
 }
 
+cargo +nightly fuzz build --fuzz-dir tests/fuzz --target-dir "$out"
+host=$(rustc -vV | sed -n 's/^host: //p')
+
 status=0
 summary=''
 for target; do
     seed "$target"
-    mkdir -p "tests/fuzz/corpus/$target"
+    mkdir -p "$out/corpus/$target" "$out/finds"
     log=$work/$target.log
     echo "== $target, $seconds s"
-    if cargo +nightly fuzz run --fuzz-dir tests/fuzz "$target" "tests/fuzz/corpus/$target" "$work/$target" -- \
+    if "$out/$host/release/$target" "$out/corpus/$target" "$work/$target" -artifact_prefix="$out/finds/$target-" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 >"$log" 2>&1; then
         verdict=none
     else
         verdict=FOUND
         status=1
-        tail -n 40 "$log"
+        grep -a -A 8 -e 'panicked at' -e 'ERROR:' "$log" | cut -c -2000
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     cover=$(sed -n 's/.*cov: \([0-9]*\).*/\1/p' "$log" | tail -n 1)

@@ -66,7 +66,7 @@ impl Notices {
         let (to, from) = mpsc::channel(BACKLOG + KEPT);
         let since = since.unwrap_or(self.seq);
         let full = self.kept.len() == KEPT;
-        let gap = full && self.kept.front().is_some_and(|first| first.seq > since + 1);
+        let gap = full && self.kept.front().is_some_and(|first| first.seq > since.saturating_add(1));
         let old = self.kept.iter().filter(|n| n.seq > since);
         for notice in old.filter(|n| worker.as_ref().is_none_or(|w| *w == n.worker)) {
             // The channel holds all that is kept.
@@ -104,5 +104,19 @@ mod tests {
         }
         assert!(notices.listen(None, Some(0)).1);
         assert!(!notices.listen(None, Some(1)).1);
+        assert!(!notices.listen(None, Some(u64::MAX)).1);
+    }
+
+    #[test]
+    fn a_listener_that_never_reads_is_let_go_and_the_others_miss_nothing() {
+        let mut notices = Notices::new(0);
+        let (_stuck, _) = notices.listen(None, None);
+        let (mut reading, _) = notices.listen(None, None);
+        for run in 1..=2 * (BACKLOG + KEPT) as u64 {
+            notices.tell("a", Status::Running, Entry::Started { run });
+            assert_eq!(reading.try_recv().unwrap().entry, Entry::Started { run });
+        }
+        assert_eq!(notices.listeners.len(), 1);
+        assert_eq!(notices.kept.len(), KEPT);
     }
 }

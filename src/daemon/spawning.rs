@@ -146,7 +146,7 @@ impl Supervisor {
         };
         let Some(newborn) = slot.newborn.take() else { return };
         let seq = newborn.seq;
-        let spawned = outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings: vec![] });
+        let spawned = outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings: vec![] });
         Self::answer(newborn.reply, spawned);
     }
 

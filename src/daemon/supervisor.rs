@@ -259,7 +259,7 @@ impl Supervisor {
             self.find(name)?;
         }
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
-        let workers = self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| views::worker(s)).collect();
+        let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
         let seq = self.notices.seq();
         let (notices, gap) = self.notices.listen(params.worker, params.since);
         Ok((Snapshot { seq, gap, workers }, notices))

@@ -1,8 +1,12 @@
 //! The properties over known and random input, and every find of the fuzzer with its bytes.
 
 use proptest::prelude::*;
+use swarm_state::model::PromptVia;
+use swarm_state::notice::duration;
+use swarm_state::profiles::Profile;
 
 use super::*;
+use crate::wrapper::{ExitRecord, LaunchSpec};
 
 /// The stored files below a directory of the repository.
 fn seeds(dir: &str) -> Vec<Vec<u8>> {
@@ -104,4 +108,83 @@ proptest! {
     ]) {
         state_file(&file);
     }
+
+    #[test]
+    fn a_name_is_what_a_window_a_branch_and_a_file_can_be(text in "[A-Za-z0-9_-]{0,70}|\\PC{0,10}|-[a-z]{0,3}|[a-z]{1,3}[./ :\n\\x00][a-z]{0,3}") {
+        let legal = (1..=64).contains(&text.len())
+            && !text.starts_with('-')
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        prop_assert_eq!(WorkerName::new(&text).is_ok(), legal);
+        if let Ok(name) = WorkerName::new(&text) {
+            let written = serde_json::to_string(&name).unwrap();
+            prop_assert_eq!(serde_json::from_str::<WorkerName>(&written).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn any_duration_has_words(seconds: u64) {
+        let words = duration(seconds, " ");
+        let read: u128 = words.split(' ').map(|part| {
+            let (number, unit) = part.split_at(part.len() - 1);
+            number.parse::<u128>().unwrap() * match unit { "h" => 3600, "m" => 60, _ => 1 }
+        }).sum();
+        prop_assert_eq!(read, u128::from(seconds));
+    }
+
+    #[test]
+    fn a_profile_of_any_shape_is_usable_or_refused(
+        file in mutated(profiles::table().iter().map(|row| serde_json::to_vec(row).unwrap()).collect()),
+        cmd in prop::collection::vec("env|-u|--|-p|a=b|claude|/x/codex|\\PC{0,4}", 0..5),
+        prompt in "-?\\PC{0,8}",
+    ) {
+        if let Ok(profile) = serde_json::from_slice::<Profile>(&file) {
+            if let Ok(reader) = Reader::new(&profile, None, Some(prompt.clone())) {
+                reader.read("❯ \n", (80, 24));
+            }
+            for is_loop in [true, false] {
+                prop_assert_ne!(profile.route(&cmd, PromptVia::Auto, is_loop), PromptVia::Auto);
+            }
+            let whole = profile.command_with_prompt(&cmd, &prompt);
+            prop_assert!(whole.starts_with(&cmd) && whole.last().unwrap().ends_with(&prompt));
+            profiles::find(&[profile], &cmd);
+        }
+    }
+
+    #[test]
+    fn what_the_wrapper_is_told_and_tells_comes_back(
+        argv in prop::collection::vec("\\PC{0,6}|\\x00", 0..4),
+        env in prop::collection::btree_map("[A-Z=]{0,4}", "\\PC{0,6}|\\x00", 0..4),
+        code: Option<i32>, signal: Option<i32>, hup: bool, ended: Option<i64>,
+        error in prop::option::of("\\PC{0,20}"),
+        junk in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let launch = LaunchSpec { argv, env, cwd: "/".into(), stdin: None, end_leftovers: hup };
+        let text = serde_json::to_vec(&launch).unwrap();
+        prop_assert_eq!(serde_json::from_slice::<LaunchSpec>(&text).unwrap(), launch);
+        let exit = ExitRecord { code, signal, hup, ended, error };
+        let text = serde_json::to_vec(&exit).unwrap();
+        prop_assert_eq!(&serde_json::from_slice::<ExitRecord>(&text).unwrap(), &exit);
+        crate::daemon::exit_of(&exit).code();
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["exit.json", "started", "forced"] {
+            std::fs::write(dir.path().join(name), &junk).unwrap();
+        }
+        let _ = (crate::wrapper::read_exit(dir.path()), crate::wrapper::started(dir.path()), crate::wrapper::read_forced(dir.path()));
+    }
+}
+
+#[test]
+fn a_record_that_names_no_real_signal_is_read() {
+    state_file(br#"{"code":null,"signal":2147483647,"hup":false,"ended":null,"error":null}"#);
+}
+
+#[test]
+fn a_key_of_a_predecessors_worker_that_is_one_of_ours_survives() {
+    let file = br#"{"workers":[{"name":"w","status":"stopped","cmd":["codex"],"started":"2024-01-15T11:02:41.000307",
+        "cwd":"/","pane":["team-a","ui"],"format":7}]}"#;
+    state_file(file);
+    let utc = |at: chrono::NaiveDateTime| at.and_utc().fixed_offset();
+    let record = format::v0::parse_workers(file, &utc).unwrap().remove(0).unwrap();
+    let again = format::parse_record(&record.to_bytes().unwrap()).unwrap();
+    assert_eq!(again.extra["v0_pane"], serde_json::json!(["team-a", "ui"]));
 }

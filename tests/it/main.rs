@@ -13,6 +13,7 @@ mod protocol;
 mod ralph;
 mod ralph_errors;
 mod settings;
+mod siege;
 mod spawn;
 mod strange;
 mod tidy;
