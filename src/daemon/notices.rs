@@ -1,7 +1,8 @@
 //! The notice stream: a bounded memory of what happened, and those who listen.
 //!
 //! Sequence numbers start from the wall clock, so that they grow over restarts of the daemon and a
-//! listener can always say from where it wants to go on.
+//! listener can always say from where it wants to go on. Where the clock was put back between two daemons
+//! they do not: a listener that is ahead of what there is heard another daemon, and gets all of this one's.
 
 use std::collections::VecDeque;
 
@@ -64,7 +65,7 @@ impl Notices {
         since: Option<u64>,
     ) -> (mpsc::Receiver<Notice>, bool) {
         let (to, from) = mpsc::channel(BACKLOG + KEPT);
-        let since = since.unwrap_or(self.seq);
+        let since = since.map_or(self.seq, |since| if since > self.seq { 0 } else { since });
         let full = self.kept.len() == KEPT;
         let gap = full && self.kept.front().is_some_and(|first| first.seq > since.saturating_add(1));
         let old = self.kept.iter().filter(|n| n.seq > since);
@@ -97,6 +98,15 @@ mod tests {
     }
 
     #[test]
+    fn who_heard_a_daemon_whose_clock_was_ahead_hears_all_of_this_one() {
+        let mut notices = Notices::new(1_000);
+        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        let (mut from, gap) = notices.listen(None, Some(2_000_000));
+        assert!(!gap);
+        assert_eq!(from.try_recv().unwrap().entry, Entry::Started { run: 1 });
+    }
+
+    #[test]
     fn who_fell_behind_what_is_kept_is_told_so() {
         let mut notices = Notices::new(0);
         for run in 0..=KEPT as u64 {
@@ -104,7 +114,7 @@ mod tests {
         }
         assert!(notices.listen(None, Some(0)).1);
         assert!(!notices.listen(None, Some(1)).1);
-        assert!(!notices.listen(None, Some(u64::MAX)).1);
+        assert!(notices.listen(None, Some(u64::MAX)).1, "it heard another daemon, of which nothing is known");
     }
 
     #[test]
