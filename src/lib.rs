@@ -17,8 +17,8 @@
 //! # Reading order
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
-//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`settings`], [`client`] and
-//! [`mod@cli`] (the command line), [`error`].
+//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`room`] (descriptors),
+//! [`settings`], [`client`] and [`mod@cli`] (the command line), [`error`].
 #![warn(missing_docs)]
 
 pub mod cli;
@@ -33,6 +33,7 @@ pub mod git;
 pub mod paths;
 pub mod procs;
 pub mod protocol;
+pub mod room;
 pub mod settings;
 pub mod store;
 pub mod tmux;

@@ -27,16 +27,6 @@ pub struct Proc {
 /// The polls of those systems and cases that have nothing to wait on.
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Descriptors that a daemon needs for itself: its lock, log and socket, its runtime, its tmux client.
-const OWN_DESCRIPTORS: u64 = 16;
-
-/// A third of the file descriptors that this process may have. The clients of a daemon may take one, the
-/// processes it waits for another; the last is for files and for processes that are being started.
-pub fn share_of_descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(limit.saturating_sub(OWN_DESCRIPTORS) / 3).unwrap_or(usize::MAX).clamp(4, 4096)
-}
-
 /// Waits until a process has ended (it may still be waiting to be reaped). Returns at once for a pid that is
 /// not there. Costs nothing while it waits, on Linux, but a descriptor; those that get none are polled.
 pub async fn wait_gone(pid: i32) {
@@ -206,6 +196,7 @@ mod linux {
     use tokio::sync::Semaphore;
 
     use super::{Pid, Proc, Signal, kill};
+    use crate::room;
 
     /// What `/proc/PID/stat` says.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,7 +285,7 @@ mod linux {
         reason = "what replaces it is unsafe; an OwnedFd, which is open and the same for life, keeps its contract"
     )]
     pub(super) async fn wait_end(pid: i32) -> bool {
-        static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(super::share_of_descriptors()));
+        static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(room::share()));
         let Ok(_taken) = SHARE.try_acquire() else { return false };
         let Some(fd) = pidfd(pid) else { return false };
         let fd = tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE);

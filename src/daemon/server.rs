@@ -17,8 +17,8 @@ use tokio::time::timeout;
 
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
-use crate::procs;
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
+use crate::room;
 
 /// How long a client may take to say hello.
 const HELLO: Duration = Duration::from_secs(10);
@@ -56,7 +56,7 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
 
 /// Accepts clients for ever.
 pub(crate) async fn serve(listener: UnixListener, inbox: mpsc::UnboundedSender<Input>) {
-    let most = procs::share_of_descriptors();
+    let most = room::share();
     let seats = Arc::new(Semaphore::new(most));
     let mut patience = SEAT;
     loop {
