@@ -4,16 +4,24 @@
 //! inputs, by the tests below: what the fuzzer finds is kept here with its bytes. Not built into the
 //! program, and no part of its interface. Deliberately absent: anything that touches the world.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 use swarm_state::format::{self, FORMAT};
 use swarm_state::model::WorkerName;
-use swarm_state::profiles;
+use swarm_state::profiles::{self, Profile};
 use swarm_state::screen::{Pattern, Reader, printable, strip};
 
 use crate::daemon::server;
 use crate::protocol::{ClientHello, DaemonHello, Response};
 
 mod snapshot;
+
+/// A reader for each known agent: compiling the markers takes longer than many readings.
+static READERS: LazyLock<Vec<Reader>> = LazyLock::new(|| {
+    let reader = |profile: &Profile| Reader::new(profile, None, None).expect("a known profile compiles");
+    profiles::table().iter().map(reader).collect()
+});
 
 /// One line of the protocol, from either side.
 ///
@@ -68,11 +76,10 @@ pub fn screen(bytes: &[u8]) {
     let mut parts = rest.splitn(4, '\0');
     let mut part = || parts.next().unwrap_or_default();
     let (pattern, prompt, before, text) = (part(), part(), part(), part());
-    let table = profiles::table();
-    let profile = &table[usize::from(*profile) % table.len()];
+    let markers = &READERS[usize::from(*profile) % READERS.len()];
     let pattern = Pattern::compile(pattern).ok();
     let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
-    let mut reader = Reader::new(profile, pattern, prompt).expect("a known profile compiles");
+    let mut reader = markers.looking_for(pattern, prompt);
     if !before.is_empty() {
         reader.set_baseline(before);
     }

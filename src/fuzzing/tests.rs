@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use swarm_state::notice::duration;
-use swarm_state::profiles::Profile;
 
 use super::*;
 use crate::wrapper::{ExitRecord, LaunchSpec};
@@ -20,6 +19,12 @@ fn seeds(dir: &str) -> Vec<Vec<u8>> {
     walk(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(dir), &mut found);
     assert!(!found.is_empty());
     found
+}
+
+/// The stored screens, behind what chooses profile, size, pattern, prompt and the screen before.
+fn screens() -> Vec<Vec<u8>> {
+    let head = b"\x01\xc8\x32TASK_(DONE|OVER)\0do it, then print TASK_DONE\0> do it\0";
+    seeds("state/fixtures/screens").iter().map(|text| [&head[..], text].concat()).collect()
 }
 
 /// The lines of all golden files.
@@ -80,9 +85,9 @@ fn known_inputs_hold() {
         protocol_line(file);
     }
     for text in seeds("state/fixtures/screens") {
-        screen(&[b"\x01\xc8\x32DONE\0do it, then print DONE\0\0", &text[..]].concat());
         control_stream(&text);
     }
+    screens().iter().for_each(|text| screen(text));
 }
 
 proptest! {
@@ -99,6 +104,11 @@ proptest! {
     #[test]
     fn changed_lines_hold(line in prop_oneof![mutated(golden()), numbers(golden())]) {
         protocol_line(&line);
+    }
+
+    #[test]
+    fn changed_screens_hold(text in mutated(screens())) {
+        screen(&text);
     }
 
     #[test]

@@ -97,16 +97,24 @@ impl Reader {
             |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
         let blocked =
             |list: &[Marker], startup| compile_markers(list, startup).collect::<Result<Vec<_>, _>>();
-        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
-        Ok(Self {
+        let markers = Self {
             ready: compile(&profile.ready)?,
             working: compile(&profile.working)?,
             startup: blocked(&profile.startup, true)?,
             permission: blocked(&profile.permission, false)?,
-            done,
-            echo,
+            done: None,
+            echo: None,
             baseline: None,
-        })
+        };
+        Ok(markers.looking_for(done, prompt))
+    }
+
+    /// A reader for another run of the same agent, with nothing on the screen yet: `done` and `prompt` as in
+    /// [`Reader::new`]. The markers, which take long to compile, are shared.
+    #[must_use]
+    pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
+        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
+        Self { done, echo, baseline: None, ..self.clone() }
     }
 
     /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
