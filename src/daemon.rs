@@ -29,7 +29,7 @@ mod output;
 mod prompt;
 mod respawning;
 mod saving;
-mod server;
+pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
@@ -49,6 +49,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use ending::exit_of;
 use supervisor::{End, Input, Supervisor};
 
 /// How the daemon is run.

@@ -28,7 +28,7 @@ pub struct Proc {
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Waits until a process has ended (it may still be waiting to be reaped). Returns at once for a pid that is
-/// not there. Costs nothing while it waits, on Linux.
+/// not there. Costs nothing while it waits, on Linux, but a descriptor; those that get none are polled.
 pub async fn wait_gone(pid: i32) {
     if pid <= 0 {
         return;
@@ -190,10 +190,13 @@ mod linux {
 
     use std::collections::HashSet;
     use std::os::fd::OwnedFd;
+    use std::sync::LazyLock;
 
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    use tokio::sync::Semaphore;
 
     use super::{Pid, Proc, Signal, kill};
+    use crate::room;
 
     /// What `/proc/PID/stat` says.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -282,6 +285,8 @@ mod linux {
         reason = "what replaces it is unsafe; an OwnedFd, which is open and the same for life, keeps its contract"
     )]
     pub(super) async fn wait_end(pid: i32) -> bool {
+        static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(room::share()));
+        let Ok(_taken) = SHARE.try_acquire() else { return false };
         let Some(fd) = pidfd(pid) else { return false };
         let fd = tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE);
         match fd {

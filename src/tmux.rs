@@ -15,6 +15,8 @@
 mod attach;
 mod config;
 mod control;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod input;
 mod look;
 mod parser;

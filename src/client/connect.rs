@@ -292,7 +292,9 @@ impl Client {
             self.writer.write_all(&line).await.map_err(|e| hung_up(&e))?;
             loop {
                 let response = self.response().await?;
-                if response.id == id && response.notice.is_none() {
+                // A refusal without a number is about the connection: there is no room, or no sense in a line.
+                let refused = response.id == 0 && response.err.is_some();
+                if refused || response.id == id && response.notice.is_none() {
                     return Ok(response);
                 }
             }

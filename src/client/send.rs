@@ -2,9 +2,11 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::connect::{QUICK, SLOW};
@@ -129,6 +131,9 @@ pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
     Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
 }
 
+/// The most calls at once: the daemon has room for so many clients, and others want to get in too.
+const SIDE_BY_SIDE: usize = 64;
+
 /// Makes the calls side by side, each on a connection of its own and each with the time `limit`; answers in
 /// the order of the calls.
 pub(super) async fn each<T>(
@@ -141,9 +146,12 @@ where
 {
     let paths = ctx.paths()?;
     let mut tasks = JoinSet::new();
+    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     for (index, (name, call)) in calls.enumerate() {
-        let paths = paths.clone();
+        let (paths, room) = (paths.clone(), room.clone());
         tasks.spawn(async move {
+            // It is never closed.
+            let _room = room.acquire().await;
             let answer = async { super::connect::connect(&paths).await?.call(&call, limit).await };
             (index, name, answer.await)
         });

@@ -31,7 +31,7 @@ impl Supervisor {
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
             Call::Status(Named { name }) => {
-                Self::answer(reply, self.find(&name).map(|(_, s)| views::worker(s)))
+                Self::answer(reply, self.find(&name).map(|(_, s)| views::whole(s)))
             }
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => output::peek(slot, params.lines, reply),
@@ -70,7 +70,7 @@ impl Supervisor {
 
     fn listing(&self) -> Listing {
         Listing {
-            workers: self.slots.values().map(views::worker).collect(),
+            workers: views::workers(self.slots.values()),
             problems: self.problems.iter().map(|p| p.message.clone()).collect(),
         }
     }

@@ -1,7 +1,8 @@
 //! The notice stream: a bounded memory of what happened, and those who listen.
 //!
 //! Sequence numbers start from the wall clock, so that they grow over restarts of the daemon and a
-//! listener can always say from where it wants to go on.
+//! listener can always say from where it wants to go on. Where the clock was put back between two daemons
+//! they do not: a listener that is ahead of what there is heard another daemon, and gets all of this one's.
 
 use std::collections::VecDeque;
 
@@ -112,6 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn who_heard_a_daemon_whose_clock_was_ahead_hears_all_of_this_one() {
+        let mut notices = Notices::new(1_000);
+        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        let Listening { notices: mut from, gap, .. } = notices.listen(None, Some(2_000_000));
+        assert!(!gap);
+        assert_eq!(from.try_recv().unwrap().entry, Entry::Started { run: 1 });
+    }
+
+    #[test]
     fn who_fell_behind_what_is_kept_is_told_so() {
         let mut notices = Notices::new(0);
         for run in 0..=KEPT as u64 {
@@ -119,6 +129,7 @@ mod tests {
         }
         assert!(notices.listen(None, Some(0)).gap);
         assert!(!notices.listen(None, Some(1)).gap);
+        assert!(notices.listen(None, Some(u64::MAX)).foreign);
     }
 
     #[test]
@@ -132,5 +143,18 @@ mod tests {
             assert!(listening.foreign && listening.replayed == 1, "{number}");
         }
         assert_eq!(notices.listen(None, None).replayed, 0);
+    }
+
+    #[test]
+    fn a_listener_that_never_reads_is_let_go_and_the_others_miss_nothing() {
+        let mut notices = Notices::new(0);
+        let _stuck = notices.listen(None, None);
+        let mut reading = notices.listen(None, None);
+        for run in 1..=2 * (BACKLOG + KEPT) as u64 {
+            notices.tell("a", Status::Running, Entry::Started { run });
+            assert_eq!(reading.notices.try_recv().unwrap().entry, Entry::Started { run });
+        }
+        assert_eq!(notices.listeners.len(), 1);
+        assert_eq!(notices.kept.len(), KEPT);
     }
 }

@@ -170,7 +170,7 @@ impl Supervisor {
             _ => return,
         };
         let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
-        Self::answer(reply, outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings }));
+        Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
     /// Removes a worker whose first run never came up, with all that was made for it.

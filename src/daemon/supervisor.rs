@@ -271,7 +271,7 @@ impl Supervisor {
             self.find(name)?;
         }
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
-        let workers = self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| views::worker(s)).collect();
+        let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
         let seq = self.notices.seq();
         let Listening { notices, replayed, gap, foreign } = self.notices.listen(params.worker, params.since);
         Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))

@@ -132,16 +132,7 @@ impl Repo {
     pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
         let args = ["worktree", "list", "--porcelain"];
         let said = ask(&self.main, "cannot list the worktrees", &args).await?;
-        let mut found: Vec<Listed> = vec![];
-        for line in said.bytes().split(|byte| *byte == b'\n') {
-            if let Some(path) = line.strip_prefix(b"worktree ") {
-                let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-                found.push(Listed { path, branch: None });
-            } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
-                last.branch = Some(String::from_utf8_lossy(branch).into_owned());
-            }
-        }
-        Ok(found)
+        Ok(listed(said.bytes()))
     }
 
     /// Refuses a directory that is not, or no more, the worktree that was made: with its `.git` gone, git
@@ -164,6 +155,20 @@ impl Repo {
         );
         Err(Error::new(ErrorCode::Conflict, text))
     }
+}
+
+/// The worktrees in the output of `git worktree list --porcelain`.
+pub(super) fn listed(output: &[u8]) -> Vec<Listed> {
+    let mut found: Vec<Listed> = vec![];
+    for line in output.split(|byte| *byte == b'\n') {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+            found.push(Listed { path, branch: None });
+        } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
+            last.branch = Some(String::from_utf8_lossy(branch).into_owned());
+        }
+    }
+    found
 }
 
 /// The main working tree of the repository whose shared directory is `common`.

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
@@ -357,4 +358,39 @@ async fn git_variables_do_not_reach_git() {
         assert!(known.contains(&key) || own.contains(&key), "{line}");
     }
     assert!(said.contains("LC_ALL=C"));
+}
+
+proptest! {
+    #[test]
+    fn no_output_of_git_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), lines in "([RCM? ]{0,3}|worktree |branch |[a-zé\\x00\n]{0,9}){0,20}") {
+        for output in [&bytes[..], lines.as_bytes()] {
+            changed_files(output);
+            repo::listed(output);
+        }
+    }
+
+    #[test]
+    fn what_git_lists_is_read(trees in prop::collection::vec(("/[ -~é]{0,20}", prop::option::of("refs/heads/[!-~]{1,20}")), 0..6)) {
+        let mut output = String::new();
+        for (path, branch) in &trees {
+            output.push_str(&format!("worktree {path}\nHEAD 0123\n"));
+            output.push_str(&branch.as_ref().map_or("detached\n\n".to_owned(), |b| format!("branch {b}\n\n")));
+        }
+        let read = repo::listed(output.as_bytes());
+        let read: Vec<_> = read.into_iter().map(|l| (l.path.display().to_string(), l.branch)).collect();
+        prop_assert_eq!(read, trees);
+    }
+
+    #[test]
+    fn what_status_lists_is_read(files in prop::collection::vec(("[MADRC?!][MD? ]", "[ -~é\n]{1,20}"), 0..8)) {
+        let mut output = vec![];
+        for (state, file) in &files {
+            output.extend(format!("{state} {file}\0").bytes());
+            if state.starts_with(['R', 'C']) {
+                output.extend(b"its old name\0");
+            }
+        }
+        let wanted: Vec<String> = files.into_iter().map(|(_, file)| file).collect();
+        prop_assert_eq!(changed_files(&output), wanted);
+    }
 }

@@ -242,7 +242,7 @@ fn start(history: u32) -> String {
 }
 
 /// Puts a capture together. None when tmux knew nothing of the pane.
-fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captured> {
+pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captured> {
     let about = String::from_utf8_lossy(about);
     let mut numbers = about.trim().split(':').map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();

@@ -84,7 +84,7 @@ pub struct ExitRecord {
 impl ExitRecord {
     /// The status as a shell would give it.
     pub(super) fn status(&self) -> u8 {
-        let status = self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(1);
+        let status = self.code.or(self.signal.map(|signal| signal.saturating_add(128))).unwrap_or(1);
         u8::try_from(status & 0xff).unwrap_or(1)
     }
 }

@@ -114,7 +114,8 @@ impl Exit {
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Code(code) => Some(code),
-            Self::Signal(signal) => Some(128 + signal),
+            // A file may say any number.
+            Self::Signal(signal) => Some(signal.saturating_add(128)),
             Self::Lost | Self::Unknown => None,
         }
     }

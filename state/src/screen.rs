@@ -77,8 +77,16 @@ impl Reader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
+        let markers = Self { markers: Markers::of(profile)?, done: None, echo: None, baseline: None };
+        Ok(markers.looking_for(done, prompt))
+    }
+
+    /// A reader for another run of the same agent, with nothing on the screen yet: `done` and `prompt` as in
+    /// [`Reader::new`].
+    #[must_use]
+    pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
         let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
-        Ok(Self { markers: Markers::of(profile)?, done, echo, baseline: None })
+        Self { done, echo, baseline: None, markers: self.markers.clone() }
     }
 
     /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there

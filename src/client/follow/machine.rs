@@ -119,6 +119,10 @@ impl Machine {
 
     /// A subscription began.
     pub(super) fn snapshot(&mut self, snapshot: &Snapshot) -> Vec<Act> {
+        if snapshot.seq < self.seen {
+            // Another daemon counts anew: the clock was put back. All that it has to tell is news.
+            self.seen = 0;
+        }
         self.repeated = snapshot.seq.max(self.seen);
         let mut acts = vec![];
         if snapshot.gap {

@@ -143,6 +143,22 @@ fn paused_by_another_client_it_stays() {
 }
 
 #[test]
+fn a_daemon_whose_clock_was_put_back_is_followed_on() {
+    let mut m = machine();
+    m.notice(&notice(1_000_000, Status::Running, ended(1)));
+    m.snapshot(&snapshot(500, worker("running", json!({}))));
+    let again = m.notice(&notice(499, Status::Running, Entry::IterationStarted { iteration: 2, max: 3 }));
+    assert!(matches!(again[..], [Act::Print(_)]), "{again:?}");
+    assert!(m.notice(&notice(499, Status::Running, Entry::Resumed)).is_empty(), "heard already");
+    let acts = m.notice(&notice(
+        501,
+        Status::Stopped,
+        Entry::LoopComplete { reason: StopReason::MaxIterations, iterations: 2 },
+    ));
+    assert_eq!(end(&acts).map(|(code, _)| code), Some(0));
+}
+
+#[test]
 fn after_a_gap_the_snapshot_says_how_it_ended() {
     let cases = [
         (worker("running", json!({})), None),
