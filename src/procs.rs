@@ -129,6 +129,17 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
+/// Whether a process of this name that has all these arguments is at work.
+pub fn is_at_work(name: &str, args: &[&[u8]]) -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::is_at_work(name, args);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (name, args);
+        false
+    }
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
@@ -239,6 +250,14 @@ mod linux {
 
     pub(super) fn stat(pid: i32) -> Option<Stat> {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// As [`super::is_at_work`].
+    pub(super) fn is_at_work(name: &str, args: &[&[u8]]) -> bool {
+        all().into_iter().filter(|stat| stat.comm == name).any(|stat| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+            args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
+        })
     }
 
     /// All processes that this user can see.

@@ -13,6 +13,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
 use tokio::time::sleep;
 
+use super::crash;
 use super::driver::{Context, Report, SharedReader};
 use crate::error::Error;
 use crate::store::write_atomic;
@@ -37,10 +38,12 @@ pub(crate) async fn judge(
         Err(_) => {
             let output = output_of(context, pane).await;
             store(context, run, exit, iteration, &output).await;
+            crash::point("stored");
             let verdict = try_gates(spec, reader, &output);
             let word: &[u8] = if verdict.is_complete() { b"done" } else { b"not done" };
             // Without the mark the output would at worst be stored twice.
             drop(write_atomic(&mark, word));
+            crash::point("verdict");
             verdict
         }
     };

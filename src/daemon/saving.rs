@@ -102,6 +102,7 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
         slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
         slot.ralph_known = Some(file);
     }
+    super::crash::point("record");
     store.save(&slot.record()?)
 }
 

@@ -101,6 +101,7 @@ impl Supervisor {
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
+        super::crash::point("birth");
         if let Some(old) = self.slots.remove(name) {
             slot.worktree = inherited(&slot.spec, old.worktree);
         }
