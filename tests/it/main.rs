@@ -3,6 +3,7 @@
 
 mod attach;
 mod crash;
+mod crowd;
 mod daemon;
 mod disk;
 mod docs;
