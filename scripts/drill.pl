@@ -445,7 +445,7 @@ sub settle {
         wait_for("loop $name ends: " . status($name), sub {
             my $now = status($name);
             return 1 if $now =~ /no worker named/;
-            my $state = field($now, 'status');
+            my $state = field(slurp("$dir/ralph/$name/state.json"), 'status');
             return 1 if $state =~ /\A(?:stopped|failed)\z/;
             my ($iteration) = $now =~ /"ralph_iteration":\s*(\d+)/;
             my ($max)       = $now =~ /"max_iterations":\s*(\d+)/;
@@ -538,7 +538,7 @@ sub audit_loop {
         }
     }
     for my $run (sort { $a <=> $b } keys %$start) {
-        my $to = $ended->{$run} // $start->{$run} + 3;
+        my $to = $ended->{$run} // time;
         if (!$of_run{$run}) {
             check('each run has its iteration', faulted($own, $start->{$run}, $to) || $own->{asked_to_die}, "$name: run $run is in the book only\n$text");
         } elsif (defined $end->{$run} && !faulted($own, $start->{$run}, $to) && !$own->{asked_to_die}) {

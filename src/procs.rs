@@ -129,14 +129,14 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
-/// Whether a process of this name that has all these arguments is at work.
-pub fn is_at_work(name: &str, args: &[&[u8]]) -> bool {
+/// A process of this name that has all these arguments, if there is one.
+pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
     #[cfg(target_os = "linux")]
-    return linux::is_at_work(name, args);
+    return linux::find(name, args);
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (name, args);
-        false
+        None
     }
 }
 
@@ -252,12 +252,14 @@ mod linux {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// As [`super::is_at_work`].
-    pub(super) fn is_at_work(name: &str, args: &[&[u8]]) -> bool {
-        all().into_iter().filter(|stat| stat.comm == name).any(|stat| {
+    /// As [`super::find`].
+    pub(super) fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
+        let mut named = all().into_iter().filter(|stat| stat.comm == name);
+        let found = named.find(|stat| {
             let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
             args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
-        })
+        });
+        found.map(|stat| stat.pid)
     }
 
     /// All processes that this user can see.

@@ -30,7 +30,7 @@ pub async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
     let start = Instant::now();
-    while procs::is_at_work("git", &[b"add", wt.path.as_os_str().as_bytes()]) {
+    while procs::find("git", &[b"add", wt.path.as_os_str().as_bytes()]).is_some() {
         if start.elapsed() > LONG {
             let text = format!("git is still making worktree '{}'", wt.path.display());
             return Err(Error::new(ErrorCode::Timeout, text));

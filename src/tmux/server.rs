@@ -4,6 +4,7 @@
 //! never taken for death.
 
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -190,7 +191,8 @@ impl Inner {
 
     /// A server whose socket was deleted makes it again when it is asked to (SIGUSR1). True when it did.
     async fn revive(&self) -> bool {
-        let Some(seen) = *lock(&self.server) else { return false };
+        let known = *lock(&self.server);
+        let Some(seen) = known.filter(Seen::is_alive).or_else(|| self.search()) else { return false };
         // Without a start time this might be anybody, and SIGUSR1 ends most programs.
         if seen.start_time.is_none() || !seen.is_alive() {
             return false;
@@ -209,6 +211,15 @@ impl Inner {
         }
         // It lives but cannot be reached: not gone.
         true
+    }
+
+    /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be
+    /// empty, or of a daemon that died before it wrote one down.
+    fn search(&self) -> Option<Seen> {
+        let Socket::Path(socket) = &self.options.socket else { return None };
+        let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
+        let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
+        Some(Seen { pid, start_time: procs::start_time(pid) })
     }
 
     /// The version that is installed; None for one that cannot be read (a build from tmux's own tree).

@@ -19,7 +19,7 @@ struct Phase {
     name: &'static str,
     /// Flags beside those of every loop here.
     flags: &'static [&'static str],
-    /// The agent: `run` is written down before it.
+    /// The agent.
     script: &'static str,
     lasts: u64,
     /// The loop's [FAIL] lines.
@@ -68,7 +68,7 @@ fn round(phase: &Phase) {
     world.start_daemon();
     let flags = [&["--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "-d"], phase.flags].concat();
     let script = format!(
-        "mkdir lock || echo overlap >>bad; trap 'rmdir lock' EXIT; echo run >>runs; ({})",
+        "mkdir lock || echo overlap >>bad; trap 'rmdir lock' EXIT; echo run >>runs; {}",
         phase.script
     );
     let words: Vec<String> = ["spawn", "--name", "w"]
@@ -215,6 +215,29 @@ fn the_tmux_server_with_five_loops_in_it() {
         assert_eq!((&state["current_iteration"], &state["total_failures"]), (&2.into(), &0.into()), "{log}");
     }
     assert_eq!(world.panes(), [""; 0]);
+}
+
+#[test]
+fn the_socket_of_a_killed_tmux_server_goes_with_the_daemon() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    signal(world.tmux_pid(), Signal::SIGKILL);
+    world.until_status("w", "lost");
     let _ = world.swarm(&["daemon", "stop"]).ok();
-    assert!(!world.tmux_socket().exists(), "a killed server leaves its socket; the daemon does not");
+    world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
+}
+
+#[test]
+fn an_empty_tmux_server_whose_socket_was_removed_is_found_by_the_next_daemon() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let server = world.tmux_pid();
+    let _ = world.swarm(&["kill", "w"]).ok();
+    world.crash_daemon();
+    fs::remove_file(world.tmux_socket()).unwrap();
+    let _ = world.spawn("v", &[], &["sleep", "600"]).ok();
+    assert_eq!(world.tmux_pid(), server, "one server, not two");
+    let _ = world.swarm(&["kill", "v"]).ok();
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+    world.until("the server is gone", || (!crate::world::is_alive(server)).then_some(()));
 }
