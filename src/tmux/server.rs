@@ -144,22 +144,21 @@ impl Tmux {
         Ok(())
     }
 
-    /// Ends the server when no worker's window is left in it. True when it is gone, and its socket too: one that
-    /// was killed leaves it.
+    /// Ends the server when no worker's window is left in it. True when it is gone, and its socket too.
     ///
     /// # Errors
     /// As [`Tmux::list`] and [`Tmux::kill_server`].
     pub async fn shutdown_if_empty(&self) -> Result<bool> {
-        if self.health().await == Health::Gone {
-            // Nothing listens there, and the daemon that would make another one is this one, which ends.
-            let _ = std::fs::remove_file(self.socket_path());
-            return Ok(true);
-        }
         let _creating = self.0.creating.lock().await;
-        if !self.list().await?.is_empty() {
-            return Ok(false);
+        if self.health().await != Health::Gone {
+            if !self.list().await?.is_empty() {
+                return Ok(false);
+            }
+            self.kill_server().await?;
         }
-        self.kill_server().await.map(|()| true)
+        // tmux leaves it. Nothing listens there, and who would make another server is the caller, who ends.
+        let _ = std::fs::remove_file(self.socket_path());
+        Ok(true)
     }
 }
 

@@ -342,7 +342,7 @@ fn walk(name: &str, story: &Story) -> BTreeSet<String> {
         }
     });
     let passed_by = passed_by.into_inner().unwrap();
-    println!("{name}: {} points, not come to: {passed_by:?}", points.len());
+    eprintln!("{name}: {} points, not come to: {passed_by:?}", points.len());
     // A look more or less at a screen is a point more or less; most are the same in each telling.
     assert!(passed_by.len() * 10 <= points.len(), "not come to: {passed_by:?} of {points:?}");
     let died = points.iter().filter(|point| !passed_by.contains(point));

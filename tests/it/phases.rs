@@ -218,7 +218,7 @@ fn the_tmux_server_with_five_loops_in_it() {
 }
 
 #[test]
-fn the_socket_of_a_killed_tmux_server_goes_with_the_daemon() {
+fn the_socket_of_a_tmux_server_goes_with_the_daemon() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     signal(world.tmux_pid(), Signal::SIGKILL);
@@ -240,4 +240,5 @@ fn an_empty_tmux_server_whose_socket_was_removed_is_found_by_the_next_daemon() {
     let _ = world.swarm(&["kill", "v"]).ok();
     let _ = world.swarm(&["daemon", "stop"]).ok();
     world.until("the server is gone", || (!crate::world::is_alive(server)).then_some(()));
+    world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
 }
