@@ -528,8 +528,9 @@ sub audit_loop {
         ($run_of{$i}, $of_run{$run}) = ($run, $i) if $run ne '';
         my $hit = @{$own->{faults}};
         check('each iteration starts once', @starts == 1 || (@starts > 1 && $hit && @starts <= 1 + $hit), "$name: iteration $i has " . @starts . " [START]\n$text");
-        # One that was told to stop in the middle of its work has no end of its own.
-        my $cut = $i == $last && $own->{asked_to_die};
+        # One that was told to stop in the middle of its work has no end of its own; neither has one that was
+        # lost with its server and is not to be repeated, as the limit was lowered meanwhile.
+        my $cut = $i == $last && ($own->{asked_to_die} || ($text =~ /^\[LOST\]/m && field($state, 'max_iterations') < $last));
         check('each iteration ends once', @ends == 1 || (@ends == 0 && (@failed || $cut)), "$name: iteration $i has " . @ends . " [END]\n$text");
         check('an iteration fails at most once', @failed <= 1, "$name: $i\n$text");
         my ($code) = ($ends[0] // '') =~ /exit=(\d+)\b/;

@@ -75,7 +75,11 @@ fn start(options: RunOptions) -> Result<()> {
     let paths = Paths::from_env()?;
     paths.prepare_sockets()?;
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
-        let pid = DaemonLock::holder(&paths).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        let holder = DaemonLock::holder(&paths);
+        if let Some(pid) = holder {
+            server::remind(pid, &paths.socket());
+        }
+        let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
     };
     log_to_stderr();
@@ -101,7 +105,7 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let socket = store.paths().socket();
     let listener = server::bind(&socket)?;
     watch_signals(&inbox)?;
-    let serving = tokio::spawn(server::serve(listener, inbox));
+    let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {
         say("ready");

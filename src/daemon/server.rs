@@ -4,12 +4,13 @@
 //! does can reach the supervisor but a whole, parsed call.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
 use super::supervisor::Input;
@@ -37,10 +38,39 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts clients for ever.
-pub(crate) async fn serve(listener: UnixListener, inbox: mpsc::UnboundedSender<Input>) {
+/// Tells a daemon that holds the directory and cannot be reached to look after its socket. The signal is one
+/// that does nothing to a daemon that is not that far yet.
+pub(crate) fn remind(pid: u32, socket: &Path) {
+    if let (Err(_), Ok(pid)) = (std::os::unix::net::UnixStream::connect(socket), i32::try_from(pid)) {
+        // It may have ended just now.
+        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGWINCH);
+    }
+}
+
+/// Accepts clients for ever. A socket whose file somebody removed is made again when a client misses it.
+pub(crate) async fn serve(mut listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
+    let mut file = identity(&path);
+    let mut reminders = signal(SignalKind::window_change()).ok();
     loop {
-        match listener.accept().await {
+        let reminded = async {
+            match &mut reminders {
+                Some(signals) => signals.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = reminded => {
+                if identity(&path).is_none() || identity(&path) != file {
+                    match bind(&path) {
+                        Ok(fresh) => (listener, file) = (fresh, identity(&path)),
+                        Err(error) => tracing::warn!(%error, "the socket is gone and cannot be made again"),
+                    }
+                }
+                continue;
+            }
+        };
+        match accepted {
             Ok((stream, _)) => {
                 let inbox = inbox.clone();
                 tokio::spawn(async move {
@@ -56,6 +86,12 @@ pub(crate) async fn serve(listener: UnixListener, inbox: mpsc::UnboundedSender<I
             }
         }
     }
+}
+
+/// Which file a path names.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> Result<()> {

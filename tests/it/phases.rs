@@ -242,3 +242,13 @@ fn an_empty_tmux_server_whose_socket_was_removed_is_found_by_the_next_daemon() {
     world.until("the server is gone", || (!crate::world::is_alive(server)).then_some(()));
     world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
 }
+
+#[test]
+fn a_daemon_whose_socket_was_removed_is_reached_again() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let daemon = world.daemon_pid();
+    fs::remove_file(world.swarm_dir().join("swarm.sock")).unwrap();
+    let _ = world.swarm(&["ls"]).ok().says("w");
+    assert_eq!(world.daemon_pid(), daemon, "the same daemon");
+}
