@@ -326,6 +326,7 @@ fn tell(story: &Story, point: &str) -> bool {
 }
 
 /// Tells a story once for each of its points, and gives the words of those that the daemon died at.
+#[expect(clippy::print_stderr, reason = "the number of points is for whoever asks with --nocapture")]
 fn walk(name: &str, story: &Story) -> BTreeSet<String> {
     let points = points(story);
     let next = AtomicUsize::new(0);
