@@ -16,6 +16,7 @@ mod chronicle;
 mod cleaning;
 mod crash;
 mod deliver;
+mod door;
 mod driver;
 mod edits;
 mod effects;
@@ -80,7 +81,11 @@ fn start(options: RunOptions) -> Result<()> {
     let paths = Paths::from_env()?;
     paths.prepare_sockets()?;
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
-        let pid = DaemonLock::holder(&paths).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        let holder = DaemonLock::holder(&paths);
+        if let Some(pid) = holder {
+            door::remind(pid, &paths.socket());
+        }
+        let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
     };
     log_to_stderr(&paths);
@@ -104,9 +109,9 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source, lock);
     supervisor.boot().await;
     let socket = store.paths().socket();
-    let listener = server::bind(&socket)?;
+    let listener = door::bind(&socket)?;
     watch_signals(&inbox)?;
-    let serving = tokio::spawn(server::serve(listener, inbox));
+    let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {
         say("ready");

@@ -17,13 +17,16 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::resolve;
 
+mod begun;
 mod leftovers;
 mod repo;
 mod run;
 #[cfg(test)]
 mod tests;
 
+pub use begun::settle_worktree;
 pub use leftovers::{Leftover, leftovers, version};
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, ask, git, git_patient};
@@ -61,6 +64,20 @@ pub struct Removed {
 /// bad branch name or one that clashes, a directory that is not empty; [`ErrorCode::Conflict`] for a
 /// branch that is checked out elsewhere; [`ErrorCode::System`] with git's own words for the rest.
 pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
+    create_noted_worktree(cwd, name, spec, |_| Ok(())).await
+}
+
+/// As [`create_worktree`]; `note` is told what will be made before anything is, so that it can be written down
+/// for [`settle_worktree`]. When that fails, nothing is made.
+///
+/// # Errors
+/// As [`create_worktree`], and those of `note`.
+pub async fn create_noted_worktree(
+    cwd: &Path,
+    name: &WorkerName,
+    spec: &WorktreeSpec,
+    note: impl FnOnce(&Worktree) -> Result<()>,
+) -> Result<Created> {
     let repo = Repo::find(cwd).await?;
     repo.refuse_flipped().await?;
     let head = first_commit(cwd).await?;
@@ -70,12 +87,13 @@ pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec)
     let _guard = lock.lock().await;
     let exists = repo.branch_exists(&branch).await?;
     repo.refuse_checked_out(&branch).await?;
-    let dir = match &spec.dir {
+    let dir = resolve(&match &spec.dir {
         Some(dir) => cwd.join(dir),
         None => repo.default_dir()?.join(name.as_str()),
-    };
+    });
     refuse_occupied(&dir)?;
     repo.refuse_registered(&dir).await?;
+    note(&Worktree { path: dir.clone(), branch: branch.clone(), base_repo: repo.main.clone() })?;
     let undo = Undo { repo: &repo, dir: &dir, branch: &branch, head: &head, dirs: missing_dirs(&dir) };
     if !exists {
         undo.make_branch(name).await?;

@@ -129,6 +129,17 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
+/// A process of this name that has all these arguments, if there is one.
+pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
+    #[cfg(target_os = "linux")]
+    return linux::find(name, args);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (name, args);
+        None
+    }
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
@@ -242,6 +253,16 @@ mod linux {
 
     pub(super) fn stat(pid: i32) -> Option<Stat> {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// As [`super::find`].
+    pub(super) fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
+        let mut named = all().into_iter().filter(|stat| stat.comm == name);
+        let found = named.find(|stat| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+            args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
+        });
+        found.map(|stat| stat.pid)
     }
 
     /// All processes that this user can see.

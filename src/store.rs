@@ -113,7 +113,15 @@ impl Store {
     /// Removes temporary files of writes that a crash cut off.
     fn sweep(&self) {
         let loops = entries(&self.paths.ralph_root());
-        for dir in loops.into_iter().chain([self.paths.workers_dir()]) {
+        // The last one is the only iteration that can have been written to.
+        let latest = |dir: &PathBuf| {
+            entries(&dir.join("iterations"))
+                .into_iter()
+                .max_by_key(|path| (file_name(path).len(), path.clone()))
+        };
+        let iterations: Vec<_> = loops.iter().filter_map(latest).collect();
+        let fixed = [self.paths.root().to_owned(), self.paths.workers_dir()];
+        for dir in loops.into_iter().chain(iterations).chain(fixed) {
             for file in entries(&dir) {
                 if atomic::is_temporary(&file) {
                     // A left-over is harmless; so is failing to remove it.

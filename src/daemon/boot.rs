@@ -124,7 +124,10 @@ impl Supervisor {
         let mut slot = Slot::new(record.spec, engine, context)?;
         slot.started = record.started;
         slot.pane = record.pane;
-        slot.worktree = record.worktree;
+        slot.worktree = record.worktree.or_else(|| {
+            let wanted = slot.spec.worktree.as_ref();
+            wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
+        });
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;

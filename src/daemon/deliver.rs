@@ -75,6 +75,7 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     if !(pasted && before.reading.working) {
         press_enter(context, pane, reader, &text).await?;
     }
+    crash::point("taken");
     // Without the mark a daemon that takes over presses Enter once more.
     drop(write_atomic(&dir.join(TAKEN_MARK), b""));
     Ok(())

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use swarm_state::engine::SpawnError;
+use swarm_state::engine::{Effect, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
 use swarm_state::screen::Reader;
@@ -155,7 +155,7 @@ async fn work(context: &Context, job: Job) {
         Job::Spawn { run, iteration, spec, worktree } => {
             match spawn(context, run, iteration, &spec, worktree).await {
                 Ok(pane) => {
-                    crash::point("spawn+");
+                    crash::after(&Effect::Spawn(run));
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
@@ -168,7 +168,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Deliver { pane, reader } => {
             let outcome = deliver::prompt(context, &pane, &reader).await;
-            crash::point("deliver+");
+            crash::after(&Effect::Deliver(pane.run));
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
@@ -184,7 +184,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
-            crash::point("judge+");
+            crash::after(&Effect::Judge(run));
             context.report(Report::Judged(run, verdict));
             if let Some(iteration) = iteration {
                 // Beside what follows, which need not wait for it.
@@ -193,7 +193,10 @@ async fn work(context: &Context, job: Job) {
             }
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
-            drop(reply.send(git::remove_worktree(&worktree, force_dirty).await));
+            crash::point("remove");
+            let removed = git::remove_worktree(&worktree, force_dirty).await;
+            crash::point("remove+");
+            drop(reply.send(removed));
         }
     }
 }
@@ -208,19 +211,7 @@ async fn spawn(
     worktree: Option<Worktree>,
 ) -> Result<Pane, SpawnError> {
     let other = |error: Error| SpawnError::Other(sentence(&error));
-    let cwd = match (&spec.worktree, worktree) {
-        (Some(_), Some(made)) => made.path,
-        (Some(wanted), None) => {
-            let made = git::create_worktree(&spec.cwd, &spec.name, wanted).await.map_err(other)?;
-            let path = made.worktree.path.clone();
-            context.report(Report::WorktreeMade(made.worktree));
-            if let Some(note) = made.note {
-                context.report(Report::Warning(note));
-            }
-            path
-        }
-        (None, _) => spec.cwd.clone(),
-    };
+    let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
@@ -232,6 +223,7 @@ async fn spawn(
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
+    crash::point("launch");
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,
@@ -245,6 +237,39 @@ async fn spawn(
         }),
     };
     make_window(context, &window).await.map_err(other)
+}
+
+/// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
+async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<Worktree>) -> Result<PathBuf> {
+    let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
+    let (store, name) = (&context.store, &context.name);
+    let begun = store.noted_worktree(name, run);
+    if let (Some(made), None) = (&worktree, &begun) {
+        return Ok(made.path.clone());
+    }
+    if let Some(begun) = begun
+        && git::settle_worktree(&begun).await?
+    {
+        context.report(Report::WorktreeMade(begun.clone()));
+        return Ok(begun.path);
+    }
+    let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
+    let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
+        Ok(made) => made,
+        Err(error) => {
+            if worktree.is_some() {
+                context.report(Report::WorktreeGone);
+            }
+            return Err(error);
+        }
+    };
+    crash::point("worktree");
+    let path = made.worktree.path.clone();
+    context.report(Report::WorktreeMade(made.worktree));
+    if let Some(note) = made.note {
+        context.report(Report::Warning(note));
+    }
+    Ok(path)
 }
 
 /// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn

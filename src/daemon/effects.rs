@@ -58,11 +58,11 @@ impl Supervisor {
         match effect {
             Effect::Persist => {
                 self.save(name);
-                return super::crash::point("persist+");
+                return super::crash::after(&Effect::Persist);
             }
             Effect::Tell(entry) => {
-                self.tell(name, entry);
-                return super::crash::point("tell+");
+                self.tell(name, entry.clone());
+                return super::crash::after(&Effect::Tell(entry));
             }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
@@ -115,6 +115,7 @@ impl Supervisor {
     /// dies in between must find the verdict again), and before a successor of the same name may use it.
     pub(super) fn leave_run(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
+            super::crash::point("leave");
             // Left-overs are swept at the next start.
             drop(self.store.remove_run_dir(name, run));
         }

@@ -13,6 +13,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
 use tokio::time::sleep;
 
+use super::crash;
 use super::driver::{Context, Report, SharedReader};
 use crate::error::Error;
 use crate::store::write_unsynced;
@@ -42,9 +43,11 @@ pub(crate) async fn judge(
         None => {
             let output = output_of(context, pane).await;
             store(context, run, exit, iteration, &output).await;
+            crash::point("stored");
             let verdict = try_gates(spec, reader, &output);
             // Without the mark the output would at worst be stored twice.
             drop(write_unsynced(&mark, if verdict.is_complete() { DONE } else { NOT_DONE }));
+            crash::point("verdict");
             verdict
         }
     };

@@ -1,7 +1,7 @@
 //! Writing workers down, and taking over what a person edited by hand.
 //!
 //! A save that fails (a full disk) is tried again every two seconds; until it succeeds that worker starts
-//! no run, and everything else goes on.
+//! no run and its log gets no line, and everything else goes on.
 
 use std::sync::Arc;
 
@@ -29,7 +29,9 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
-                if was_unsaved && let Some(run) = slot.held.take() {
+                let held = if was_unsaved { slot.held.take() } else { None };
+                self.write_log(name);
+                if let Some(run) = held {
                     self.spawn_run(name, run);
                 }
             }
@@ -49,6 +51,10 @@ impl Supervisor {
             self.slots.iter().filter(|(_, s)| s.unsaved).map(|(name, _)| name.clone()).collect();
         for name in unsaved {
             self.save(&name);
+        }
+        let waiting = self.slots.iter().filter(|(_, s)| !s.unlogged.is_empty());
+        for name in waiting.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.write_log(&name);
         }
     }
 
@@ -108,6 +114,7 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
             slot.ralph_known = Some(file);
         }
     }
+    super::crash::point("record");
     store.save(&slot.record()?)
 }
 

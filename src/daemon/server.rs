@@ -1,10 +1,9 @@
-//! The socket: accept, check who it is, shake hands, pass calls on.
+//! The clients: check who it is, shake hands, pass calls on.
 //!
 //! One task a connection. A connection that sends rubbish gets a clear refusal and is closed; nothing it
 //! does can reach the supervisor but a whole, parsed call.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::door::Door;
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
@@ -36,32 +36,15 @@ const SEAT_IN_A_CROWD: Duration = Duration::from_millis(50);
 /// How long one that is sent away may take to listen to why.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// Binds the socket. A left-over of a dead daemon is removed; what is no socket of ours is refused.
-///
-/// The caller holds the daemon's lock, so no live daemon of this directory can be behind it.
-pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
-    let failed = |e: &dyn std::fmt::Display| Error::system(format!("cannot listen on {}", path.display()), e);
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        use std::os::unix::fs::FileTypeExt;
-        let answers = || std::os::unix::net::UnixStream::connect(path).is_ok();
-        if !found.file_type().is_socket() || answers() {
-            return Err(failed(&"something that is not ours is there").hint("move it away"));
-        }
-        std::fs::remove_file(path).map_err(|e| failed(&e))?;
-    }
-    let listener = UnixListener::bind(path).map_err(|e| failed(&e))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(|e| failed(&e))?;
-    Ok(listener)
-}
-
 /// Accepts clients for ever.
-pub(crate) async fn serve(listener: UnixListener, inbox: mpsc::UnboundedSender<Input>) {
+pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
+    let mut door = Door::new(listener, path);
     let most = room::share();
     let seats = Arc::new(Semaphore::new(most));
     let mut patience = SEAT;
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let stream = match door.accept().await {
+            Ok(stream) => stream,
             Err(error) => {
                 // Out of descriptors, most likely: wait for some to come free.
                 tracing::warn!(%error, "cannot accept");

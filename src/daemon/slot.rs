@@ -76,6 +76,8 @@ pub(crate) struct Slot {
     pub(crate) ralph_written: Option<RalphStamp>,
     /// What the daemon before logged of the current iteration; emptied by the first line that is new.
     pub(crate) log_tail: Vec<String>,
+    /// Lines of the log that are not written yet.
+    pub(crate) unlogged: Vec<String>,
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
@@ -136,6 +138,7 @@ impl Slot {
             ralph_stamp: None,
             ralph_written: None,
             log_tail: vec![],
+            unlogged: vec![],
             forced: vec![],
             newborn: None,
             after_stop: vec![],

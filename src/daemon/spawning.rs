@@ -112,6 +112,7 @@ impl Supervisor {
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
+        super::crash::point("birth");
         if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
             if respawned {
                 (slot.worktree, slot.extra) = (old.worktree, old.extra);

@@ -26,6 +26,8 @@ pub(super) struct Listed {
     pub(super) path: PathBuf,
     /// The full name of the branch that is checked out there.
     pub(super) branch: Option<String>,
+    /// git did not come to the end of making it.
+    pub(super) unfinished: bool,
 }
 
 impl Repo {
@@ -163,9 +165,11 @@ pub(super) fn listed(output: &[u8]) -> Vec<Listed> {
     for line in output.split(|byte| *byte == b'\n') {
         if let Some(path) = line.strip_prefix(b"worktree ") {
             let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-            found.push(Listed { path, branch: None });
+            found.push(Listed { path, branch: None, unfinished: false });
         } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
             last.branch = Some(String::from_utf8_lossy(branch).into_owned());
+        } else if let (b"locked initializing", Some(last)) = (line, found.last_mut()) {
+            last.unfinished = true;
         }
     }
     found

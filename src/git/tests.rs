@@ -394,3 +394,33 @@ proptest! {
         prop_assert_eq!(changed_files(&output), wanted);
     }
 }
+
+#[tokio::test]
+async fn a_making_that_was_cut_off_is_brought_to_an_end() {
+    let fixture = Fixture::new();
+    let worker = WorkerName::new("w").unwrap();
+    let mut noted = None;
+    let note = |wt: &Worktree| {
+        noted = Some(wt.clone());
+        Err(Error::invalid("no room"))
+    };
+    let spec = WorktreeSpec::default();
+    create_noted_worktree(&fixture.repo(), &worker, &spec, note).await.unwrap_err();
+    fixture.assert_untouched();
+    let noted = noted.unwrap();
+    assert!(!settle_worktree(&noted).await.unwrap(), "not begun");
+
+    let made = fixture.create("w", None).await.unwrap();
+    assert_eq!(made.worktree, noted);
+    assert!(settle_worktree(&noted).await.unwrap(), "whole");
+    assert!(noted.path.join("file").exists());
+
+    // As git leaves it when it is killed in the middle.
+    fs::remove_file(noted.path.join("file")).unwrap();
+    fs::write(fixture.repo().join(".git/worktrees/w/locked"), "initializing").unwrap();
+    assert!(!settle_worktree(&noted).await.unwrap(), "half");
+    assert_eq!((noted.path.exists(), fixture.trees()), (false, 1));
+    let again = fixture.create("w", None).await.unwrap();
+    assert_eq!(again.worktree, noted);
+    assert!(remove_worktree(&again.worktree, false).await.unwrap().branch_deleted);
+}

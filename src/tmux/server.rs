@@ -4,6 +4,7 @@
 //! never taken for death.
 
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -143,19 +144,21 @@ impl Tmux {
         Ok(())
     }
 
-    /// Ends the server when no worker's window is left in it. True when it is gone.
+    /// Ends the server when no worker's window is left in it. True when it is gone, and its socket too.
     ///
     /// # Errors
     /// As [`Tmux::list`] and [`Tmux::kill_server`].
     pub async fn shutdown_if_empty(&self) -> Result<bool> {
-        if self.health().await == Health::Gone {
-            return Ok(true);
-        }
         let _creating = self.0.creating.lock().await;
-        if !self.list().await?.is_empty() {
-            return Ok(false);
+        if self.health().await != Health::Gone {
+            if !self.list().await?.is_empty() {
+                return Ok(false);
+            }
+            self.kill_server().await?;
         }
-        self.kill_server().await.map(|()| true)
+        // tmux leaves it. Nothing listens there, and who would make another server is the caller, who ends.
+        let _ = std::fs::remove_file(self.socket_path());
+        Ok(true)
     }
 }
 
@@ -187,7 +190,8 @@ impl Inner {
 
     /// A server whose socket was deleted makes it again when it is asked to (SIGUSR1). True when it did.
     async fn revive(&self) -> bool {
-        let Some(seen) = *lock(&self.server) else { return false };
+        let known = *lock(&self.server);
+        let Some(seen) = known.filter(Seen::is_alive).or_else(|| self.search()) else { return false };
         // Without a start time this might be anybody, and SIGUSR1 ends most programs.
         if seen.start_time.is_none() || !seen.is_alive() {
             return false;
@@ -206,6 +210,15 @@ impl Inner {
         }
         // It lives but cannot be reached: not gone.
         true
+    }
+
+    /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be
+    /// empty, or of a daemon that died before it wrote one down.
+    fn search(&self) -> Option<Seen> {
+        let Socket::Path(socket) = &self.options.socket else { return None };
+        let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
+        let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
+        Some(Seen { pid, start_time: procs::start_time(pid) })
     }
 
     /// The version that is installed; None for one that cannot be read (a build from tmux's own tree).

@@ -122,3 +122,34 @@ fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
     let _ = world.swarm(&["respawn", "w"]).ok();
     world.until("it runs once more", || (world.lines("work/runs").len() == 2).then_some(()));
 }
+
+#[test]
+fn what_is_not_saved_is_not_logged() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let mut agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "2"]);
+    let count = |text: &str| world.iterations_log("l").matches(text).count();
+    // Of this pause nobody knows any more when the daemon has died: it was never saved.
+    disk.fill();
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
+    world.crash_daemon();
+    disk.free();
+    world.start_daemon();
+    assert_eq!((world.ralph_state("l")["status"].as_str(), count("[PAUSE]")), (Some("running"), 0));
+    // This one is written down when there is room again.
+    disk.fill();
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
+    assert_eq!(count("[PAUSE]"), 0, "{}", world.iterations_log("l"));
+    disk.free();
+    world.until_logged("l", "[PAUSE]");
+    assert_eq!(world.ralph_state("l")["status"], "paused");
+    let _ = world.swarm(&["ralph", "resume", "l"]).ok();
+    agent.tell("exit 0");
+    agent.until_run(&world, 2);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!((count("[PAUSE]"), count("[RESUME]"), count("[START]"), count("[END]")), (1, 1, 2, 2));
+}

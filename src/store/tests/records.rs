@@ -165,7 +165,12 @@ fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
 fn left_overs_of_a_crash_are_swept() {
     let fixture = Fixture::new();
     fixture.store.write_ralph(&name("agent"), &ralph()).unwrap();
+    for iteration in [1, 9999, 10000] {
+        fixture.store.write_iteration_file(&name("agent"), iteration, "contract.md", b"whole").unwrap();
+    }
     let left = [
+        fixture.paths().root().join(".tmux.conf.99-3.tmp"),
+        fixture.paths().iteration_dir(&name("agent"), 10000).join(".contract.md.99-2.tmp"),
         fixture.paths().workers_dir().join(".agent.json.99-0.tmp"),
         fixture.paths().ralph_dir(&name("agent")).join(".state.json.99-1.tmp"),
     ];
