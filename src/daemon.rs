@@ -19,6 +19,7 @@ mod driver;
 mod edits;
 mod effects;
 mod ending;
+mod given;
 mod judge;
 mod killing;
 mod looking;

@@ -88,7 +88,7 @@ pub enum Call {
     /// What a worker printed; answers [`Lines`].
     #[serde(rename = "logs")]
     Logs(LogsParams),
-    /// Types text into a worker; answers [`Empty`] when it was taken.
+    /// Types text into a worker; answers [`Sent`] when it was taken.
     #[serde(rename = "send")]
     Send(SendParams),
     /// Sends Ctrl-C to a worker's terminal; answers [`Empty`].
@@ -375,6 +375,14 @@ pub struct Killed {
     /// Why the worktree was not removed, though that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_error: Option<Error>,
+}
+
+/// The answer to `send`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The answer to `ralph.pause` and `ralph.resume`.

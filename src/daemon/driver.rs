@@ -19,10 +19,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::crash;
 use super::deliver;
 use super::ending;
+use super::given;
 use super::judge;
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
+use crate::protocol::Sent;
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
@@ -64,11 +66,17 @@ pub(crate) enum Report {
 /// What a driver does in order.
 pub(crate) enum Job {
     /// Start a run.
-    Spawn { run: Run, iteration: Option<u32>, spec: Arc<WorkerSpec>, worktree: Option<Worktree> },
+    Spawn {
+        run: Run,
+        iteration: Option<u32>,
+        spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
+        reader: SharedReader,
+    },
     /// Paste the prompt of a run.
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
-    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
+    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -148,8 +156,8 @@ impl Driver {
 
 async fn work(context: &Context, job: Job) {
     match job {
-        Job::Spawn { run, iteration, spec, worktree } => {
-            match spawn(context, run, iteration, &spec, worktree).await {
+        Job::Spawn { run, iteration, spec, worktree, reader } => {
+            match spawn(context, run, iteration, &spec, worktree, &reader).await {
                 Ok(pane) => {
                     crash::point("spawn+");
                     context.report(Report::Up(pane.clone()));
@@ -168,7 +176,14 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
-            drop(reply.send(deliver::typed(context, &pane, &reader, &text, enter).await));
+            let mut outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+            // The worker is there, its agent is not.
+            if let Err(error) = &mut outcome
+                && error.code == ErrorCode::NotFound
+            {
+                error.code = ErrorCode::Conflict;
+            }
+            drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
@@ -189,6 +204,7 @@ async fn spawn(
     iteration: Option<u32>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
+    reader: &SharedReader,
 ) -> Result<Pane, SpawnError> {
     let other = |error: Error| SpawnError::Other(sentence(&error));
     let cwd = match (&spec.worktree, worktree) {
@@ -209,6 +225,10 @@ async fn spawn(
     }
     let prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
+    // One text from here on: an iteration has one prompt, whatever becomes of the file.
+    if let Some(prompt) = &prompt {
+        given::keep_prompt(&dir, prompt, reader).map_err(other)?;
+    }
     let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt);
@@ -280,13 +300,9 @@ fn launch_spec(
                 text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
             argv = spec.profile.command_with_prompt(&argv, text);
         }
-        // For a paste it is kept until the delivery: an iteration has one prompt, whatever becomes of the file.
-        (via @ (PromptVia::Stdin | PromptVia::Paste | PromptVia::Auto), Some(prompt)) => {
-            let file = dir.join("prompt");
-            crate::store::write_atomic(&file, prompt)
-                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
-            stdin = (via == PromptVia::Stdin).then_some(file);
-        }
+        (PromptVia::Stdin, Some(_)) => stdin = Some(dir.join(given::PROMPT)),
+        // It is pasted when the agent is ready.
+        (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
     }
     Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers: spec.ralph.is_some() })
 }

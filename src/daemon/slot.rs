@@ -11,9 +11,9 @@ use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
-use super::prompt;
+use super::given;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SpawnParams};
+use crate::protocol::{KillParams, SendParams, SpawnParams};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -35,6 +35,14 @@ pub(crate) struct Newborn {
     pub(crate) until_ready: bool,
     /// The notice to follow from.
     pub(crate) seq: u64,
+}
+
+/// A text that waits until the agent is ready.
+pub(crate) struct Letter {
+    pub(crate) params: SendParams,
+    pub(crate) reply: Reply,
+    /// When it is given back instead.
+    pub(crate) until: tokio::time::Instant,
 }
 
 /// One worker.
@@ -68,6 +76,8 @@ pub(crate) struct Slot {
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
+    /// What people sent while the agent was coming up.
+    pub(crate) letters: Vec<Letter>,
     pub(crate) after_stop: Vec<AfterStop>,
     /// The last lines of the screen while a person is needed.
     pub(crate) last_screen: Vec<String>,
@@ -91,13 +101,11 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
 }
 
 /// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
+/// What the run is given to read it is told by who gives it.
 pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    // One that cannot be read fails the run, in the driver.
-    let prompt = prompt::read(&spec.prompt).ok().flatten();
-    let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Reader::new(&spec.profile, done, prompt).map_err(|e| invalid(&e))
+    Reader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
 }
 
 impl Slot {
@@ -124,6 +132,7 @@ impl Slot {
             log_tail: vec![],
             forced: vec![],
             newborn: None,
+            letters: vec![],
             after_stop: vec![],
             last_screen: vec![],
         })
@@ -177,9 +186,18 @@ impl Slot {
 
     /// Makes the reader new for the run that is about to start.
     pub(crate) fn renew_reader(&mut self) {
-        // The pattern was compiled before, so only a changed prompt file can matter here.
         if let Ok(reader) = reader(&self.spec) {
             self.reader = Arc::new(Mutex::new(reader));
+        }
+    }
+
+    /// Makes the reader new for the run that is under way: for a new done pattern, or in a new daemon.
+    pub(crate) fn reread(&mut self) {
+        let dir = self.driver.context.run_dir(self.engine.run());
+        if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
+            // Under the lock: what is being given just now is either in the folder or told afterwards.
+            given::recall(&dir, &mut fresh);
+            *shared = fresh;
         }
     }
 

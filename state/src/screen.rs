@@ -76,7 +76,7 @@ pub struct Reader {
     startup: Vec<(Pattern, Blocked)>,
     permission: Vec<(Pattern, Blocked)>,
     done: Option<Pattern>,
-    echo: Option<Echo>,
+    echoes: Vec<Echo>,
     baseline: Option<Baseline>,
 }
 
@@ -97,16 +97,29 @@ impl Reader {
             |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
         let blocked =
             |list: &[Marker], startup| compile_markers(list, startup).collect::<Result<Vec<_>, _>>();
-        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
-        Ok(Self {
+        let mut reader = Self {
             ready: compile(&profile.ready)?,
             working: compile(&profile.working)?,
             startup: blocked(&profile.startup, true)?,
             permission: blocked(&profile.permission, false)?,
             done,
-            echo,
+            echoes: vec![],
             baseline: None,
-        })
+        };
+        if let Some(prompt) = prompt {
+            reader.note_input(&prompt);
+        }
+        Ok(reader)
+    }
+
+    /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
+    /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
+    pub fn note_input(&mut self, text: &str) -> bool {
+        let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
+        if !self.echoes.contains(&echo) {
+            self.echoes.push(echo);
+        }
+        true
     }
 
     /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
@@ -164,10 +177,7 @@ impl Reader {
             if !done.is_match(view) {
                 return false;
             }
-            let found = match &self.echo {
-                Some(echo) => echo.outside(done, view, scrolled),
-                None => done.find_all(view),
-            };
+            let found = echo::outside(&self.echoes, done, view, scrolled);
             match &self.baseline {
                 Some(baseline) => baseline.has_fresh(done, view, &found),
                 None => !found.is_empty(),
