@@ -96,7 +96,9 @@ pub(crate) async fn typed(
     loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
-            Some(_) if is_answer(text) => return answer(context, pane, reader, text, enter).await,
+            Some(blocked) if is_answer(text) => {
+                return answer(context, pane, reader, &blocked.what, text, enter).await;
+            }
             Some(blocked) => return Err(in_the_way(context, &blocked.what)),
             None if seen.reading.ready || seen.reading.working => break,
             // Lines are kept for who reads them later; but an agent that only comes up throws them away.
@@ -118,16 +120,25 @@ async fn answer(
     context: &Context,
     pane: &Pane,
     reader: &SharedReader,
+    what: &str,
     text: &str,
     enter: bool,
 ) -> Result<Option<String>> {
     let keys: Vec<String> = text.chars().filter(|c| !c.is_control()).map(String::from).collect();
     context.tmux.keys(&pane.id, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
-    if enter {
-        sleep(SETTLE).await;
-        if text.is_empty() || look(context, pane, reader).await?.reading.blocked.is_some() {
-            context.tmux.keys(&pane.id, &["Enter"]).await?;
+    let start = Instant::now();
+    while enter && !text.is_empty() && start.elapsed() < TAKEN {
+        sleep(LOOK).await;
+        match look(context, pane, reader).await {
+            Ok(now) if now.reading.blocked.as_ref().is_some_and(|b| b.what == what) => {}
+            // Another question, none, or the agent's end: that was it.
+            Ok(_) => return Ok(None),
+            Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
+            Err(error) => return Err(error),
         }
+    }
+    if enter {
+        context.tmux.keys(&pane.id, &["Enter"]).await?;
     }
     Ok(None)
 }
