@@ -5,6 +5,7 @@
 //! check that needs more than the typed text (a file that must exist, a setting that may stand in for a
 //! flag); those are in the verbs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -136,6 +137,11 @@ pub enum Command {
     /// Show what a worker printed
     Logs(Logs),
     /// Type text into a worker
+    #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
+        An agent that is coming up gets the text when it is ready, and after its prompt. A dialog gets \
+        nothing but an answer: one word of at most 8 bytes, or just Enter (an empty text). What could not be \
+        typed, and what may have been lost, is an error; a line that nobody has read yet is a warning. What \
+        follows the worker's name is text, also --help.")]
     Send(Send),
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
@@ -217,6 +223,22 @@ pub enum PageFormat {
     Text,
     /// For programs
     Json,
+}
+
+/// The command line as it is meant: what follows the worker of `send` is its text, also where it looks like
+/// a wish for help, which would be answered with exit 0 and nothing sent.
+pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
+    let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
+    let verb = match word(1) {
+        "-c" | "--config" => 3,
+        text if text.starts_with("--config=") => 2,
+        _ => 1,
+    };
+    let names_one = !word(verb + 1).starts_with('-');
+    if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
+        args.insert(verb + 2, "--".into());
+    }
+    args
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use swarm::client::render::Out;
 use swarm::client::{self, Failure};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{daemon, demo, doctor, store, wrapper};
+use swarm::{cli, daemon, demo, doctor, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -23,12 +23,12 @@ fn main() -> ExitCode {
             0
         }
         (Some("__demo-agent"), _) => demo::main(),
-        _ => command_line(&args, Out::from_env()),
+        _ => command_line(cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)
 }
 
-fn command_line(args: &[OsString], out: Out) -> u8 {
+fn command_line(args: Vec<OsString>, out: Out) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli),
         Err(error) => not_parsed(&error, out),

@@ -145,18 +145,41 @@ pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
 }
 
-/// Whether the terminal of a process reads whole lines, as a shell script's does: then every line that is
-/// typed is taken, and the program has nothing to say about it. False when it cannot be told.
-pub fn tty_is_cooked(pid: i32) -> bool {
+/// How the terminal of a process takes what is typed. `None` when it cannot be told.
+pub fn terminal(pid: i32) -> Option<Terminal> {
     use nix::sys::termios::{LocalFlags, tcgetattr};
-    let Ok(tty) = std::fs::read_link(format!("/proc/{pid}/fd/0")) else { return false };
+    let tty = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok()?;
     if !tty.starts_with("/dev/pts") {
-        return false;
+        return None;
     }
     // Without NOCTTY it could become this process's terminal.
     let flags = nix::fcntl::OFlag::O_RDONLY | nix::fcntl::OFlag::O_NOCTTY | nix::fcntl::OFlag::O_NONBLOCK;
-    let Ok(fd) = nix::fcntl::open(&tty, flags, nix::sys::stat::Mode::empty()) else { return false };
-    tcgetattr(&fd).is_ok_and(|t| t.local_flags.contains(LocalFlags::ICANON))
+    let fd = nix::fcntl::open(&tty, flags, nix::sys::stat::Mode::empty()).ok()?;
+    let unread = rustix::io::ioctl_fionread(&fd).ok()?;
+    let cooked = tcgetattr(&fd).ok()?.local_flags.contains(LocalFlags::ICANON);
+    Some(Terminal { cooked, unread })
+}
+
+/// See [`terminal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// It reads whole lines, as a shell script's does: then every line that is typed is taken, and the
+    /// program has nothing to say about it.
+    pub cooked: bool,
+    /// The bytes of typed lines (without `cooked`: of all that was typed) that nobody has read yet.
+    pub unread: u64,
+}
+
+/// Whether the terminal of a process is known to read whole lines.
+pub fn tty_is_cooked(pid: i32) -> bool {
+    terminal(pid).is_some_and(|terminal| terminal.cooked)
+}
+
+/// Whether a process below `root` sleeps where a read of a terminal sleeps. A hint only: it can be true of
+/// another read, and is never true where the system does not say.
+pub fn seems_to_read(root: i32) -> bool {
+    let place = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    tree(root).iter().any(|proc| matches!(place(proc.pid).as_str(), "wait_woken" | "n_tty_read"))
 }
 
 /// The CPU seconds, user and system, that `root` and everything below it have used, with those of children

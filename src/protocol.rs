@@ -90,7 +90,7 @@ pub enum Call {
     /// What a worker printed; answers [`Lines`].
     #[serde(rename = "logs")]
     Logs(LogsParams),
-    /// Types text into a worker; answers [`Empty`] when it was taken.
+    /// Types text into a worker; answers [`Sent`] when it was taken.
     #[serde(rename = "send")]
     Send(SendParams),
     /// Sends Ctrl-C to a worker's terminal; answers [`Empty`].
@@ -453,6 +453,14 @@ pub struct Forgotten {
     /// The worktree's path, when it was left.
     pub worktree_kept: Option<PathBuf>,
     /// Things to tell the user on stderr.
+    pub warnings: Vec<String>,
+}
+
+/// The answer to `send`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 

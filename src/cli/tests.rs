@@ -20,6 +20,32 @@ fn the_definition_is_sound() {
 }
 
 #[test]
+fn what_follows_the_worker_of_send_is_text() {
+    let meant = |words: &[&str]| -> Vec<String> {
+        let args = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
+        as_meant(args).into_iter().skip(1).map(|arg| arg.into_string().unwrap()).collect()
+    };
+    for (typed, at) in [
+        (&["send", "w", "--help"][..], Some(2)),
+        (&["send", "w", "-h", "me"], Some(2)),
+        (&["-c", "f", "send", "w", "--help"], Some(4)),
+        (&["--config=f", "send", "w", "--help"], Some(3)),
+        (&["send", "--help"], None),
+        (&["send", "--all", "--help"], None),
+        (&["send", "w", "--file", "f"], None),
+        (&["peek", "w", "--help"], None),
+        (&["send", "w"], None),
+        (&[], None),
+    ] {
+        let mut wanted: Vec<&str> = typed.to_vec();
+        if let Some(at) = at {
+            wanted.insert(at, "--");
+        }
+        assert_eq!(meant(typed), wanted);
+    }
+}
+
+#[test]
 fn help_fits_on_one_screen_and_names_every_command() {
     for flag in ["--help", "-h"] {
         let error = parse(&[flag]).unwrap_err();

@@ -342,7 +342,9 @@ impl Client {
         line.push(b'\n');
         if line.len() > MAX_LINE {
             let message = format!("the request is too long: {} bytes, at most {MAX_LINE}", line.len());
-            return Err(Error::invalid(message).hint("a long prompt belongs into a file: --prompt-file FILE"));
+            return Err(Error::invalid(message).hint(
+                "put a long text into a file and name the file: spawn --prompt-file FILE, or in the text",
+            ));
         }
         Ok((id, method, line))
     }

@@ -13,7 +13,7 @@ use super::connect::{QUICK, SLOW};
 use super::{Ctx, Ended, Failure};
 use crate::cli::{Eof, Interrupt, Send};
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Empty, Listing, Named, SendParams};
+use crate::protocol::{Call, Empty, Listing, Named, SendParams, Sent};
 
 /// To whom, and where the text comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +34,13 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
     let letter = parse(&args)?;
     let text = match (letter.source, &args.file) {
         (Source::Words(text), _) => text,
-        (Source::Stdin, _) => text_of("standard input", read_stdin())?,
+        (Source::Stdin, _) => match text_of("standard input", read_stdin())? {
+            // An agent that gets an Enter for a text that was lost on its way here would act on that.
+            text if text.is_empty() => {
+                return Err(Error::invalid("nothing to send: standard input is empty").into());
+            }
+            text => text,
+        },
         (Source::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
         (Source::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
     };
@@ -50,9 +56,9 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
         (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
     });
     let mut status = 0;
-    for (name, answer) in each::<Empty>(ctx, calls, SLOW).await? {
+    for (name, answer) in each::<Sent>(ctx, calls, SLOW).await? {
         match answer {
-            Ok(Empty {}) => {}
+            Ok(Sent { warnings }) => warnings.iter().for_each(|text| ctx.out.warn(text)),
             Err(error) if !all => return Err(error.into()),
             Err(mut error) => {
                 error.message = format!("{name}: {}", error.message);

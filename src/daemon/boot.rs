@@ -13,7 +13,6 @@ use swarm_state::model::{Run, WorkerName, WorkerSpec};
 use swarm_state::reconcile::{self, Claim, Evidence};
 use tokio::time::{sleep, timeout};
 
-use super::deliver;
 use super::ending;
 use super::slot::{self, Slot};
 use super::supervisor::{Input, Supervisor};
@@ -131,6 +130,7 @@ impl Supervisor {
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
+        slot.reread();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
             // an edit made while no daemon was there is found.
@@ -210,12 +210,6 @@ impl Supervisor {
             let Some(event) = finding else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
-                // What stood there before its prompt is no news of this run to the new reader either.
-                if let (Some(screen), Ok(mut reader)) =
-                    (deliver::screen_before(&context.run_dir(run)), slot.reader.lock())
-                {
-                    reader.set_baseline(&screen);
-                }
                 context.watch_exit(pane);
             }
             self.step(&name, event);

@@ -3,16 +3,17 @@
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
 
-use serde_json::Value;
+use serde::Serialize;
 use swarm_state::engine::{Edits, Event, Phase};
-use swarm_state::model::{LoopStatus, WorkerName};
+use swarm_state::model::{LoopStatus, Status, WorkerName};
 use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
 
 use super::driver::Job;
 use super::legacy;
 use super::output;
-use super::slot::{Reply, Slot};
+use super::slot::{Letter, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
 use crate::error::{Error, ErrorCode, Result};
@@ -21,6 +22,9 @@ use crate::protocol::{
     AttachView, Call, Changed, Cleaned, DaemonStopped, DaemonView, Empty, Listing, Named, RalphCleanParams,
     RalphSetParams, RalphView, SendParams, VERSION,
 };
+
+/// How long a text waits for an agent that comes up; less than its sender waits for the answer.
+const HOLD: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// Carries out one call.
@@ -77,9 +81,14 @@ impl Supervisor {
 
     // ---- the pane ----
 
+    /// Types a text, at once or as soon as the agent is ready: one that only comes up throws away what is
+    /// typed, and its prompt comes first.
     fn send(&mut self, params: SendParams, reply: Reply) {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                slot.letters.push(Letter { params, reply, until: Instant::now() + HOLD });
+            }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
@@ -92,6 +101,28 @@ impl Supervisor {
                 });
                 answer_later(outcome, reply);
             }
+        }
+    }
+
+    /// Types what had to wait until the agent was ready, or says why it was not typed.
+    pub(super) fn release_letters(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.letters.is_empty()) else { return };
+        let waits = slot.engine.comes_up();
+        let status = slot.engine.status();
+        let (kept, due) = std::mem::take(&mut slot.letters)
+            .into_iter()
+            .partition(|letter| waits && Instant::now() < letter.until);
+        slot.letters = kept;
+        let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
+        for Letter { params, reply, .. } in due {
+            if !waits && status != Status::Waiting {
+                self.send(params, reply);
+                continue;
+            }
+            let why = why.as_deref().unwrap_or("it is still coming up");
+            let message = format!("nothing was sent, since worker '{name}' is not ready: {why}");
+            let error = Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}"));
+            Self::answer::<()>(reply, Err(error));
         }
     }
 
@@ -318,11 +349,10 @@ pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
 }
 
 /// Answers when the driver has.
-fn answer_later(outcome: oneshot::Receiver<Result<()>>, reply: Reply) {
+fn answer_later<T: Serialize + Send + 'static>(outcome: oneshot::Receiver<Result<T>>, reply: Reply) {
     tokio::spawn(async move {
         let outcome =
             outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
-        let value: Result<Value> = outcome.map(|()| Value::Object(serde_json::Map::new()));
-        drop(reply.send(value));
+        Supervisor::answer(reply, outcome);
     });
 }

@@ -19,10 +19,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::crash;
 use super::deliver;
 use super::ending;
+use super::given;
 use super::judge;
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
+use crate::protocol::{Empty, Sent};
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
@@ -66,13 +68,19 @@ pub(crate) enum Report {
 /// What a driver does in order.
 pub(crate) enum Job {
     /// Start a run.
-    Spawn { run: Run, iteration: Option<u32>, spec: Arc<WorkerSpec>, worktree: Option<Worktree> },
+    Spawn {
+        run: Run,
+        iteration: Option<u32>,
+        spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
+        reader: SharedReader,
+    },
     /// Paste the prompt of a run.
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
-    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
+    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reply: oneshot::Sender<Result<()>> },
+    Eof { pane: Pane, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -152,8 +160,8 @@ impl Driver {
 
 async fn work(context: &Context, job: Job) {
     match job {
-        Job::Spawn { run, iteration, spec, worktree } => {
-            match spawn(context, run, iteration, &spec, worktree).await {
+        Job::Spawn { run, iteration, spec, worktree, reader } => {
+            match spawn(context, run, iteration, &spec, worktree, &reader).await {
                 Ok(pane) => {
                     crash::after(&Effect::Spawn(run));
                     context.report(Report::Up(pane.clone()));
@@ -172,15 +180,21 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
-            let outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+            let mut outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+            // The worker is there, its agent is not.
+            if let Err(error) = &mut outcome
+                && error.code == ErrorCode::NotFound
+            {
+                error.code = ErrorCode::Conflict;
+            }
             // Before the answer: who waits for the end of the turn after it must not find the one before.
             context.report(Report::Typed(pane.run));
-            drop(reply.send(outcome));
+            drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Eof { pane, reply } => {
             let outcome = deliver::eof(context, &pane).await;
             context.report(Report::Typed(pane.run));
-            drop(reply.send(outcome));
+            drop(reply.send(outcome.map(|()| Empty {})));
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
@@ -209,6 +223,7 @@ async fn spawn(
     iteration: Option<u32>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
+    reader: &SharedReader,
 ) -> Result<Pane, SpawnError> {
     let other = |error: Error| SpawnError::Other(sentence(&error));
     let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
@@ -217,6 +232,10 @@ async fn spawn(
     }
     let prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
+    // One text from here on: an iteration has one prompt, whatever becomes of the file.
+    if let Some(prompt) = &prompt {
+        given::keep_prompt(&dir, prompt, reader).map_err(other)?;
+    }
     let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt);
@@ -325,13 +344,9 @@ fn launch_spec(
                 text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
             argv = spec.profile.command_with_prompt(&argv, text);
         }
-        // For a paste it is kept until the delivery: an iteration has one prompt, whatever becomes of the file.
-        (via @ (PromptVia::Stdin | PromptVia::Paste | PromptVia::Auto), Some(prompt)) => {
-            let file = dir.join("prompt");
-            crate::store::write_unsynced(&file, prompt)
-                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
-            stdin = (via == PromptVia::Stdin).then_some(file);
-        }
+        (PromptVia::Stdin, Some(_)) => stdin = Some(dir.join(given::PROMPT)),
+        // It is pasted when the agent is ready.
+        (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
     }
     // What a run leaves behind would be there beside the next one.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();

@@ -18,6 +18,7 @@ impl Supervisor {
     /// Steps one worker, carries out what it says, and goes on with what waited for its end.
     pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
         self.advance(name, event);
+        self.release_letters(name);
         self.settle(name);
     }
 
@@ -108,6 +109,7 @@ impl Supervisor {
             iteration: slot.engine.ralph().map(|l| l.iteration),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
+            reader: slot.reader.clone(),
         });
     }
 

@@ -131,7 +131,7 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
     if let Some(pattern) = edits.done_pattern {
         spec.done_pattern = pattern;
         // The run that goes on is watched with the new pattern too.
-        slot.renew_reader();
+        slot.reread();
     }
     let spec = Arc::make_mut(&mut slot.spec);
     if let (Some(file), Some(ralph)) = (edits.prompt_file, &mut spec.ralph) {

@@ -11,10 +11,10 @@ use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
-use super::prompt;
+use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SpawnParams};
+use crate::protocol::{KillParams, SendParams, SpawnParams};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -42,6 +42,14 @@ pub(crate) struct Newborn {
     pub(crate) respawned: bool,
     /// Things to tell the user beside the answer.
     pub(crate) warnings: Vec<String>,
+}
+
+/// A text that waits until the agent is ready.
+pub(crate) struct Letter {
+    pub(crate) params: SendParams,
+    pub(crate) reply: Reply,
+    /// When it is given back instead.
+    pub(crate) until: tokio::time::Instant,
 }
 
 /// One worker.
@@ -81,6 +89,8 @@ pub(crate) struct Slot {
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
+    /// What people sent while the agent was coming up.
+    pub(crate) letters: Vec<Letter>,
     pub(crate) after_stop: Vec<AfterStop>,
     /// The last lines of the screen as it was when it was captured, as they were captured.
     pub(crate) last_screen: String,
@@ -105,13 +115,11 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
 }
 
 /// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
+/// What the run is given to read it is told by who gives it.
 pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    // One that cannot be read fails the run, in the driver.
-    let prompt = prompt::read(&spec.prompt).ok().flatten();
-    let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Reader::new(&spec.profile, done, prompt).map_err(|e| invalid(&e))
+    Reader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
 }
 
 impl Slot {
@@ -141,6 +149,7 @@ impl Slot {
             unlogged: vec![],
             forced: vec![],
             newborn: None,
+            letters: vec![],
             after_stop: vec![],
             last_screen: String::new(),
         })
@@ -194,9 +203,18 @@ impl Slot {
 
     /// Makes the reader new for the run that is about to start.
     pub(crate) fn renew_reader(&mut self) {
-        // The pattern was compiled before, so only a changed prompt file can matter here.
         if let Ok(reader) = reader(&self.spec) {
             self.reader = Arc::new(Mutex::new(reader));
+        }
+    }
+
+    /// Makes the reader new for the run that is under way: for a new done pattern, or in a new daemon.
+    pub(crate) fn reread(&mut self) {
+        let dir = self.driver.context.run_dir(self.engine.run());
+        if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
+            // Under the lock: what is being given just now is either in the folder or told afterwards.
+            given::recall(&dir, &mut fresh);
+            *shared = fresh;
         }
     }
 

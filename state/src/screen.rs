@@ -60,7 +60,7 @@ pub struct Blocked {
 pub struct Reader {
     markers: Arc<Markers>,
     done: Option<Pattern>,
-    echo: Option<Echo>,
+    echoes: Vec<Echo>,
     baseline: Option<Baseline>,
 }
 
@@ -77,7 +77,7 @@ impl Reader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
-        let markers = Self { markers: Markers::of(profile)?, done: None, echo: None, baseline: None };
+        let markers = Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None };
         Ok(markers.looking_for(done, prompt))
     }
 
@@ -85,8 +85,21 @@ impl Reader {
     /// [`Reader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
-        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
-        Self { done, echo, baseline: None, markers: self.markers.clone() }
+        let mut reader = Self { done, echoes: vec![], baseline: None, markers: self.markers.clone() };
+        if let Some(prompt) = prompt {
+            reader.note_input(&prompt);
+        }
+        reader
+    }
+
+    /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
+    /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
+    pub fn note_input(&mut self, text: &str) -> bool {
+        let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
+        if !self.echoes.contains(&echo) {
+            self.echoes.push(echo);
+        }
+        true
     }
 
     /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
@@ -137,10 +150,7 @@ impl Reader {
             if !done.is_match(view) {
                 return false;
             }
-            let found = match &self.echo {
-                Some(echo) => echo.outside(done, view, scrolled),
-                None => done.find_all(view),
-            };
+            let found = echo::outside(&self.echoes, done, view, scrolled);
             match &self.baseline {
                 Some(baseline) => baseline.has_fresh(done, view, &found),
                 None => !found.is_empty(),

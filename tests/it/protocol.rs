@@ -11,7 +11,8 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView, Empty,
-    Forgotten, Killed, Lines, Listing, Peeked, RalphView, Request, Response, Snapshot, Spawned, WorkerView,
+    Forgotten, Killed, Lines, Listing, Peeked, RalphView, Request, Response, Sent, Snapshot, Spawned,
+    WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -42,9 +43,8 @@ fn check_call(call: &Call, answer: &Value) {
         Call::Status(_) => same_part::<WorkerView>(answer),
         Call::Peek(_) => same_part::<Peeked>(answer),
         Call::Logs(_) | Call::RalphLogs(_) => same_part::<Lines>(answer),
-        Call::Send(_) | Call::Interrupt(_) | Call::Eof(_) | Call::DaemonHandover(_) => {
-            same_part::<Empty>(answer)
-        }
+        Call::Send(_) => same_part::<Sent>(answer),
+        Call::Interrupt(_) | Call::Eof(_) | Call::DaemonHandover(_) => same_part::<Empty>(answer),
         Call::Attach(_) => same_part::<AttachView>(answer),
         Call::Kill(_) => same_part::<Killed>(answer),
         Call::Clean(_) => same_part::<Forgotten>(answer),

@@ -66,6 +66,12 @@ impl Worker {
         }
     }
 
+    /// True while the run's agent is coming up as it should: nothing can be typed yet, and something will
+    /// come of it: a ready screen, the news that there is none, or its end.
+    pub fn comes_up(&self) -> bool {
+        matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
+    }
+
     /// Why it is so, in words, where there is something to say.
     pub fn reason(&self) -> Option<String> {
         let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
