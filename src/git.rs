@@ -67,6 +67,9 @@ pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec)
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
     let exists = repo.branch_exists(&branch).await?;
+    if !exists {
+        repo.refuse_shadowed(&branch).await?;
+    }
     repo.refuse_checked_out(&branch).await?;
     let dir = match &spec.dir {
         Some(dir) => cwd.join(dir),

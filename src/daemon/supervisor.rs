@@ -57,6 +57,8 @@ pub(crate) enum Input {
     Looked(Box<Looked>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// Something was done to the directory or its lock.
+    DirectoryTouched,
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -196,6 +198,7 @@ impl Supervisor {
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::DirectoryTouched => self.leave_if_removed(),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -227,6 +230,7 @@ impl Supervisor {
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Silent => Event::Reachable(false),
+            Report::Frozen => return self.answer_frozen(name),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {
