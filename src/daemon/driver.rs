@@ -246,7 +246,10 @@ async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
             return Err(error);
         }
         context.report(Report::Silent);
-        while matches!(tmux.health().await, Health::Unresponsive) && !hurried() {
+        while matches!(tmux.health().await, Health::Unresponsive) {
+            if hurried() {
+                return Err(error);
+            }
             context.report(Report::Frozen);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }

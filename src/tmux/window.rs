@@ -176,9 +176,10 @@ fn literal(text: &[u8]) -> OsString {
     OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
 }
 
-/// The shell line that appends what it reads to a file. tmux expands formats and time in it.
+/// The shell line that appends what it reads to a file of ours alone. The mask is that of whoever started
+/// tmux, and the agents' own business. tmux expands formats and time in it.
 fn recorder(file: &Path) -> OsString {
-    let line = [b"exec cat >>", quote::shell(file.as_os_str().as_bytes()).as_slice()].concat();
+    let line = [b"umask 077; exec cat >>", quote::shell(file.as_os_str().as_bytes()).as_slice()].concat();
     let doubled = |byte: &u8| [*byte].repeat(1 + usize::from(matches!(byte, b'#' | b'%')));
     OsString::from_vec(line.iter().flat_map(doubled).collect())
 }
@@ -246,6 +247,6 @@ mod tests {
         assert_eq!(program(&new(&["p q"]))[4..], ["--", "env", "p q"]);
         let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
         assert_eq!(program(&odd)[3], "/");
-        assert_eq!(recorder(Path::new("/a'b#%.log")), "exec cat >>'/a'\\''b##%%.log'");
+        assert_eq!(recorder(Path::new("/a'b#%.log")), "umask 077; exec cat >>'/a'\\''b##%%.log'");
     }
 }

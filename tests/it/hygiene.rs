@@ -141,15 +141,17 @@ fn no_escape_of_anybodys_reaches_the_terminal() {
     fs::write(world.path("work/swarm.toml"), format!("\"{}\" = 1\n", "\\u001b[2J\\u009b")).unwrap();
     clean(world.spawn("x", &[], &["sh"]).code(1), &"settings");
     fs::remove_file(world.path("work/swarm.toml")).unwrap();
-    // A worker that has them everywhere, and prints them.
+    // A worker that has them everywhere, and prints those that are no text. (What an agent writes is shown.)
+    let printed = odd.replace('\u{202e}', "");
     let script = format!(
         "printf '%s\\n' \"$0\"; echo ready; cp /bin/sleep './s\x1b[2Jl'; './s\x1b[2Jl' 600 & wait; : {odd}"
     );
-    let flags = ["--cwd", cwd, "--tag", odd, "--env", "A=\x1b[2J", "--done-pattern", &format!("never{odd}")];
-    let _ = world.spawn("w", &flags, &["sh", "-c", &script, odd]).ok();
-    let lflags = ["--ralph", "--prompt-file", "p", "-n", "2", "-d", "--cwd", cwd];
+    let pattern = format!("never{}", odd.replace('[', "\\["));
+    let flags = ["--cwd", cwd, "--tag", odd, "--env", "A=\x1b[2J"];
+    let _ = world.spawn("w", &flags, &["sh", "-c", &script, &printed]).ok();
+    let lflags = ["--ralph", "--prompt-file", "p", "-n", "2", "-d", "--cwd", cwd, "--done-pattern", &pattern];
     fs::write(world.path("work/p"), format!("go {odd}\n")).unwrap();
-    let _ = world.spawn("l", &lflags, &["sh", "-c", &script, odd]).ok();
+    let _ = world.spawn("l", &lflags, &["sh", "-c", &script, &printed]).ok();
     world.until("it printed", || world.swarm(&["peek", "w"]).out.contains("ready").then_some(()));
     world.until("it printed", || world.swarm(&["peek", "l"]).out.contains("ready").then_some(()));
     fs::write(world.swarm_dir().join(format!("workers/{odd}.json")), "{").unwrap();
