@@ -86,6 +86,9 @@ pub async fn create_noted_worktree(
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
     let exists = repo.branch_exists(&branch).await?;
+    if !exists {
+        repo.refuse_shadowed(&branch).await?;
+    }
     repo.refuse_checked_out(&branch).await?;
     let dir = resolve(&match &spec.dir {
         Some(dir) => cwd.join(dir),

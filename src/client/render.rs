@@ -170,9 +170,11 @@ impl Out {
         if self.colour_err { paint(colour, word) } else { word.to_owned() }
     }
 
-    /// Nothing can be done about a stderr that takes nothing, so its errors end here.
+    /// Made harmless, since messages quote names and texts of anybody's. Nothing can be done about a stderr
+    /// that takes nothing, so its errors end here.
     fn say(self, head: &str, text: &str) {
         let blank = if head.is_empty() { "" } else { " " };
+        let text = text.lines().map(printable).collect::<Vec<_>>().join("\n");
         let _ = writeln!(io::stderr().lock(), "{head}{blank}{text}");
     }
 }
@@ -291,6 +293,17 @@ mod tests {
         assert!(lines[1].starts_with("agent  xxx") && lines[1].ends_with('…'), "{lines:?}");
         let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(1));
         assert_eq!(lines[1], format!("agent  {}…", "x".repeat(7)));
+    }
+
+    #[test]
+    fn wide_text_keeps_a_table_straight_at_every_width() {
+        let text = "é日🦀e\u{301}".repeat(50);
+        let cells = rows(&[&["agent", &text, "tail"], &[&text, "x", &text], &["日本", "", "y"]]);
+        for width in 1..=160 {
+            let lines = table(&["NAME", "CMD", "TAGS"], &cells, &[1, 2, 0], Some(width));
+            // Three columns of at least 8, with two blanks between them.
+            assert!(lines.iter().all(|line| columns(line) <= width.max(28)), "{width}: {lines:?}");
+        }
     }
 
     #[test]

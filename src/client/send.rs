@@ -88,7 +88,9 @@ fn parse(args: &Send) -> Result<Letter> {
     let usage = |message: &str| Error::new(ErrorCode::Usage, message).hint("swarm send --help");
     let mut words: Vec<&str> = args.text.iter().map(String::as_str).collect();
     let to = match (&args.name, args.all) {
-        (Some(name), false) => Some(WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?),
+        (Some(name), false) => {
+            Some(WorkerName::new(name).map_err(|e| Error::new(ErrorCode::Usage, e.to_string()))?)
+        }
         (None, false) => return Err(usage("say which worker, or --all")),
         (name, true) => {
             words.splice(0..0, name.as_deref());
@@ -210,7 +212,9 @@ mod tests {
         for wrong in [&["a"][..], &["--all"], &["--file", "f", "a", "text"]] {
             assert_eq!(typed(wrong).unwrap_err().code, ErrorCode::Usage, "{wrong:?}");
         }
-        assert_eq!(typed(&["", "x"]).unwrap_err().code, ErrorCode::Invalid);
+        for name in ["", "a/b", "-rf"] {
+            assert_eq!(typed(&[name, "x"]).unwrap_err().code, ErrorCode::Usage, "{name}");
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(crate) enum Report {
     WorktreeGone,
     /// tmux does not answer; the run is started when it does.
     Silent,
+    /// It did not answer when asked again either: whoever waits for the run to come up should not.
+    Frozen,
     /// The run's pane is up.
     Up(Pane),
     /// The run could not be started.
@@ -308,7 +310,11 @@ async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
             return Err(error);
         }
         context.report(Report::Silent);
-        while matches!(tmux.health().await, Health::Unresponsive) && !hurried() {
+        while matches!(tmux.health().await, Health::Unresponsive) {
+            if hurried() {
+                return Err(error);
+            }
+            context.report(Report::Frozen);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         if let (Ok(rows), Health::Alive { pid }) = (tmux.list().await, tmux.health().await)

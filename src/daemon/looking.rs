@@ -30,16 +30,23 @@ impl Supervisor {
             (true, Some(at)) if at > next => self.next_look = Some(next),
             (true, Some(at)) if at <= Instant::now() => {
                 self.next_look = Some(next);
-                if !self.lock.is_current() {
-                    // Another daemon may be at work in a new directory of that name by now.
-                    tracing::error!("the directory was removed under this daemon; it writes nothing more");
-                    self.ended = Some(End::Handover);
+                self.leave_if_removed();
+                if self.ended.is_some() {
                     return;
                 }
                 self.save_again();
                 self.look();
             }
             (true, Some(_)) => {}
+        }
+    }
+
+    /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
+    /// name by now.
+    pub(super) fn leave_if_removed(&mut self) {
+        if !self.lock.is_current() {
+            tracing::error!("the directory was removed under this daemon; it writes nothing more");
+            self.ended = Some(End::Handover);
         }
     }
 

@@ -174,6 +174,15 @@ impl Supervisor {
         Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
+    /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
+    /// given its window already, and makes it when it wakes.
+    pub(super) fn answer_frozen(&mut self, name: &WorkerName) {
+        let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
+        let message = format!("tmux does not answer; worker '{name}' starts when it does");
+        let hint = format!("swarm status {name}, or give it up: swarm kill {name}");
+        Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::Timeout, message).hint(hint)));
+    }
+
     /// Removes a worker whose first run never came up, with all that was made for it.
     pub(super) fn bury(&mut self, name: &WorkerName) {
         if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {

@@ -65,6 +65,8 @@ pub(crate) enum Input {
     Cleaned(Box<Cleaning>),
     /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
+    /// Something was done to the directory or its lock.
+    DirectoryTouched,
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -207,6 +209,7 @@ impl Supervisor {
             Input::Respawn(wish) => self.respawn_on(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
             Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
+            Input::DirectoryTouched => self.leave_if_removed(),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -238,6 +241,7 @@ impl Supervisor {
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Silent => Event::Reachable(false),
+            Report::Frozen => return self.answer_frozen(name),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {

@@ -103,6 +103,19 @@ impl Repo {
         }
     }
 
+    /// Refuses a name that git reads as something else before it looks among the branches, such as a tag:
+    /// whoever merged the branch by its name would get that.
+    pub(super) async fn refuse_shadowed(&self, branch: &str) -> Result<()> {
+        let args = ["rev-parse", "--verify", "--quiet", "--symbolic-full-name", branch];
+        let other = git(&self.main, SHORT, &args).await?.text();
+        if other.is_empty() || other.starts_with("refs/remotes/") {
+            return Ok(());
+        }
+        let text =
+            format!("branch '{branch}' cannot be made beside '{other}': git would take one for the other");
+        Err(Error::invalid(text).hint("choose another name with --branch"))
+    }
+
     /// Refuses a branch that a worktree of the repository has checked out.
     pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
         let full = format!("refs/heads/{branch}");
@@ -195,8 +208,12 @@ async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
 pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
     let refuse =
         || Error::invalid(format!("{branch:?} is no valid branch name")).hint("choose another with --branch");
-    // `@` passes git's check and means HEAD; a NUL cannot even be passed to it.
-    if branch.starts_with('-') || branch.contains('\0') || ["", "@", "HEAD"].contains(&branch) {
+    // `@` passes git's check and means HEAD; `refs/heads/x` passes and reads as `x`; a NUL cannot even be passed to it.
+    if branch.starts_with('-')
+        || branch.starts_with("refs/")
+        || branch.contains('\0')
+        || ["", "@", "HEAD"].contains(&branch)
+    {
         return Err(refuse());
     }
     // git expands `@{-1}` to the branch before; only a name that stays itself is one.

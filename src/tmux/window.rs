@@ -191,9 +191,10 @@ fn literal(text: &[u8]) -> OsString {
     OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
 }
 
-/// The shell line that starts a recorder. tmux expands formats and time in it.
+/// The shell line that starts a recorder, whose file is for us alone: the mask is that of whoever started
+/// tmux, and the agents' own business. tmux expands formats and time in it.
 fn recorder(argv: &[OsString]) -> OsString {
-    let mut line = b"exec".to_vec();
+    let mut line = b"umask 077; exec".to_vec();
     for word in argv {
         line.push(b' ');
         line.extend(quote::shell(word.as_bytes()));
@@ -266,6 +267,6 @@ mod tests {
         let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
         assert_eq!(program(&odd)[3], "/");
         let argv = ["/s", "/a'b#%.log"].map(OsString::from);
-        assert_eq!(recorder(&argv), "exec '/s' '/a'\\''b##%%.log'");
+        assert_eq!(recorder(&argv), "umask 077; exec '/s' '/a'\\''b##%%.log'");
     }
 }
