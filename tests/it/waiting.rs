@@ -18,7 +18,7 @@ fn it_ends_when_all_are_over_and_says_who_failed() {
     world.spawn_agent("a", &a, &[]);
     world.spawn_agent("b", &b, &[]);
     world.spawn_agent("c", &c, &[]);
-    let mut all = world.follow(&["wait", "--all"]);
+    let mut all = world.follow(&["wait", "a", "b", "c"]);
     let mut good = world.follow(&["wait", "a", "c", "a", "--for", "done"]);
     a.tell("exit 0");
     good.until_says(&world, "a: done (exited)");
