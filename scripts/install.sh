@@ -56,7 +56,7 @@ case ${1:-} in
         exit 0
         ;;
     -h | --help)
-        sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+        sed -n '2,/^set/s/^# \{0,1\}//p' scripts/install.sh
         exit 0
         ;;
     *)
