@@ -48,11 +48,22 @@ rust() {
     . "$HOME/.cargo/env"
 }
 
-if [ "${1:-}" = --tools-only ]; then
-    shift
-    packages "$@"
-    exit 0
-fi
+case ${1:-} in
+    "" | --unit) ;;
+    --tools-only)
+        shift
+        packages "$@"
+        exit 0
+        ;;
+    -h | --help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' scripts/install.sh
+        exit 0
+        ;;
+    *)
+        echo "install.sh: what is '$1'? (install.sh --help)" >&2
+        exit 2
+        ;;
+esac
 
 packages
 rust

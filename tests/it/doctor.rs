@@ -374,10 +374,11 @@ fn a_disk_without_room_is_found() {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
     }
-    let found = doctor(&w);
+    let ran = w.swarm(&["doctor", "--format", "json"]);
     let mut umount = w.command("umount");
     umount.arg("-l").arg(dir.path());
     w.run(umount).ok();
+    let found = Found::of(&ran);
     found.only(&["disk"]);
     assert!(found.has("disk", "fail", "only ").contains("make room"));
 }
