@@ -198,3 +198,10 @@ fn a_key_of_a_predecessors_worker_that_is_one_of_ours_survives() {
     let again = format::parse_record(&record.to_bytes().unwrap()).unwrap();
     assert_eq!(again.extra["v0_pane"], serde_json::json!(["team-a", "ui"]));
 }
+
+#[test]
+fn a_pattern_that_ends_in_a_wide_character_and_stood_there_before_is_read() {
+    // As the fuzzer found it, and as a person may type it.
+    screen(b"\x01\xc8_\xa1\0#\x87\x11\x02\0\xa1\0\0\0\0\0\xed");
+    screen("\u{1}22DONE ✓\0do it\0> DONE ✓\0> DONE ✓\nmore".as_bytes());
+}
