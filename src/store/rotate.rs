@@ -4,7 +4,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +65,7 @@ impl LogWriter {
 
     /// Makes standard error a new file when it is the log and full. What fails leaves it as it is.
     fn rotate_if_full(&self) -> io::Result<()> {
-        let own = rustix::fs::fstat(io::stderr().as_fd())?;
+        let own = nix::sys::stat::fstat(io::stderr())?;
         if u64::try_from(own.st_size).unwrap_or(0) < self.limit {
             return Ok(());
         }
