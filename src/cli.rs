@@ -226,7 +226,8 @@ pub enum PageFormat {
 }
 
 /// The command line as it is meant: what follows the worker of `send` is its text, also where it looks like
-/// a wish for help, which would be answered with exit 0 and nothing sent.
+/// a wish for help, which would be answered with exit 0 and nothing sent; and `--json` is short for `--format
+/// json`.
 pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
     let verb = match word(1) {
@@ -237,6 +238,9 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let names_one = !word(verb + 1).starts_with('-');
     if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
         args.insert(verb + 2, "--".into());
+    } else if word(verb) != "send" {
+        let own = args.iter_mut().skip(verb + 1).take_while(|arg| *arg != "--");
+        own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     }
     args
 }

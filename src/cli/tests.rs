@@ -35,6 +35,8 @@ fn what_follows_the_worker_of_send_is_text() {
         (&["send", "w", "--file", "f"], None),
         (&["peek", "w", "--help"], None),
         (&["send", "w"], None),
+        (&["send", "w", "--json"], None),
+        (&["spawn", "--", "x", "--json"], None),
         (&[], None),
     ] {
         let mut wanted: Vec<&str> = typed.to_vec();
@@ -43,6 +45,8 @@ fn what_follows_the_worker_of_send_is_text() {
         }
         assert_eq!(meant(typed), wanted);
     }
+    assert_eq!(meant(&["ls", "--json"]), ["ls", "--format=json"]);
+    assert_eq!(meant(&["-c", "f", "status", "--json", "w"]), ["-c", "f", "status", "--format=json", "w"]);
 }
 
 #[test]
