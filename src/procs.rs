@@ -131,12 +131,17 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
 
 /// A process of this name that has all these arguments, if there is one.
 pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
+    find_all(name, args).first().map(|proc| proc.pid)
+}
+
+/// All processes of this name that have all these arguments. None where the system does not say.
+pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
-    return linux::find(name, args);
+    return linux::find_all(name, args).into_iter().map(Into::into).collect();
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (name, args);
-        None
+        Vec::new()
     }
 }
 
@@ -278,14 +283,13 @@ mod linux {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// As [`super::find`].
-    pub(super) fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
-        let mut named = all().into_iter().filter(|stat| stat.comm == name);
-        let found = named.find(|stat| {
+    /// As [`super::find_all`].
+    pub(super) fn find_all(name: &str, args: &[&[u8]]) -> Vec<Stat> {
+        let has_args = |stat: &Stat| {
             let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
             args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
-        });
-        found.map(|stat| stat.pid)
+        };
+        all().into_iter().filter(|stat| stat.comm == name).filter(has_args).collect()
     }
 
     /// All processes that this user can see.

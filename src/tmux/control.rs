@@ -143,6 +143,7 @@ impl Inner {
     /// Starts the client. The server must be there: connecting never starts one.
     async fn connect(&self) -> Result<Link> {
         self.ensure_hidden_session().await?;
+        self.end_stuck_clients();
         let mut command = self.command();
         command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
         let target = format!("={}:", self.hidden_session());

@@ -22,6 +22,9 @@ use crate::procs;
 /// The longest socket path, in bytes, that the system takes.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
+/// How long a server that was told to end usually takes at most.
+const GOODBYE: Duration = Duration::from_millis(300);
+
 /// A server, as it was when it last answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -138,6 +141,9 @@ impl Tmux {
             return Err(plain::refusal("end the server", &output.stderr));
         }
         if let Some(seen) = seen.filter(Seen::is_alive) {
+            if tokio::time::timeout(GOODBYE, procs::wait_gone(seen.pid)).await.is_err() {
+                inner.end_stuck_clients();
+            }
             let gone = procs::wait_gone(seen.pid);
             tokio::time::timeout(plain::TIMEOUT, gone).await.map_err(|_| inner.silent())?;
         }
@@ -210,6 +216,20 @@ impl Inner {
         }
         // It lives but cannot be reached: not gone.
         true
+    }
+
+    /// Ends control clients of daemons that are dead. When one has left a reply unread, the server keeps the
+    /// client for ever (seen on 3.3a), and a server that is told to end waits for it.
+    pub(super) fn end_stuck_clients(&self) {
+        let Socket::Path(socket) = &self.options.socket else { return };
+        let args: [&[u8]; 4] = [b"-S", socket.as_os_str().as_bytes(), b"-C", b"attach-session"];
+        let own_name = procs::name(std::process::id().cast_signed());
+        for client in procs::find_all("tmux: client", &args) {
+            // The parent of a live daemon's client is that daemon.
+            if procs::name(client.ppid) != own_name {
+                procs::signal_one(client.pid, Signal::SIGKILL);
+            }
+        }
     }
 
     /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be

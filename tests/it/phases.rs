@@ -4,6 +4,7 @@
 //! `SWARM_ROUNDS` says how often each phase is met (2 when it is not set).
 
 use std::fs;
+use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -224,6 +225,33 @@ fn the_socket_of_a_tmux_server_goes_with_the_daemon() {
     signal(world.tmux_pid(), Signal::SIGKILL);
     world.until_status("w", "lost");
     let _ = world.swarm(&["daemon", "stop"]).ok();
+    world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
+}
+
+/// A control client whose daemon died with a reply unread: tmux keeps it, and waits for it when it is to end.
+#[test]
+fn a_client_that_a_dead_daemon_left_behind_does_not_keep_the_tmux_server() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let server = world.tmux_pid();
+    let mut client = std::process::Command::new("tmux")
+        .args(["-S", world.tmux_socket().to_str().unwrap(), "-C", "attach-session", "-t", "=swarm-ctl:"])
+        .args(["-f", "no-output,ignore-size"])
+        .env("TERM", "dumb")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far more than the pipe holds.
+    let mut input = client.stdin.take().unwrap();
+    input.write_all("list-commands\n".repeat(400).as_bytes()).unwrap();
+    let clients = || world.tmux(&["list-clients", "-F", "#{client_pid}"]).out.lines().count();
+    world.until("both are attached", || (clients() == 2).then_some(()));
+    drop((input, client.stdout.take()));
+    let _ = world.swarm(&["kill", "w"]).ok();
+    let _ = world.swarm(&["daemon", "stop"]).ok();
+    world.until("the server is gone", || (!crate::world::is_alive(server)).then_some(()));
+    client.wait().unwrap();
     world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
 }
 
