@@ -181,6 +181,9 @@ pub async fn losses(path: &Path) -> Result<Vec<String>> {
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
     }
     let mut found = changed_files(status.bytes());
+    // `git status` is told not to look at these; what is in them is work all the same.
+    let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
+    found.extend(hidden_files(hidden.bytes()).into_iter().filter(|file| path.join(file).exists()));
     let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
     let unfinished = [
         ("rebase-merge", "a rebase in progress"),
@@ -253,6 +256,13 @@ fn changed_files(output: &[u8]) -> Vec<String> {
         }
     }
     files
+}
+
+/// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
+fn hidden_files(output: &[u8]) -> Vec<String> {
+    let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
+    let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
+    hidden.map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
 }
 
 /// Deletes a branch that swarm made and that is merged; else says why it is kept.

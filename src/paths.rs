@@ -115,6 +115,11 @@ impl Paths {
         self.workers_dir().join(format!("{name}.json"))
     }
 
+    /// There while a worker was killed and that could not be written into its record.
+    pub fn killed_mark(&self, name: &WorkerName) -> PathBuf {
+        self.workers_dir().join(format!("{name}.killed"))
+    }
+
     /// The directory of all loops.
     pub fn ralph_root(&self) -> PathBuf {
         self.root.join("ralph")

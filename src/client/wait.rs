@@ -51,6 +51,9 @@ pub(super) async fn run(ctx: &Ctx, args: &Wait) -> Ended {
         return Err(Error::new(ErrorCode::Internal, "a subscription without a snapshot").into());
     };
     let mut waiters = waiters(&names, &snapshot)?;
+    if waiters.is_empty() {
+        ctx.out.note("no worker is live: there is nothing to wait for");
+    }
     let mut status = 0;
     loop {
         for waiter in waiters.iter_mut().filter(|w| !w.decided) {

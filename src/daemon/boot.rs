@@ -119,6 +119,10 @@ impl Supervisor {
                 .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
+        if !foreign && self.store.was_killed(&record.name) {
+            // Only what it wants changes here; what must be done for it follows from what is found.
+            engine.step(Event::Kill, self.now());
+        }
         let name = record.name.clone();
         let mut slot = Slot::new(record.spec, engine, context)?;
         slot.started = record.started;

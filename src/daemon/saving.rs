@@ -37,6 +37,9 @@ impl Supervisor {
             }
             Err(error) => {
                 slot.save_error = Some(error.message.clone());
+                if slot.engine.is_killed() {
+                    self.store.mark_killed(name);
+                }
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved, trying again: {error}");
                     self.tell(name, Entry::Warning { message });

@@ -121,7 +121,8 @@ fn leftover(found: &git::Leftover) -> Check {
         Some(path) => {
             let message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
             let cure = format!(
-                "git -C '{repo}' worktree remove '{}' && git -C '{repo}' branch -d '{branch}'",
+                "look into it first: a worker of another SWARM_DIR may be in it, or work that you kept; then: git -C \
+                 '{repo}' worktree remove '{}' && git -C '{repo}' branch -d '{branch}'",
                 path.display()
             );
             Check::warn("orphans", message, cure)

@@ -424,3 +424,16 @@ async fn a_making_that_was_cut_off_is_brought_to_an_end() {
     assert_eq!(again.worktree, noted);
     assert!(remove_worktree(&again.worktree, false).await.unwrap().branch_deleted);
 }
+
+#[tokio::test]
+async fn work_that_git_is_told_to_overlook_is_work() {
+    for mark in ["--skip-worktree", "--assume-unchanged"] {
+        let fixture = Fixture::new();
+        let made = fixture.create("w", None).await.unwrap();
+        git_in(&made.worktree.path, &["update-index", mark, "file"]);
+        fs::write(made.worktree.path.join("file"), "precious\n").unwrap();
+        let refused = remove_worktree(&made.worktree, false).await.unwrap_err();
+        assert!(refused.message.contains("file"), "{refused:?}");
+        assert_eq!(fs::read_to_string(made.worktree.path.join("file")).unwrap(), "precious\n");
+    }
+}

@@ -73,7 +73,21 @@ impl Store {
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
-        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))
+        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))?;
+        // What it said stands in the record now.
+        let _ = fs::remove_file(self.paths.killed_mark(&record.name));
+        Ok(())
+    }
+
+    /// Notes that a worker was killed where its record cannot be written: an empty file, for which a full disk
+    /// usually has room. False when it has not.
+    pub fn mark_killed(&self, name: &WorkerName) -> bool {
+        fs::File::create(self.paths.killed_mark(name)).is_ok()
+    }
+
+    /// Whether that was noted since the record was written.
+    pub fn was_killed(&self, name: &WorkerName) -> bool {
+        self.paths.killed_mark(name).exists()
     }
 
     /// Removes the record of a worker that is over; one that is not there is no error. The predecessor's
@@ -93,6 +107,7 @@ impl Store {
     /// As [`Store::save`].
     pub fn take_back(&self, name: &WorkerName) -> Result<()> {
         let path = self.writable(name)?;
+        let _ = fs::remove_file(self.paths.killed_mark(name));
         match fs::remove_file(&path) {
             Ok(()) => sync_dir(&self.paths.workers_dir()).map_err(|e| failed("remove", &path, e)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -295,7 +295,9 @@ impl Inner {
         if output.ok {
             return Ok(());
         }
-        if output.stderr.contains("can't find session") {
+        // The second is what a server without any session says: one that lost all of them, or that was
+        // started by a command which found nothing to do.
+        if ["can't find session", "no current target"].iter().any(|said| output.stderr.contains(said)) {
             return self.start_hidden_session().await;
         }
         Err(plain::refusal("find the server", &output.stderr))

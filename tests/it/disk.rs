@@ -102,6 +102,35 @@ fn a_kill_does_not_wait_for_room() {
 }
 
 #[test]
+fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "9"]);
+    let _ = world.spawn_sh("r", &["--restart", "always"], "echo >>runs; exec sleep 600").ok();
+    world.until("it runs", || (world.lines("work/runs").len() == 1).then_some(()));
+    disk.fill();
+    let _ = world.swarm(&["kill", "l", "r"]).ok().warns("could not be saved");
+    world.crash_daemon();
+    disk.free();
+    for name in ["l", "r"] {
+        world.until_status(name, "stopped");
+        assert_eq!(world.status(name)["reason"], "killed");
+        world.until("it is saved after all", || {
+            let mark = world.swarm_dir().join(format!("workers/{name}.killed"));
+            (!mark.exists()).then_some(())
+        });
+    }
+    assert_eq!((world.lines("work/runs").len(), world.panes().len()), (1, 0));
+    world.crash_daemon();
+    let _ = world.spawn("r", &[], &["sleep", "600"]).ok();
+    world.crash_daemon();
+    assert_eq!(world.status("r")["status"], "running", "another worker of the name is another");
+}
+
+#[test]
 fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");

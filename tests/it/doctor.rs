@@ -328,13 +328,15 @@ fn a_pane_a_worktree_and_a_branch_of_no_worker_are_found() {
         "it is the user's"
     );
     assert!(!found.checks.iter().any(|c| c["message"].to_string().contains("swarm/kept")));
-    // The cures are commands that work.
+    // The cures are commands that work, after a look.
+    let (first, cure) = cure.split_once("; then: ").unwrap();
+    assert!(first.contains("another SWARM_DIR"), "{first}");
     w.swarm(&["ls"]).ok();
     w.swarm(&["kill", "gone"]).ok();
     w.swarm(&["daemon", "stop"]).ok();
     fs::remove_file(w.swarm_dir().join("workers/gone.json")).unwrap();
     let mut shell = w.command("sh");
-    shell.args(["-c", &cure]);
+    shell.args(["-c", cure]);
     w.run(shell).ok();
     look().only(&["daemon"]);
 }

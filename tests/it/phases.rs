@@ -228,6 +228,22 @@ fn the_socket_of_a_tmux_server_goes_with_the_daemon() {
     world.until("its socket is gone", || (!world.tmux_socket().exists()).then_some(()));
 }
 
+#[test]
+fn a_tmux_server_without_any_session_is_as_good_as_another() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    signal(world.tmux_pid(), Signal::SIGKILL);
+    world.until_status("w", "lost");
+    let (socket, config) = (world.tmux_socket(), world.swarm_dir().join("tmux.conf"));
+    let args = ["-S", socket.to_str().unwrap(), "-f", config.to_str().unwrap(), "start-server"];
+    assert!(std::process::Command::new("tmux").args(args).status().unwrap().success());
+    let _ = world.spawn("v", &[], &["sleep", "600"]).ok();
+    world.until_status("v", "running");
+    assert_eq!(world.panes().len(), 1);
+    world.crash_daemon();
+    assert_eq!(world.status("v")["status"], "running");
+}
+
 /// A control client whose daemon died with a reply unread: tmux keeps it, and waits for it when it is to end.
 #[test]
 fn a_client_that_a_dead_daemon_left_behind_does_not_keep_the_tmux_server() {

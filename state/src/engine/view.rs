@@ -26,6 +26,17 @@ impl Worker {
         }
     }
 
+    /// True when it was killed, or is being killed.
+    pub fn is_killed(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Spawning { doomed: true }
+                | Phase::Ending { why: Why::Kill, .. }
+                | Phase::Judging { why: Some(Why::Kill), .. }
+                | Phase::Stopped { reason: StopReason::Killed }
+        )
+    }
+
     /// How it has ended; `None` while it is not over (a paused or lost loop can go on).
     pub fn outcome(&self) -> Option<Outcome> {
         let Phase::Stopped { reason } = &self.phase else { return None };
