@@ -345,6 +345,8 @@ fn a_pane_a_worktree_and_a_branch_of_no_worker_are_found() {
 fn open_permissions_are_found() {
     let w = World::new();
     w.spawn("one", &[], &["true"]).ok();
+    // Nothing is written any more then.
+    w.until_status("one", "stopped");
     let chmod = |path: PathBuf, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let record = w.swarm_dir().join("workers/one.json");
     chmod(record.clone(), 0o644);
