@@ -189,6 +189,10 @@ async fn press_enter(
     as_line: bool,
 ) -> Result<Option<String>> {
     sleep(SETTLE).await;
+    // An agent that ended before the Enter has not taken it, whatever reads its terminal now.
+    if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+        return Err(gone());
+    }
     if procs::tty_is_cooked(pane.pid) {
         return enter_line(context, pane).await;
     }

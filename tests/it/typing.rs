@@ -238,6 +238,14 @@ fn a_users_tmux_settings_move_no_prompt() {
 }
 
 #[test]
+fn a_text_of_which_the_agent_died_was_not_taken() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &["DIE=paste"]);
+    let _ = world.swarm(&["send", "w", "job"]).code(1).warns("ended");
+    assert_eq!(world.until_status("w", "failed")["exit_code"], 3);
+}
+
+#[test]
 fn an_agent_that_was_adopted_takes_what_is_sent() {
     let world = World::new();
     spawn(&world, &["--ready-wait"], &[]);
