@@ -119,7 +119,8 @@ impl Supervisor {
                 .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
-        if !foreign && self.store.was_killed(&record.name) {
+        let was_killed = !foreign && self.store.was_killed(&record.name);
+        if was_killed {
             // Only what it wants changes here; what must be done for it follows from what is found.
             engine.step(Event::Kill, self.now());
         }
@@ -134,6 +135,8 @@ impl Supervisor {
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
+        // What a mark said is to be written down even if nothing else happens to the worker.
+        slot.unsaved = was_killed;
         slot.reread();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:

@@ -110,12 +110,14 @@ fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
     let agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "9"]);
     let _ = world.spawn_sh("r", &["--restart", "always"], "echo >>runs; exec sleep 600").ok();
+    let _ = world.spawn("f", &["--restart", "always", "--max-restarts", "9"], &["false"]).ok();
+    world.until_status("f", "backing_off");
     world.until("it runs", || (world.lines("work/runs").len() == 1).then_some(()));
     disk.fill();
-    let _ = world.swarm(&["kill", "l", "r"]).ok().warns("could not be saved");
+    let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("could not be saved");
     world.crash_daemon();
     disk.free();
-    for name in ["l", "r"] {
+    for name in ["l", "r", "f"] {
         world.until_status(name, "stopped");
         assert_eq!(world.status(name)["reason"], "killed");
         world.until("it is saved after all", || {
