@@ -440,7 +440,7 @@ fn walks_reach_every_phase_and_every_entry() {
     }
     // Idle is left at once; a warning is the edge's.
     assert_eq!(phases.len(), 10 + 4, "{phases:?}");
-    assert_eq!(entries.len(), 18, "{entries:?}");
+    assert_eq!(entries.len(), 19, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 
