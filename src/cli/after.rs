@@ -28,9 +28,10 @@ Forget workers that are over, and remove what is left of them.
 
 That is everything that bears the name: the record, the logs, the prompts, and the state of its loop and of \
 earlier loops of that name. Its worktree goes too, unless something in it would be lost: changed or untracked \
-files, an operation that is not finished (a rebase, a merge), a commit that no branch holds. Then all of the \
-worker stays, and what is in the way is named. Files that git ignores are not looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay \
-in the repository.
+files, an operation that is not finished (a rebase, a merge), a commit that no branch holds, a repository in it (also one that git \
+ignores) with such work or with commits that none of its remotes has. Then all of the worker stays, and what is in \
+the way is named; so it is while something that the worker left running works in it. Files that git ignores are not \
+looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay in the repository.
 
 A worker that is not over is refused: swarm kill ends it.";
 
