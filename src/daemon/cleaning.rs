@@ -13,6 +13,7 @@ use super::crash;
 use super::driver::Job;
 use super::slot::{Reply, Slot};
 use super::supervisor::{Input, Supervisor};
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
@@ -138,9 +139,9 @@ fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
 /// A repository that is gone or broken must not keep its worker for ever.
 fn with_way_out(error: Error, name: &WorkerName) -> Error {
     if error.hint.is_some() {
-        return error;
+        return or_give_it_up(error, &format!("swarm clean {name} --force-dirty"));
     }
-    error.hint(format!("swarm clean {name} --keep-worktree forgets the worker and leaves the worktree"))
+    error.hint(format!("to forget the worker and leave the worktree: swarm clean {name} --keep-worktree"))
 }
 
 fn stopping() -> Error {

@@ -22,6 +22,7 @@ use super::ending;
 use super::given;
 use super::judge;
 use super::supervisor::Input;
+use super::unmaking;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::{Empty, Sent};
@@ -121,6 +122,12 @@ impl Context {
         drop(self.inbox.send(Input::Report { worker: self.name.clone(), birth: self.birth, report }));
     }
 
+    /// What stands in the environment of everything that the worker starts, and tells whose it is.
+    pub(crate) fn marks(&self) -> [(&'static str, String); 2] {
+        let root = self.store.paths().root().to_string_lossy().into_owned();
+        [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
+    }
+
     /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
@@ -210,7 +217,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
             crash::point("remove");
-            let removed = git::remove_worktree(&worktree, force_dirty).await;
+            let removed = unmaking::remove(context, &worktree, force_dirty).await;
             crash::point("remove+");
             drop(reply.send(removed));
         }
@@ -337,8 +344,7 @@ fn launch_spec(
     prompt: Option<&[u8]>,
 ) -> Result<LaunchSpec> {
     let mut env = spec.env.clone();
-    env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
-    env.insert("SWARM_WORKER".into(), spec.name.to_string());
+    env.extend(context.marks().map(|(key, value)| (key.to_owned(), value)));
     env.insert("TERM".into(), PANE_TERM.into());
     let mut argv = spec.cmd.clone();
     let mut stdin = None;

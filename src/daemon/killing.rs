@@ -8,6 +8,7 @@ use super::driver::{Job, Report};
 use super::legacy;
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
 
@@ -61,7 +62,10 @@ impl Supervisor {
                     let message = "the worktree stays: the daemon is stopping";
                     killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
                 }
-                Ok(Err(error)) => killed.worktree_error = Some(error),
+                Ok(Err(error)) => {
+                    let command = format!("swarm kill {} --rm-worktree --force-dirty", context.name);
+                    killed.worktree_error = Some(or_give_it_up(error, &command));
+                }
                 Ok(Ok(removed)) => {
                     killed.worktree_removed = Some(removed.path);
                     killed.warnings.extend(removed.note);

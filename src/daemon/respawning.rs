@@ -16,6 +16,7 @@ use super::driver::{Job, Report};
 use super::slot::{AfterStop, Newborn, Reply, Slot};
 use super::spawning;
 use super::supervisor::{Input, Supervisor};
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::RespawnParams;
@@ -32,10 +33,8 @@ impl Respawn {
     /// Answers that the worktree must stay.
     fn refuse_dirty(self, error: Error) {
         let name = &self.name;
-        let force = format!("swarm kill {name} --rm-worktree --force-dirty");
-        let hint = format!("commit it; or give it up with {force}, then swarm respawn {name}");
-        let dirty = error.code == ErrorCode::Conflict && error.hint.is_some();
-        Supervisor::answer::<()>(self.reply, Err(if dirty { error.hint(hint) } else { error }));
+        let force = format!("swarm kill {name} --rm-worktree --force-dirty && swarm respawn {name}");
+        Supervisor::answer::<()>(self.reply, Err(or_give_it_up(error, &force)));
     }
 
     /// Answers that somebody killed the worker meanwhile: a kill wins.
