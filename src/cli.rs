@@ -84,6 +84,10 @@ Exit status:
   4  This swarm and the running daemon speak different protocols (swarm daemon restart).
   5  A wait ran out, or the daemon does not answer.
   130  Ctrl-C twice: the follower left; the loop was told to pause and its agent goes on.
+  A command for several workers (kill, clean, send --all) deals with each by itself and ends with the
+  highest status of theirs; wait and events refuse with 2 when one of the names is unknown.
+  A standard output that is full is an error (1); one whose reader went away is not (0), and one that is
+  closed counts as /dev/null.
 
 Environment:
   SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm (needs HOME)
@@ -168,7 +172,10 @@ pub enum Command {
     /// End workers
     #[command(long_about = "End workers, with every process they started.\n\n\
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
-        removed when it holds no commit of its own.")]
+        removed when it holds no commit of its own.\n\n\
+        With several names each is ended by itself, and the exit status is the highest of theirs: 0 ended, also \
+        when it had ended before; 1 it could not be, or its worktree stays; 2 no worker of that name; 5 it took \
+        too long.")]
     Kill(Kill),
     /// Start a worker once more, as it was spawned
     #[command(long_about = worker::RESPAWN_LONG)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::connect::QUICK;
-use super::send::each;
+use super::several::{Failures, each};
 use super::{Ctx, Ended};
 use crate::cli::Clean;
 use crate::error::Result;
@@ -29,24 +29,17 @@ pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
     let calls = names
         .into_iter()
         .map(|name| (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty })));
-    let mut status = 0;
+    let mut failures = Failures::new(ctx.out, alone);
     for (name, answer) in each::<Forgotten>(ctx, calls, LIMIT).await? {
         match answer {
             Ok(forgotten) => {
                 ctx.out.lines(&words(&name, &forgotten))?;
                 forgotten.warnings.iter().for_each(|warning| ctx.out.warn(warning));
             }
-            Err(error) if alone => return Err(error.into()),
-            Err(mut error) => {
-                if !error.message.contains(&format!("'{name}'")) {
-                    error.message = format!("{name}: {}", error.message);
-                }
-                ctx.out.error(&error);
-                status = 1;
-            }
+            Err(error) => failures.add(&name, error)?,
         }
     }
-    Ok(status)
+    failures.end()
 }
 
 /// The names of the workers that are over.
