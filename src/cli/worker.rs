@@ -281,13 +281,14 @@ pub struct Logs {
     /// Go on printing until the worker has ended
     #[arg(short, long)]
     pub follow: bool,
-    /// How many lines, from the end [default: all; with --follow 10]
+    /// How many lines, from the end [default: all that is kept; with --follow 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<u32>,
     /// Also what it printed in earlier runs
     #[arg(long)]
     pub history: bool,
-    /// Only what iteration N of a loop printed (of a worker that is no loop: run N)
+    /// Only what iteration N of a loop printed (of a worker that is no loop: run N). Both are counted from 1 since it
+    /// was last spawned or spawned again; --history has what was before
     #[arg(
         long,
         value_name = "N",

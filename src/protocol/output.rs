@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::is_no;
+
 /// What `peek` takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeekParams {
@@ -40,6 +42,9 @@ pub struct LogsParams {
     /// Only this iteration of a loop, or this run of a plain worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
+    /// From this place on, as an answer named it in `whole` or `next`, as much as fits; `lines` has no meaning then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<u64>,
 }
 
 /// The line above what the run that lives has printed, in an answer to `logs` that has all runs.
@@ -51,11 +56,11 @@ pub fn is_run_header(line: &str) -> bool {
 }
 
 /// Lines of text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {
     /// The lines, without their ends.
     pub lines: Vec<String>,
-    /// Earlier lines were left out because the answer would be too long.
+    /// Lines that were asked for are left out at the front, because the answer would be too long.
     pub truncated: bool,
     /// How many lines there are in all, over all runs that are kept; a follower asks again and prints what
     /// is beyond what it saw.
@@ -63,4 +68,17 @@ pub struct Lines {
     /// The last lines are a picture that changes in place: the agent draws on the alternate screen.
     #[serde(default)]
     pub picture: bool,
+    /// Of a truncated answer: where to ask from, for all of what was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<u64>,
+    /// Of an answer from a place: where the next one begins. Absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+    /// The last line goes on at the beginning of the next answer: it is too long for one. Absent for no.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub open: bool,
+    /// The run that is current (or was the last): places of one run mean nothing in another. Absent where runs
+    /// have no part in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
 }
