@@ -28,7 +28,7 @@ mod run;
 mod tests;
 
 pub use begun::settle_worktree;
-pub use leftovers::{Leftover, leftovers, version};
+pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, git, git_patient};

@@ -122,7 +122,7 @@ fn silent(paths: &Paths, pid: Option<u32>) -> Error {
 
 /// What is left to do about a daemon that is there and does nothing. The next command starts another one.
 pub fn last_resort(log: &Path, pid: u32) -> String {
-    format!("its log is {}; as the last resort: kill -9 {pid} (agents go on)", log.display())
+    format!("its log is {}; as the last resort, agents go on: kill -9 {pid}", log.display())
 }
 
 /// The refusal that names both versions and the cure.

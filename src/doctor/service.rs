@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use super::Check;
+use super::{Check, quoted};
 use crate::client::connect::{self, Probe};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty};
@@ -24,7 +24,7 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
         let found = fs::symlink_metadata(&socket);
         if found.is_ok_and(|found| !found.file_type().is_socket()) {
             let message = format!("{} is there and is no socket of ours", socket.display());
-            let cure = format!("look at it and move it away: mv '{0}' '{0}.old'", socket.display());
+            let cure = format!("look at it, then move it away: mv {0} {0}.old", quoted(&socket));
             checks.push(Check::fail("socket", message, cure));
         }
     }
@@ -64,7 +64,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize) -> Vec<Check> {
     let socket = paths.socket();
     if !nobody {
         let Err(error) = connect::probe(paths).await else { return vec![] };
-        let cure = format!("look who holds {} and move it away", socket.display());
+        let cure = format!("look at it: ls -l {}", quoted(&socket));
         return vec![Check::of("daemon", error, &cure)];
     }
     if let Some(pid) = holder {
@@ -73,7 +73,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize) -> Vec<Check> {
     let mut checks = vec![];
     if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
         let message = format!("{} is what a daemon left that was killed", socket.display());
-        checks.push(Check::warn("socket", message, "swarm daemon start replaces it"));
+        checks.push(Check::warn("socket", message, "to replace it: swarm daemon start"));
     }
     checks.push(match live {
         0 => Check::ok("daemon", "it does not run; the first command that needs it starts it"),
@@ -97,7 +97,7 @@ async fn answers(paths: &Paths, mut client: connect::Client) -> Check {
     let own = env!("CARGO_PKG_VERSION");
     if view.version != own {
         let message = format!("it runs swarm {} (pid {pid}); this is swarm {own}", view.version);
-        return Check::warn("daemon", message, "swarm daemon restart (nothing is paused by it)");
+        return Check::warn("daemon", message, "nothing is paused by it: swarm daemon restart");
     }
     Check::ok("daemon", format!("it runs (pid {pid}), {} of {} workers live", view.live, view.workers))
 }
@@ -113,5 +113,5 @@ async fn without_socket(paths: &Paths, pid: u32) -> Check {
         }
     }
     let message = format!("one runs (pid {pid}), and nobody answers at {}", paths.socket().display());
-    Check::fail("daemon", message, format!("kill {pid} (agents go on); the next command starts another"))
+    Check::fail("daemon", message, format!("agents go on, and the next command starts another: kill {pid}"))
 }
