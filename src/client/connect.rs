@@ -362,7 +362,7 @@ fn hung_up(error: &std::io::Error) -> Error {
 
 fn unreadable(error: &serde_json::Error) -> Error {
     Error::new(ErrorCode::Internal, format!("the daemon's answer makes no sense: {error}"))
-        .hint("swarm daemon restart, if swarm was updated")
+        .hint("if swarm was updated: swarm daemon restart")
 }
 
 /// Lines of bytes, each at most [`MAX_LINE`] long; a read that is dropped half-way loses nothing.

@@ -48,8 +48,8 @@ fn unknown_end(name: &str, error: Error) -> Error {
     if error.code != ErrorCode::Timeout {
         return error;
     }
-    let also = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    error.hint(format!("swarm status {name} says whether it has ended{also}"))
+    let also = error.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    error.hint(format!("{also}whether it has ended: swarm status {name}"))
 }
 
 fn words(name: &str, killed: &Killed) -> Vec<String> {

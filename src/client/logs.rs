@@ -123,13 +123,13 @@ async fn pages(
     let Some(mut from) = got.whole else { return take(got).await };
     let run = got.run;
     loop {
-        if let Call::Logs(params) | Call::RalphLogs(params) = call {
-            params.from = Some(from);
-        }
+        let (Call::Logs(params) | Call::RalphLogs(params)) = &mut *call else { return Ok(()) };
+        params.from = Some(from);
+        let cure = format!("swarm logs {} --history", params.name);
         let page: Lines = client.call(call, QUICK).await?;
         if page.run != run {
             let message = "another run has begun meanwhile, and the rest of this one is in the history";
-            return Err(Error::new(ErrorCode::Conflict, message).hint("swarm logs NAME --history").into());
+            return Err(Error::new(ErrorCode::Conflict, message).hint(cure).into());
         }
         let next = page.next;
         take(page).await?;

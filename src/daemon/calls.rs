@@ -323,8 +323,7 @@ fn pane_of(slot: &Slot) -> Result<swarm_state::model::Pane> {
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());
-            Err(Error::new(ErrorCode::Conflict, message)
-                .hint(format!("swarm logs {name} shows what it printed")))
+            Err(Error::new(ErrorCode::Conflict, message).hint(format!("what it printed: swarm logs {name}")))
         }
     }
 }

@@ -96,7 +96,7 @@ impl Supervisor {
         let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
         let other = &other.spec.name;
         let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm kill {other}, if it is not needed")))
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("if it is not needed: swarm kill {other}")))
     }
 
     /// Nothing but the record is left, or something stays.
@@ -175,6 +175,6 @@ fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
         Phase::Parked => "it is paused".to_owned(),
         _ => slot.engine.status().to_string(),
     };
-    let hint = format!("swarm kill {name}, if it is not needed any more");
+    let hint = format!("if it is not needed any more: swarm kill {name}");
     Err(refuse(format!("worker '{name}' is not over ({how})")).hint(hint))
 }

@@ -160,7 +160,7 @@ fn is_answer(text: &str) -> bool {
 
 fn in_the_way(context: &Context, what: &str) -> Error {
     Error::new(ErrorCode::Conflict, format!("a dialog is in the way: {what}"))
-        .hint(format!("swarm attach {} to answer it", context.name))
+        .hint(format!("to answer it: swarm attach {}", context.name))
 }
 
 /// Pastes; true when the terminal was one that reads whole lines.
@@ -224,7 +224,7 @@ async fn press_enter(
         }
     }
     Err(Error::new(ErrorCode::Timeout, "the text was typed, but the agent did not take it")
-        .hint(format!("swarm attach {} shows it; press Enter there", context.name)))
+        .hint(format!("look at it, and press Enter there: swarm attach {}", context.name)))
 }
 
 /// Presses Enter once where the terminal reads whole lines: a second one would be one more line. The line is
@@ -252,7 +252,7 @@ async fn enter_line(context: &Context, pane: &Pane) -> Result<Option<String>> {
 fn maybe_lost(context: &Context) -> Error {
     let message = "the agent began to read its keys just then, and may have lost the text";
     Error::new(ErrorCode::Conflict, message)
-        .hint(format!("swarm peek {} shows whether it is there; if not, send it again", context.name))
+        .hint(format!("send it again if it is not there: swarm peek {}", context.name))
 }
 
 /// One look at a pane.

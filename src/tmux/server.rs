@@ -259,7 +259,7 @@ impl Inner {
     pub(super) fn silent(&self) -> Error {
         let path = self.socket_path().display();
         Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not answer"))
-            .hint(format!("look at it with: tmux -S {path} ls"))
+            .hint(format!("look at it with: tmux -S '{path}' ls"))
     }
 
     /// Makes sure that a server can be started at the socket, without harm to what is there.
