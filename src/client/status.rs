@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Local};
 use swarm_state::model::Status;
+use swarm_state::notice::counted;
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -56,7 +57,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     }
     if let Some(restart) = &worker.restart {
         let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
-        say("restart", format!("{when} (failed in a row: {failures}, at most {max} restarts)"));
+        say("restart", format!("{when} (failed in a row: {failures}, at most {})", counted(max, "restart")));
     }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));

@@ -146,7 +146,8 @@ impl Supervisor {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
-                slot.driver.push(Job::Eof { pane, reply: done });
+                let reader = slot.reader.clone();
+                slot.driver.push(Job::Eof { pane, reader, reply: done });
                 answer_later(outcome, reply);
             }
         }

@@ -82,7 +82,7 @@ pub(crate) enum Job {
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reply: oneshot::Sender<Result<Empty>> },
+    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -193,8 +193,8 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
-        Job::Eof { pane, reply } => {
-            let outcome = deliver::eof(context, &pane).await;
+        Job::Eof { pane, reader, reply } => {
+            let outcome = deliver::eof(context, &pane, &reader).await;
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }

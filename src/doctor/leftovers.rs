@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use swarm_state::notice::counted;
 use tokio::time::timeout;
 
 use super::{Check, Seen};
@@ -26,7 +27,7 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
         checks.push(Check::warn("state-files", problem.clone(), cure));
     }
     if checks.is_empty() {
-        let message = format!("{} workers, all readable", seen.disk.records.len());
+        let message = format!("{}, all readable", counted(seen.disk.records.len(), "worker"));
         checks.push(Check::ok("state-files", message));
     }
     for path in &seen.disk.temporary {

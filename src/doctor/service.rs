@@ -5,6 +5,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
+use swarm_state::notice::counted;
+
 use super::Check;
 use crate::client::connect::{self, Probe};
 use crate::paths::Paths;
@@ -78,7 +80,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize) -> Vec<Check> {
     checks.push(match live {
         0 => Check::ok("daemon", "it does not run; the first command that needs it starts it"),
         _ => {
-            let message = format!("it does not run, and nobody looks after {live} live workers");
+            let message = format!("it does not run, and nobody looks after {}", counted(live, "live worker"));
             Check::warn("daemon", message, "swarm daemon start")
         }
     });
@@ -99,7 +101,7 @@ async fn answers(paths: &Paths, mut client: connect::Client) -> Check {
         let message = format!("it runs swarm {} (pid {pid}); this is swarm {own}", view.version);
         return Check::warn("daemon", message, "swarm daemon restart (nothing is paused by it)");
     }
-    Check::ok("daemon", format!("it runs (pid {pid}), {} of {} workers live", view.live, view.workers))
+    Check::ok("daemon", format!("it runs (pid {pid}), {} of {} live", view.live, counted(view.workers, "worker")))
 }
 
 /// A daemon holds the lock, and nobody is behind the socket.
