@@ -21,6 +21,7 @@ mod driver;
 mod edits;
 mod effects;
 mod ending;
+mod errand;
 mod given;
 mod judge;
 mod killing;

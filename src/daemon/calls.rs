@@ -13,7 +13,7 @@ use tokio::time::{Duration, Instant};
 use super::driver::Job;
 use super::legacy;
 use super::output;
-use super::slot::{Letter, Reply, Slot};
+use super::slot::{Letter, Mail, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
 use crate::error::{Error, ErrorCode, Result};
@@ -87,7 +87,7 @@ impl Supervisor {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok((_, slot)) if slot.engine.comes_up() => {
-                slot.letters.push(Letter { params, reply, until: Instant::now() + HOLD });
+                slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
             }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
@@ -114,9 +114,12 @@ impl Supervisor {
             .partition(|letter| waits && Instant::now() < letter.until);
         slot.letters = kept;
         let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
-        for Letter { params, reply, .. } in due {
+        for Letter { what, reply, .. } in due {
             if !waits && status != Status::Waiting {
-                self.send(params, reply);
+                match what {
+                    Mail::Text(params) => self.send(params, reply),
+                    Mail::Eof(name) => self.eof(&name, reply),
+                }
                 continue;
             }
             let why = why.as_deref().unwrap_or("it is still coming up");
@@ -140,10 +143,14 @@ impl Supervisor {
         }
     }
 
-    /// In the queue, so that it ends what was sent before it.
+    /// Behind what was sent before it, which it ends.
     fn eof(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                let until = Instant::now() + HOLD;
+                slot.letters.push(Letter { what: Mail::Eof(name.to_owned()), reply, until });
+            }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();

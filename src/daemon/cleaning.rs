@@ -164,9 +164,7 @@ fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
     if slot.legacy.is_some() {
         return Err(refuse(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
     }
-    if slot.leaving {
-        return Err(leaving(name));
-    }
+    slot.refuse_busy()?;
     if slot.engine.is_stopped() {
         return Ok(());
     }

@@ -21,9 +21,11 @@ impl Supervisor {
         let name = match found {
             Err(error) => return Self::answer::<()>(reply, Err(error)),
             Ok((name, slot)) if slot.engine.is_stopped() => {
+                slot.call_off();
                 return self.finish_kill_of(&name, params, reply, true);
             }
             Ok((name, slot)) => {
+                slot.call_off();
                 slot.forced.clear();
                 slot.after_stop.push(AfterStop::Killed(params, reply));
                 name
@@ -51,6 +53,8 @@ impl Supervisor {
             killed.worktree_error = Some(error);
             return Self::answer(reply, Ok(killed));
         }
+        // Nobody is to start in it meanwhile.
+        let errand = slot.begin("is just losing its worktree");
         let (done, removed) = oneshot::channel();
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
         let context = slot.driver.context.clone();
@@ -68,6 +72,7 @@ impl Supervisor {
                     context.report(Report::WorktreeGone);
                 }
             }
+            drop(errand);
             Self::answer(reply, Ok(killed));
         });
     }

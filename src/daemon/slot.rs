@@ -1,6 +1,6 @@
 //! What the supervisor holds of one worker.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
@@ -11,6 +11,7 @@ use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
+use super::errand::Errand;
 use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
@@ -44,9 +45,17 @@ pub(crate) struct Newborn {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A text that waits until the agent is ready.
+/// What a person sends.
+pub(crate) enum Mail {
+    /// A text.
+    Text(SendParams),
+    /// The end of the input of this worker.
+    Eof(String),
+}
+
+/// What a person sends, which waits until the agent is ready.
 pub(crate) struct Letter {
-    pub(crate) params: SendParams,
+    pub(crate) what: Mail,
     pub(crate) reply: Reply,
     /// When it is given back instead.
     pub(crate) until: tokio::time::Instant,
@@ -75,6 +84,8 @@ pub(crate) struct Slot {
     pub(crate) stillborn: bool,
     /// It is being forgotten: its name is not free yet.
     pub(crate) leaving: bool,
+    /// What else is being done to it in several steps.
+    pub(crate) errand: Weak<Errand>,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
@@ -141,6 +152,7 @@ impl Slot {
             unsettled: false,
             stillborn: false,
             leaving: false,
+            errand: Weak::new(),
             held: None,
             ralph_known: None,
             ralph_stamp: None,
