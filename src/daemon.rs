@@ -114,10 +114,7 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let socket = store.paths().socket();
     let listener = door::bind(&socket)?;
     watch_signals(&inbox)?;
-    if let Err(error) = removal::watch(store.paths(), &inbox) {
-        // The looks at the screens still ask.
-        tracing::warn!(%error, "the directory cannot be watched");
-    }
+    supervisor.watch_removals();
     let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {

@@ -611,6 +611,13 @@ pub struct DaemonView {
     pub paused_by_shutdown: Vec<String>,
 }
 
+/// The key of a worker's metadata that is true where an earlier swarm made it.
+pub const EARLIER_SWARM: &str = "earlier_swarm";
+
+/// How the reason begins of a worker that is `waiting` and stands still until the disk has room, or takes
+/// what is to be written for another cause.
+pub const WAITS_FOR_DISK: &str = "waits for the disk";
+
 /// The answer to `daemon.stop`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStopped {
@@ -618,4 +625,7 @@ pub struct DaemonStopped {
     pub paused: Vec<String>,
     /// Agents that go on.
     pub agents: usize,
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

@@ -39,6 +39,7 @@ mod tests;
 
 pub use atomic::{write_atomic, write_unsynced};
 pub use bounded::read_bounded;
+pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
@@ -76,14 +77,26 @@ impl Store {
     /// # Errors
     /// When a directory cannot be made, or belongs to another user.
     pub fn open(paths: Paths) -> Result<Self> {
-        let dirs = [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()];
         private_dir(paths.root())?;
-        for dir in &dirs {
-            private_dir(dir)?;
-        }
         let store = Self { paths, reserved: Mutex::default(), noted: Mutex::default() };
+        store.remake()?;
         store.sweep();
         Ok(store)
+    }
+
+    /// Makes the directories that are missing below the root; true when one was. Call it with the
+    /// [`DaemonLock`] held.
+    ///
+    /// # Errors
+    /// When one cannot be made, or belongs to another user.
+    pub fn remake(&self) -> Result<bool> {
+        let paths = &self.paths;
+        let mut made = false;
+        for dir in [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()] {
+            made |= !dir.is_dir();
+            private_dir(&dir)?;
+        }
+        Ok(made)
     }
 
     /// Where everything is.

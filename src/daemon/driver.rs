@@ -61,6 +61,8 @@ pub(crate) enum Report {
     Probed(Run, bool),
     /// Processes that had to be killed.
     Forced(Vec<String>),
+    /// The output cannot be stored yet, which is tried until it can.
+    Unstored(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
     /// Something a person should know.

@@ -43,6 +43,13 @@ impl Supervisor {
         let tenant = self.refuse_tenant(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
+        if slot.unsaved && !slot.noted && slot.engine.is_killed() {
+            // It has ended, but the next daemon would find it as it was before.
+            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
+            let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
+            let hint = format!("make room on the disk, then look again: swarm status {name}");
+            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::System, message).hint(hint)));
+        }
         if slot.unsaved {
             killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, Prompt, PromptVia, Run, WorkerSpec, Worktree};
+use swarm_state::model::{Pane, Prompt, PromptVia, Run, Status, WorkerSpec, Worktree};
 use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
@@ -15,7 +15,7 @@ use super::errand::Errand;
 use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SendParams, SpawnParams};
+use crate::protocol::{KillParams, SendParams, SpawnParams, WAITS_FOR_DISK};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -78,6 +78,8 @@ pub(crate) struct Slot {
     pub(crate) unsaved: bool,
     /// What the disk said then.
     pub(crate) save_error: Option<String>,
+    /// A mark on disk says of the unsaved state what a crash must not undo.
+    pub(crate) noted: bool,
     /// What became of its run while no daemon was there is not known yet.
     pub(crate) unsettled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
@@ -86,6 +88,8 @@ pub(crate) struct Slot {
     pub(crate) leaving: bool,
     /// What else is being done to it in several steps.
     pub(crate) errand: Weak<Errand>,
+    /// Why the output of its last run cannot be stored; its pane keeps it, and nothing starts until then.
+    pub(crate) unstored: Option<String>,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
@@ -149,10 +153,12 @@ impl Slot {
             reader,
             unsaved: false,
             save_error: None,
+            noted: false,
             unsettled: false,
             stillborn: false,
             leaving: false,
             errand: Weak::new(),
+            unstored: None,
             held: None,
             ralph_known: None,
             ralph_stamp: None,
@@ -228,6 +234,21 @@ impl Slot {
             given::recall(&dir, &mut fresh);
             *shared = fresh;
         }
+    }
+
+    /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
+    pub(crate) fn waits_for_disk(&self) -> Option<String> {
+        let why = match &self.unstored {
+            Some(why) => why,
+            None if self.unsaved && self.held.is_some() => self.save_error.as_ref()?,
+            None => return None,
+        };
+        Some(format!("{WAITS_FOR_DISK}: {why}"))
+    }
+
+    /// The one word for how it is. One that stands still for want of room waits for a person like any other.
+    pub(crate) fn status(&self) -> Status {
+        if self.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
     /// True while somebody is still owed an answer or the worker itself is live.
