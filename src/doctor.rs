@@ -7,6 +7,7 @@
 
 mod leftovers;
 mod logout;
+mod lost;
 mod place;
 mod service;
 mod tools;
@@ -163,7 +164,7 @@ async fn look() -> Vec<Check> {
     checks.push(tmux);
     checks.push(tools::server(&seen));
     checks.extend(service::sockets(&seen.paths));
-    checks.extend(service::daemon(&seen.paths, live).await);
+    checks.extend(service::daemon(&seen.paths, live, &seen.disk).await);
     checks.extend(leftovers::files(&seen));
     checks.extend(leftovers::panes(&seen));
     checks.push(git);

@@ -32,7 +32,8 @@ files, an operation that is not finished (a rebase, a merge), a commit that no b
 worker stays, and what is in the way is named. Files that git ignores are not looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay \
 in the repository.
 
-A worker that is not over is refused: swarm kill ends it.";
+A worker that is not over is refused: swarm kill ends it. One of an earlier swarm is only taken from the list, \
+once it has ended there and when it is named; --all leaves it.";
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

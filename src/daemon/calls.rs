@@ -313,7 +313,9 @@ impl Supervisor {
         let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.noted);
         let warn = |slot: &Slot| {
             let name = &slot.spec.name;
-            format!("that the loop of worker '{name}' is paused could not be saved: it goes on with the next daemon")
+            format!(
+                "that the loop of worker '{name}' is paused could not be saved: it goes on with the next daemon"
+            )
         };
         let warnings = lost.map(warn).collect();
         let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents, warnings };

@@ -72,7 +72,8 @@ impl Supervisor {
             if self.slots.get(name).is_some_and(|slot| slot.unsaved) {
                 continue;
             }
-            let message = "its files were removed while it was looked after; they are written anew".to_owned();
+            let message =
+                "its files were removed while it was looked after; they are written anew".to_owned();
             self.tell(name, Entry::Warning { message });
         }
         self.say_restored(&missing);

@@ -1,6 +1,7 @@
 //! The programs that swarm stands on: tmux, its server, git.
 
 use swarm_state::model::Pane;
+use swarm_state::notice::counted;
 
 use super::{Check, Seen, own_server};
 use crate::paths::Paths;
@@ -47,7 +48,7 @@ pub(super) fn server(seen: &Seen) -> Check {
     match &seen.server {
         Server::Alive { pid, rows } => {
             let live = rows.iter().filter(|row| !row.dead).count();
-            Check::ok("tmux-server", format!("it runs (pid {pid}), {live} live panes"))
+            Check::ok("tmux-server", format!("it runs (pid {pid}), {}", counted(live, "live pane")))
         }
         Server::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
@@ -67,7 +68,21 @@ pub(super) fn server(seen: &Seen) -> Check {
                 );
                 Check::fail("tmux-server", message, format!("kill -USR1 {} makes it again", pane.server_pid))
             }
-            None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            None => match own_server(&seen.paths).started_server() {
+                Some(pid) => {
+                    let message = format!(
+                        "it lives (pid {pid}), but its socket {} is gone, and no record tells of it: was {} removed?",
+                        socket.display(),
+                        seen.paths.root().display()
+                    );
+                    Check::fail(
+                        "tmux-server",
+                        message,
+                        "swarm ls finds the agents in it again, under their names",
+                    )
+                }
+                None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            },
         },
     }
 }
