@@ -84,19 +84,22 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes the directories that are missing below the root; true when one was. Call it with the
-    /// [`DaemonLock`] held.
+    /// Makes the directories that are missing below the root. Call it with the [`DaemonLock`] held.
     ///
     /// # Errors
     /// When one cannot be made, or belongs to another user.
-    pub fn remake(&self) -> Result<bool> {
+    pub fn remake(&self) -> Result<()> {
+        self.dirs().iter().try_for_each(|dir| private_dir(dir))
+    }
+
+    /// True when one of them is missing.
+    pub fn lacks_a_directory(&self) -> bool {
+        self.dirs().iter().any(|dir| !dir.is_dir())
+    }
+
+    fn dirs(&self) -> [PathBuf; 4] {
         let paths = &self.paths;
-        let mut made = false;
-        for dir in [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()] {
-            made |= !dir.is_dir();
-            private_dir(&dir)?;
-        }
-        Ok(made)
+        [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()]
     }
 
     /// Where everything is.

@@ -34,7 +34,7 @@ impl Supervisor {
                 if self.ended.is_some() {
                     return;
                 }
-                self.restore_if_missing();
+                self.look_for_removals();
                 self.save_again();
                 self.look();
             }

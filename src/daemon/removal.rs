@@ -27,38 +27,46 @@ impl Supervisor {
     /// Something was removed: leaves at once if it was everything, else looks what is missing when it is over.
     pub(super) fn directory_touched(&mut self) {
         self.leave_if_removed();
-        let inbox = self.inbox.clone();
+        self.touches += 1;
+        let (inbox, touch) = (self.inbox.clone(), self.touches);
         tokio::spawn(async move {
             tokio::time::sleep(SETTLE).await;
-            drop(inbox.send(Input::RemovalSettled));
+            drop(inbox.send(Input::RemovalSettled(touch)));
         });
     }
 
-    /// Makes directories again that somebody removed, and all that was in them and this daemon knows.
-    pub(super) fn restore_if_missing(&mut self) {
-        match self.remake() {
-            Ok(false) => {}
-            Ok(true) => self.restore_removed(),
-            // Tried again with the next look; what cannot be saved meanwhile is told as ever.
-            Err(error) => tracing::warn!(%error, "a directory was removed and cannot be made again"),
+    /// A while has passed since; if nothing more was removed meanwhile, it is over.
+    pub(super) fn removal_settled(&mut self, touch: u64) {
+        if touch == self.touches {
+            self.settled = touch;
+            self.restore_removed();
         }
     }
 
-    fn remake(&mut self) -> Result<bool> {
-        if !self.lock.is_current() || !self.store.remake()? {
-            return Ok(false);
+    /// Sees what the watch may not have told: directories that are not there.
+    pub(super) fn look_for_removals(&mut self) {
+        if self.touches == self.settled && self.store.lacks_a_directory() {
+            self.directory_touched();
         }
+    }
+
+    fn remake(&self) -> Result<()> {
+        self.store.remake()?;
         if let Some(watch) = &self.removal {
             watch.renew(self.store.paths());
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Writes anew what is missing of the records and of the loops' files.
-    pub(super) fn restore_removed(&mut self) {
+    fn restore_removed(&mut self) {
         self.leave_if_removed();
-        if self.ended.is_some() || self.remake().is_err() {
+        if self.ended.is_some() {
             return;
+        }
+        if let Err(error) = self.remake() {
+            // Tried again with the next look; what cannot be saved meanwhile is told as ever.
+            return tracing::warn!(%error, "a directory was removed and cannot be made again");
         }
         let mut missing = BTreeSet::new();
         for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.legacy.is_none()) {

@@ -239,8 +239,10 @@ impl Slot {
     /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
     pub(crate) fn waits_for_disk(&self) -> Option<String> {
         let why = match &self.unstored {
-            Some(why) => why,
-            None if self.unsaved && self.held.is_some() => self.save_error.as_ref()?,
+            Some(why) => format!("its output cannot be stored: {why}"),
+            None if self.unsaved && self.held.is_some() => {
+                format!("its state cannot be saved: {}", self.save_error.as_ref()?)
+            }
             None => return None,
         };
         Some(format!("{WAITS_FOR_DISK}: {why}"))

@@ -71,7 +71,7 @@ pub(crate) enum Input {
     /// Something was done to the directory or its lock, or removed from it.
     DirectoryTouched,
     /// A while has passed since.
-    RemovalSettled,
+    RemovalSettled(u64),
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -95,6 +95,9 @@ pub(crate) struct Supervisor {
     pub(super) ended: Option<End>,
     pub(super) lock: DaemonLock,
     pub(super) removal: Option<Watch>,
+    /// How often something was removed, and up to which of them what was missing is there again.
+    pub(super) touches: u64,
+    pub(super) settled: u64,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
@@ -132,6 +135,8 @@ impl Supervisor {
             ended: None,
             lock,
             removal: None,
+            touches: 0,
+            settled: 0,
         }
     }
 
@@ -227,7 +232,7 @@ impl Supervisor {
             Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
             Input::Dismiss { name, outcome, reply } => self.dismiss(&name, outcome, reply),
             Input::DirectoryTouched => self.directory_touched(),
-            Input::RemovalSettled => self.restore_removed(),
+            Input::RemovalSettled(touch) => self.removal_settled(touch),
             Input::End(end) => self.take_end(end),
         }
     }

@@ -10,6 +10,14 @@ fn has_record(world: &World, name: &str) -> bool {
     world.swarm_dir().join(format!("workers/{name}.json")).exists()
 }
 
+/// Removes a file or a directory; the daemon may be writing into it.
+#[track_caller]
+fn remove(world: &World, sub: &str) {
+    let path = world.swarm_dir().join(sub);
+    let removed = || if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+    world.until(&format!("{sub} is removed"), || removed().ok());
+}
+
 /// What does not change in a worker's record while it runs.
 fn facts(world: &World, name: &str) -> [Value; 3] {
     let text = fs::read_to_string(world.swarm_dir().join(format!("workers/{name}.json"))).unwrap();
@@ -28,8 +36,7 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
     for (gone, also) in [("workers", "ralph"), ("workers", "runs"), ("ralph", "workers/w.json")] {
         let before = facts(&world, "w");
         for sub in [gone, also] {
-            let path = world.swarm_dir().join(sub);
-            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+            remove(&world, sub);
         }
         world.until("all is there again", || {
             let records = ["l", "w", "over"].iter().all(|name| has_record(&world, name));
@@ -54,7 +61,7 @@ fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watch
     let _ = world.spawn("over", &[], &["true"]).ok();
     world.until_status("over", "stopped");
     for _ in 0..3 {
-        fs::remove_dir_all(world.swarm_dir().join("workers")).unwrap();
+        remove(&world, "workers");
         world.until("the record is there again", || has_record(&world, "over").then_some(()));
     }
     fs::rename(world.swarm_dir().join("workers/over.json"), world.path("taken")).unwrap();
