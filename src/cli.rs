@@ -144,7 +144,8 @@ pub enum Command {
     #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
         An agent that is coming up gets the text when it is ready, and after its prompt. A dialog gets \
         nothing but an answer: one word of at most 8 bytes, or just Enter (an empty text). What could not be \
-        typed, and what may have been lost, is an error; a line that nobody has read yet is a warning. What \
+        typed, and what may have been lost, is an error; of an agent that nobody knows, a numbered list with a \
+        chosen line and a [y/N] at the end of the screen are dialogs; a line that nobody has read yet is a warning. What \
         follows the worker's name is text, also --help.")]
     Send(Send),
     /// Press Ctrl-C in a worker
@@ -153,7 +154,8 @@ pub enum Command {
     #[command(long_about = "Tell an agent that reads its terminal that there is no more.\n\n\
         Presses Ctrl-D, after what was sent before it. A program that reads lines (cat, a shell, python) sees the \
         end of its input; after text without a line end, only that text is handed over, and a second eof ends \
-        it. To an agent that reads single keys it is a key like another.")]
+        it. To an agent that reads single keys it is a key like another. One that is coming up gets it when it \
+        is ready. While it shows a dialog nothing is pressed, and that is an error.")]
     Eof(Eof),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\

@@ -7,6 +7,7 @@
 
 mod leftovers;
 mod logout;
+mod lost;
 mod place;
 mod service;
 mod tools;
@@ -165,7 +166,7 @@ async fn look() -> Vec<Check> {
     checks.push(tools::server(&seen, &tmux));
     checks.push(tmux);
     checks.extend(service::sockets(&seen.paths));
-    checks.extend(service::daemon(&seen.paths, live).await);
+    checks.extend(service::daemon(&seen.paths, live, &seen.disk).await);
     checks.extend(leftovers::files(&seen));
     checks.extend(leftovers::panes(&seen));
     checks.push(git);

@@ -23,8 +23,8 @@ pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{
-    AttachView, CleanParams, Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TmuxView,
-    WorkerView,
+    AttachView, CleanParams, EARLIER_SWARM, Forgotten, KillParams, Killed, Listing, RestartView, SendParams,
+    Sent, TmuxView, WAITS_FOR_DISK, WorkerView,
 };
 
 /// The version of the protocol; bumped only for a breaking change.

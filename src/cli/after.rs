@@ -33,7 +33,8 @@ ignores) with such work or with commits that none of its remotes has. Then all o
 the way is named; so it is while something that the worker left running works in it. Files that git ignores are not \
 looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay in the repository.
 
-A worker that is not over is refused: swarm kill ends it.
+A worker that is not over is refused: swarm kill ends it. One of an earlier swarm is only taken from the list, \
+once it has ended there and when it is named; --all leaves it.
 
 With several names each is cleaned by itself, and the exit status is the highest of theirs: 0 cleaned, 1 refused, 2 \
 no worker of that name.";

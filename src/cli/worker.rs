@@ -36,7 +36,8 @@ Start a worker once more, as it was spawned: the same command, directory, enviro
 
 A worker that lives is ended first, with every process it started. One that has ended, failed, was killed or \
 lost needs nothing before. With --clean-first its worktree is removed and made again; when work in it would be \
-lost, that is refused and nothing is ended.
+lost, that is refused and nothing is ended. While one respawn of a worker is under way, another one is refused, \
+and so are a spawn and a clean of its name; a kill calls it off.
 
 A loop starts afresh at its first iteration, with the limits that were set since it was spawned; the state of \
 the loop before is kept as NAME.1, NAME.2 and so on. The command follows it as `swarm spawn` does; with \

@@ -8,7 +8,7 @@ use super::several::{Failures, each};
 use super::{Ctx, Ended};
 use crate::cli::Clean;
 use crate::error::Result;
-use crate::protocol::{Call, CleanParams, Empty, Forgotten, Listing};
+use crate::protocol::{Call, CleanParams, EARLIER_SWARM, Empty, Forgotten, Listing, WorkerView};
 
 /// How long it may take to remove a worktree and the files of many iterations.
 const LIMIT: Duration = Duration::from_secs(330);
@@ -42,10 +42,12 @@ pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
     failures.end()
 }
 
-/// The names of the workers that are over.
+/// The names of the workers that are over. Those of an earlier swarm go one by one only: nobody here knows
+/// whether they are of use to it.
 async fn over(ctx: &Ctx) -> Result<Vec<String>> {
     let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
-    Ok(listing.workers.into_iter().filter(|w| w.outcome.is_some()).map(|w| w.name).collect())
+    let over = |w: &WorkerView| w.outcome.is_some() && w.metadata[EARLIER_SWARM] != true;
+    Ok(listing.workers.into_iter().filter(over).map(|w| w.name).collect())
 }
 
 fn words(name: &str, forgotten: &Forgotten) -> Vec<String> {

@@ -33,6 +33,11 @@ pub(crate) struct Cleaning {
 impl Supervisor {
     /// Forgets a worker; the answer comes when nothing of it is left.
     pub(super) fn clean(&mut self, params: CleanParams, reply: Reply) {
+        if let Ok((name, slot)) = self.find(&params.name)
+            && let Some(legacy) = slot.legacy.clone()
+        {
+            return self.clean_theirs(name, legacy, reply);
+        }
         let name = match self.find(&params.name) {
             Ok((name, slot)) if is_lost(slot) => {
                 // Its server went away with it, so this is only a word.
@@ -150,7 +155,7 @@ fn stopping() -> Error {
 
 /// A plain worker that went with its tmux server: nobody can resume it.
 fn is_lost(slot: &Slot) -> bool {
-    *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() && slot.legacy.is_none()
+    *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none()
 }
 
 /// The refusal of a name that is about to be free.
@@ -162,12 +167,7 @@ pub(super) fn leaving(name: &WorkerName) -> Error {
 /// Refuses a worker that is not over.
 fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
     let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
-    if slot.legacy.is_some() {
-        return Err(refuse(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
-    }
-    if slot.leaving {
-        return Err(leaving(name));
-    }
+    slot.refuse_busy()?;
     if slot.engine.is_stopped() {
         return Ok(());
     }

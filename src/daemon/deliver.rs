@@ -115,11 +115,15 @@ pub(crate) async fn typed(
     if enter { press_enter(context, pane, reader, text, as_line).await } else { Ok(None) }
 }
 
-/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another.
-pub(crate) async fn eof(context: &Context, pane: &Pane) -> Result<()> {
+/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a
+/// dialog it may be an answer, and nobody knows which.
+pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane takes keys without effect; that must not look like success.
-    context.tmux.capture(&pane.id, 0).await.map_err(gone)?.ok_or_else(self::gone)?;
+    let seen = look(context, pane, reader).await.map_err(gone)?;
+    if let Some(blocked) = seen.reading.blocked {
+        return Err(in_the_way(context, &blocked.what));
+    }
     context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
 }
 
@@ -211,8 +215,10 @@ async fn press_enter(
                 Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             };
-            // A dialog that came up instead is not ours to answer; a shell at work reads lines again.
-            let took = now.reading.blocked.is_some() || procs::tty_is_cooked(pane.pid);
+            // A dialog that came up instead is not ours to answer (a list in the box itself looks like one, and
+            // was there before); a shell at work reads lines again.
+            let asks = now.reading.blocked.is_some() && before.reading.blocked.is_none();
+            let took = asks || procs::tty_is_cooked(pane.pid);
             if took || was_taken(&before, &now, text) {
                 return Ok(None);
             }

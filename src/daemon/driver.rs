@@ -62,6 +62,8 @@ pub(crate) enum Report {
     Probed(Run, bool),
     /// Processes that had to be killed.
     Forced(Vec<String>),
+    /// The output cannot be stored yet, which is tried until it can.
+    Unstored(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
     /// Something a person should know.
@@ -83,7 +85,7 @@ pub(crate) enum Job {
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reply: oneshot::Sender<Result<Empty>> },
+    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -200,8 +202,8 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
-        Job::Eof { pane, reply } => {
-            let outcome = deliver::eof(context, &pane).await;
+        Job::Eof { pane, reader, reply } => {
+            let outcome = deliver::eof(context, &pane, &reader).await;
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }

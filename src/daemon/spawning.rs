@@ -62,8 +62,10 @@ impl Supervisor {
             // Nothing of it is ended or written: its files are kept with those of earlier loops.
             return Ok(Admitted::Now(name));
         }
+        if let Some(slot) = self.slots.get(&name) {
+            slot.refuse_busy()?;
+        }
         match self.slots.get(&name) {
-            Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its server is gone and nobody resumed it: the new worker takes the name over.

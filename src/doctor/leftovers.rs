@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use swarm_state::notice::counted;
 use tokio::time::timeout;
 
 use super::{Check, Seen, quoted};
 use crate::error::{Error, Result};
 use crate::git;
-use crate::store::{Damage, Found};
+use crate::store::{DaemonLock, Damage, Found};
 use crate::tmux::Survey as Server;
 
 /// How many repositories are looked at, and how long one may take.
@@ -26,8 +27,14 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
             format!("the earlier swarm's {} is never changed by this one; mend it by hand", list.display());
         checks.push(Check::warn("state-files", problem.clone(), cure));
     }
+    let dir = seen.paths.workers_dir();
+    if seen.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&seen.paths).is_some() {
+        let message = format!("'{}' is gone, and the records of all workers with it", dir.display());
+        let cure = "the daemon that runs makes it again within seconds, and all records: look again then";
+        checks.push(Check::fail("state-files", message, cure));
+    }
     if checks.is_empty() {
-        let message = format!("{} workers, all readable", seen.disk.records.len());
+        let message = format!("{}, all readable", counted(seen.disk.records.len(), "worker"));
         checks.push(Check::ok("state-files", message));
     }
     for path in &seen.disk.temporary {

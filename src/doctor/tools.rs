@@ -1,6 +1,7 @@
 //! The programs that swarm stands on: tmux, its server, git.
 
 use swarm_state::model::Pane;
+use swarm_state::notice::counted;
 
 use super::{Check, Level, Seen, own_server, quoted};
 use crate::paths::Paths;
@@ -52,7 +53,7 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
         }
         Server::Alive { pid, rows } => {
             let live = rows.iter().filter(|row| !row.dead).count();
-            Check::ok("tmux-server", format!("it runs (pid {pid}), {live} live panes"))
+            Check::ok("tmux-server", format!("it runs (pid {pid}), {}", counted(live, "live pane")))
         }
         Server::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
@@ -78,7 +79,21 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
                     format!("to make it again: kill -USR1 {}", pane.server_pid),
                 )
             }
-            None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            None => match own_server(&seen.paths).started_server() {
+                Some(pid) => {
+                    let message = format!(
+                        "it lives (pid {pid}), but its socket {} is gone, and no record tells of it: was {} removed?",
+                        socket.display(),
+                        seen.paths.root().display()
+                    );
+                    Check::fail(
+                        "tmux-server",
+                        message,
+                        "swarm ls finds the agents in it again, under their names",
+                    )
+                }
+                None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            },
         },
     }
 }

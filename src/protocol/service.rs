@@ -38,4 +38,7 @@ pub struct DaemonStopped {
     pub paused: Vec<String>,
     /// Agents that go on.
     pub agents: usize,
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

@@ -21,6 +21,13 @@ pub struct Listing {
     pub problems: Vec<String>,
 }
 
+/// The key of a worker's metadata that is true where an earlier swarm made it.
+pub const EARLIER_SWARM: &str = "earlier_swarm";
+
+/// How the reason begins of a worker that is `waiting` and stands still until the disk has room, or takes
+/// what is to be written for another cause.
+pub const WAITS_FOR_DISK: &str = "waits for the disk";
+
 /// One worker, as `status --format json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {

@@ -106,9 +106,9 @@ fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
     w.spawn_loop("agent", &agent, &[]);
     let found = doctor(&w);
     found.only(&[]);
-    found.has("daemon", "ok", "1 of 1 workers live");
-    found.has("tmux-server", "ok", "1 live panes");
-    found.has("state-files", "ok", "1 workers, all readable");
+    found.has("daemon", "ok", "1 of 1 worker live");
+    found.has("tmux-server", "ok", "1 live pane");
+    found.has("state-files", "ok", "1 worker, all readable");
     found.has("git", "ok", "version 2");
     let said = w.swarm(&["doctor"]).ok();
     assert!(said.out.lines().any(|line| line.starts_with("ok    daemon: it runs")), "{}", said.out);
