@@ -36,6 +36,7 @@ pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
+mod sweeping;
 mod views;
 mod watcher;
 

@@ -34,6 +34,7 @@ mod settings;
 mod siege;
 mod spawn;
 mod strange;
+mod sweeping;
 mod tidy;
 mod tmux;
 mod trees;
