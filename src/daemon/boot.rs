@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Run, WorkerName, WorkerSpec};
+use swarm_state::model::{Pane, Run, WorkerName, WorkerSpec};
 use swarm_state::reconcile::{self, Evidence};
 use tokio::time::{sleep, timeout};
 
@@ -188,12 +188,9 @@ impl Supervisor {
                 continue;
             }
             slot.unsettled = false;
-            let row = found
-                .rows
-                .iter()
-                .find(|row| claim_of(row).is_some_and(|(w, r)| w == name.as_str() && r == run));
+            let row = own_row(slot, found);
             if let (Some(row), Some(server)) = (row, found.server) {
-                slot.pane = Some(swarm_state::model::Pane {
+                slot.pane = Some(Pane {
                     run,
                     id: row.pane.clone(),
                     window: row.window.clone(),
@@ -206,8 +203,10 @@ impl Supervisor {
             let pane = slot.pane.clone().filter(|p| p.run == run);
             let judging = matches!(slot.engine.phase(), Phase::Judging { .. });
             let over = slot.engine.has_pane() && !seen.alive && !judging;
-            if let Some(pane) = pane.clone().filter(|p| over && is_wrapper(p.pid, &context.run_dir(run))) {
-                // It still ends what the run left. What follows must not be there beside that.
+            let goes_on =
+                |pane: &Pane| is_wrapper(pane.pid, &context.run_dir(run)) || has_remains(pane, seen, found);
+            if let Some(pane) = pane.clone().filter(|pane| over && goes_on(pane)) {
+                // What the run left is still being ended, or has to be. What follows must not be beside that.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 context.watch_exit(pane);
                 continue;
@@ -238,6 +237,25 @@ pub(super) async fn look_until_it_answers(tmux: &Tmux) -> Found {
             return found;
         }
     }
+}
+
+/// The pane of a worker's current run: of several that say so, one that lives, and the one it is known by.
+fn own_row<'a>(slot: &Slot, found: &'a Found) -> Option<&'a Row> {
+    let wanted = (slot.spec.name.as_str(), slot.engine.run());
+    let known = |row: &Row| {
+        let same = |pane: &Pane| Some(pane.server_pid) == found.server && pane.id == row.pane;
+        slot.pane.as_ref().is_some_and(same)
+    };
+    let own = found.rows.iter().filter(|row| claim_of(row) == Some(wanted));
+    own.max_by_key(|row| (!row.dead, known(row)))
+}
+
+/// Whether an agent outlived its wrapper, which told of no end. The tmux that started the wrapper is still there,
+/// so its number is not somebody else's of an earlier boot.
+fn has_remains(pane: &Pane, seen: Evidence, found: &Found) -> bool {
+    let untold = seen.recorded.is_none() || seen.closed_under_it;
+    let same_server = found.server == Some(pane.server_pid);
+    untold && same_server && !procs::is_alive(pane.pid) && !procs::tree(pane.pid).is_empty()
 }
 
 fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {

@@ -1,4 +1,5 @@
-//! Panes that should not be there: whatever made them, the daemon closes them, at its start and while it runs.
+//! Panes and agents that should not be there: whatever left them, the daemon ends them, at its start and while it
+//! runs.
 
 use nix::sys::signal::Signal;
 
@@ -125,4 +126,28 @@ fn a_window_that_cannot_be_closed_at_once_is_closed_later() {
     let _ = killed.ok();
     until_panes(&world, &["live"]);
     assert!(!is_alive(agent.pid(1).unwrap()));
+}
+
+#[test]
+fn an_agent_that_outlived_its_wrapper_and_the_daemon_ends_before_the_next_run() {
+    let world = World::new();
+    world.write("PROMPT.md", "go\n");
+    let script = "trap '' HUP TERM; first=$(head -n 1 runs)
+        echo $$ >>runs
+        case $(cat /proc/${first:-0}/stat 2>/dev/null) in ''|*') Z '*) ;; *) echo overlap >>bad; esac
+        [ -z \"$first\" ] || exit 0
+        while :; do sleep 600; done";
+    let _ = world.spawn_sh("w", &["--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "-d"], script).ok();
+    world.until("the agent runs", || (world.lines("work/runs").len() == 1).then_some(()));
+    let panes = world.panes();
+    let wrapper: u32 = panes[0].rsplit(' ').next().unwrap().parse().unwrap();
+    world.crash_daemon();
+    signal(wrapper, Signal::SIGKILL);
+    let agent: u32 = world.lines("work/runs")[0].parse().unwrap();
+    assert!(is_alive(agent));
+    world.start_daemon();
+    world.until_status("w", "stopped");
+    assert_eq!(world.lines("work/runs").len(), 2);
+    assert!(!is_alive(agent), "{}", world.report());
+    assert!(world.lines("work/bad").is_empty(), "{}", world.report());
 }
