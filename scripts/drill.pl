@@ -41,6 +41,16 @@ usage() unless -x $swarm;
 $swarm = readlink_abs($swarm);
 srand $opt{seed};
 
+# What is checked; a row each in the report, also where there was no occasion for it.
+my @CHECKS = (
+    'a follower\'s exit code', 'a loop has its state', 'an iteration fails at most once', 'each iteration ends once',
+    'each iteration starts once', 'each run has its iteration', 'exit codes are the agent\'s', 'failures are counted',
+    'killed is dead', 'never two at once', 'no branch is left', 'no file is left', 'no pane is left', 'no panic',
+    'no process is left', 'no record was broken', 'no run starts twice', 'no worktree is left', 'sent is read',
+    'sent is read at most once', 'settles', 'state.json and status agree', 'the loop ends once',
+    'what an agent finished counts',
+);
+
 # How long anything may take once the faults are over.
 my $PATIENCE = 120;
 
@@ -455,6 +465,7 @@ sub settle {
         });
     }
     wait_for('followers end', sub { !@jobs });
+    print "drill: all has come to its end; the books are read\n";
     return;
 }
 
@@ -603,7 +614,7 @@ sub report {
     print $rule;
     printf "%-44s %8d %12s\n", $_, $fault_times{$_}, '' for sort keys %fault_times;
     print $rule;
-    printf "%-44s %8d %12d\n", $_, $checked{$_} // 0, $broken{$_} // 0 for sort keys %{{%checked, %broken}};
+    printf "%-44s %8d %12d\n", $_, $checked{$_} // 0, $broken{$_} // 0 for @CHECKS;
     print $rule;
     my @loops = grep { $_->{kind} eq 'loop' } values %worker;
     my $runs = 0;
