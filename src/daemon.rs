@@ -37,6 +37,7 @@ pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
+mod sweeping;
 mod unmaking;
 mod views;
 mod watcher;

@@ -119,6 +119,7 @@ impl Supervisor {
             Ok(_) => {
                 self.tell(&name, Entry::Cleaned);
                 self.slots.remove(&name);
+                self.forgotten.insert(name);
             }
             // Something is left, so the worker is too; without a worktree that is gone.
             Err(_) if tree_gone => self.save(&name),

@@ -2,7 +2,8 @@
 //!
 //! Paste, wait, Enter, look, and Enter once more if the text still sits in the box: that is what real CLIs
 //! were measured to need. Nothing but an answer is typed into a dialog. A delivery that was begun is marked in the run's
-//! folder, so that a daemon that takes over does not paste a second time.
+//! folder, so that a daemon that takes over does not paste a second time; and text that a daemon which died left
+//! in the box without its Enter is taken away before another is typed behind it.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::driver::{Context, Report, SharedReader};
 use super::given;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs::{self, Terminal};
-use crate::store::write_atomic;
+use crate::store::{write_atomic, write_unsynced};
 use crate::tmux::PasteOutcome;
 
 /// Between paste and Enter: some CLIs take an earlier Enter for a line break of the paste.
@@ -47,6 +48,9 @@ const TAIL: usize = 40;
 
 /// There once the prompt was taken.
 const TAKEN_MARK: &str = "prompt.taken";
+
+/// What is being typed: there while nobody can say that the agent has it.
+const TYPING: &str = "typing";
 
 /// Delivers the prompt of a run, which the supervisor found ready. Begun by a daemon that died, it is gone
 /// on with: pasted again only if the screen shows that it was not pasted, and not at all if it was taken.
@@ -94,25 +98,43 @@ pub(crate) async fn typed(
     enter: bool,
 ) -> Result<Option<String>> {
     let start = Instant::now();
-    loop {
+    let seen = loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
             Some(blocked) if is_answer(text) => {
                 return answer(context, pane, reader, &blocked.what, text, enter).await;
             }
             Some(blocked) => return Err(in_the_way(context, &blocked.what)),
-            None if seen.reading.ready || seen.reading.working => break,
+            None if seen.reading.ready || seen.reading.working => break seen,
             // Lines are kept for who reads them later; but an agent that only comes up throws them away.
-            None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break,
-            None if start.elapsed() >= SEND_READY => break,
+            None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,
+            None if start.elapsed() >= SEND_READY => break seen,
             None => sleep(LOOK).await,
         }
-    }
+    };
+    let dir = context.run_dir(pane.run);
+    take_away_left(context, pane, &seen).await?;
     if !text.is_empty() {
-        given::keep_typed(&context.run_dir(pane.run), text, reader)?;
+        given::keep_typed(&dir, text, reader)?;
     }
+    // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
+    let mark = dir.join(TYPING);
+    drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
     let as_line = paste(context, pane, text).await?;
-    if enter { press_enter(context, pane, reader, text, as_line).await } else { Ok(None) }
+    crash::point("typed");
+    let warning = if enter { press_enter(context, pane, reader, text, as_line).await? } else { None };
+    drop(std::fs::remove_file(&mark));
+    Ok(warning)
+}
+
+/// Empties the input box of a text that was typed and never sent off: who sent it was told so, and the next one
+/// would be glued to its end.
+async fn take_away_left(context: &Context, pane: &Pane, seen: &Seen) -> Result<()> {
+    let Ok(left) = std::fs::read(context.run_dir(pane.run).join(TYPING)) else { return Ok(()) };
+    if procs::tty_is_cooked(pane.pid) || is_shown(seen, &String::from_utf8_lossy(&left)) {
+        context.tmux.keys(&pane.id, &["C-u"]).await?;
+    }
+    Ok(())
 }
 
 /// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a

@@ -46,6 +46,8 @@ pub(crate) enum Report {
     Frozen,
     /// The run's pane is up.
     Up(Pane),
+    /// The pane of a run that is over could not be closed.
+    Unclosed,
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
     /// The prompt was taken, or not.

@@ -32,8 +32,13 @@ impl Supervisor {
         if event == Event::Kill {
             slot.driver.context.hurry.store(true, Ordering::Relaxed);
         }
+        let was_over = slot.engine.is_stopped();
         let effects = slot.engine.step(event, now);
+        let ended = slot.engine.is_stopped() && !was_over;
         self.carry_out(name, effects);
+        if ended {
+            self.sweep_after(name);
+        }
     }
 
     /// Carries out what a step says.

@@ -51,9 +51,11 @@ pub(crate) async fn judge(
             verdict
         }
     };
-    if let Some(pane) = pane {
-        // A window that cannot be closed now is an orphan that the next start finds.
-        drop(context.tmux.close(pane).await);
+    // Dead as it is, it is in nobody's way until it can be closed.
+    if let Some(pane) = pane
+        && context.tmux.close(pane).await.is_err()
+    {
+        context.report(Report::Unclosed);
     }
     verdict
 }

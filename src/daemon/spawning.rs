@@ -200,6 +200,7 @@ impl Supervisor {
 
     fn forget(&mut self, name: &WorkerName) {
         self.slots.remove(name);
+        self.forgotten.insert(name.clone());
         for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
                 tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");

@@ -4,7 +4,7 @@
 //! driver, and sleeps until the earliest deadline. No mutex around state, no wait on anything but its
 //! inbox: whatever is slow lives in a driver or in the watcher, so `ls` is answered at once whatever hangs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +23,7 @@ use super::notices::{Listening, Notices};
 use super::removal::Watch;
 use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
+use super::sweeping::Sweep;
 use super::views;
 use super::watcher::{Looked, Watcher};
 use crate::error::{Error, ErrorCode, Result};
@@ -62,6 +63,8 @@ pub(crate) enum Input {
     Respawn(Box<Respawn>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// A look for panes that should not be there is back.
+    Swept { socket: Option<String>, found: Found },
     /// What became of the worktree of a worker that is to be forgotten.
     Cleaned(Box<Cleaning>),
     /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
@@ -81,6 +84,8 @@ pub(crate) struct Supervisor {
     pub(super) slots: BTreeMap<WorkerName, Slot>,
     pub(super) store: Arc<Store>,
     pub(super) problems: Vec<Problem>,
+    /// Names that had workers here, which are forgotten.
+    pub(super) forgotten: BTreeSet<WorkerName>,
     pub(super) notices: Notices,
     pub(super) inbox: mpsc::UnboundedSender<Input>,
     pub(super) exe: Arc<PathBuf>,
@@ -104,6 +109,7 @@ pub(crate) struct Supervisor {
 pub(super) struct Server {
     pub(super) tmux: Tmux,
     pub(super) watcher: Option<Watcher>,
+    pub(super) sweep: Sweep,
 }
 
 impl Supervisor {
@@ -121,6 +127,7 @@ impl Supervisor {
             slots: BTreeMap::new(),
             store,
             problems: vec![],
+            forgotten: BTreeSet::new(),
             notices: Notices::new(started.timestamp_millis()),
             inbox,
             exe: Arc::new(exe),
@@ -227,6 +234,7 @@ impl Supervisor {
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::Swept { socket, found } => self.swept(&socket, &found),
             Input::Respawn(wish) => self.respawn_on(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
             Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
@@ -269,6 +277,7 @@ impl Supervisor {
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),
+            Report::Unclosed => return self.sweep_after(name),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {
@@ -277,7 +286,11 @@ impl Supervisor {
                 self.advance(name, Event::Reachable(true));
                 Event::Up(run)
             }
-            Report::SpawnFailed(run, error) => Event::SpawnFailed(run, error),
+            Report::SpawnFailed(run, error) => {
+                // tmux may have made the window after all.
+                self.sweep_after(name);
+                Event::SpawnFailed(run, error)
+            }
             Report::Prompt(run, Ok(())) => Event::PromptSent(run),
             Report::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
             Report::Exited(run, exit) => Event::Exited(run, exit),
@@ -342,7 +355,7 @@ impl Supervisor {
             };
             let config = store.paths().tmux_conf();
             let tmux = Tmux::new(Options { socket, config, source, session: "swarm".into() });
-            Server { tmux, watcher: Some(Watcher::default()) }
+            Server { tmux, watcher: Some(Watcher::default()), sweep: Sweep::Idle }
         });
         server.tmux.clone()
     }

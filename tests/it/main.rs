@@ -35,6 +35,7 @@ mod settings;
 mod siege;
 mod spawn;
 mod strange;
+mod sweeping;
 mod tidy;
 mod tmux;
 mod trees;

@@ -291,3 +291,38 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
         world.until("the answer is there", || (std::fs::read(&key).unwrap() == b"2").then_some(()));
     }
 }
+
+/// Starts a daemon that dies when it has typed a text and not pressed Enter, and has it do so.
+#[track_caller]
+fn die_while_typing(world: &mut World, spawn: impl FnOnce(&World)) {
+    world.set("SWARM_CRASH_AT", "typed:1");
+    let first = world.start_daemon();
+    world.unset("SWARM_CRASH_AT");
+    spawn(world);
+    let _ = world.swarm(&["send", "w", "half a"]).code(3);
+    world.until("the first daemon dies", || (!is_alive(first)).then_some(()));
+    until_shown(world, "half a");
+}
+
+#[test]
+fn a_text_is_not_glued_to_one_that_a_dead_daemon_left_in_the_box() {
+    let mut world = World::new();
+    die_while_typing(&mut world, |world| spawn(world, &["--ready-wait"], &[]));
+    let _ = world.swarm(&["send", "w", "whole"]).ok();
+    assert_eq!(prompts(&world, 1), ["whole"]);
+    // What was sent off since is nobody's remainder, though it stands on the screen.
+    let _ = world.swarm(&["send", "w", "--no-enter", "two "]).ok();
+    let _ = world.swarm(&["send", "w", "halves"]).ok();
+    assert_eq!(prompts(&world, 2)[1], "two halves");
+}
+
+#[test]
+fn a_line_is_not_glued_to_one_that_a_dead_daemon_left_on_the_terminal() {
+    let mut world = World::new();
+    die_while_typing(&mut world, |world| {
+        let _ = world.spawn_sh("w", &[], "while read -r line; do echo \"$line\" >>got; done").ok();
+    });
+    let _ = world.swarm(&["send", "w", "whole"]).ok();
+    world.until("the line is read", || (!world.lines("work/got").is_empty()).then_some(()));
+    assert_eq!(world.lines("work/got"), ["whole"]);
+}
