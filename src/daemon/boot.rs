@@ -19,7 +19,7 @@ use super::supervisor::{Input, Supervisor};
 use super::sweeping;
 use crate::error::{Error, Result};
 use crate::procs;
-use crate::store::Problem;
+use crate::store::{Mark, Problem};
 use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper;
 
@@ -121,10 +121,14 @@ impl Supervisor {
                 .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
-        let was_killed = !foreign && self.store.was_killed(&record.name);
-        if was_killed {
+        let marks = if foreign { vec![] } else { self.store.marks(&record.name) };
+        for mark in &marks {
+            let event = match mark {
+                Mark::Killed => Event::Kill,
+                Mark::Paused(by) => Event::Pause(*by),
+            };
             // Only what it wants changes here; what must be done for it follows from what is found.
-            engine.step(Event::Kill, self.now());
+            engine.step(event, self.now());
         }
         let name = record.name.clone();
         let mut slot = Slot::new(record.spec, engine, context)?;
@@ -137,8 +141,8 @@ impl Supervisor {
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
-        // What a mark said is to be written down even if nothing else happens to the worker.
-        slot.unsaved = was_killed;
+        // What the marks said is to be written down even if nothing else happens to the worker.
+        slot.unsaved = !marks.is_empty();
         slot.reread();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:

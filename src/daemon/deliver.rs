@@ -137,11 +137,15 @@ async fn take_away_left(context: &Context, pane: &Pane, seen: &Seen) -> Result<(
     Ok(())
 }
 
-/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another.
-pub(crate) async fn eof(context: &Context, pane: &Pane) -> Result<()> {
+/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a
+/// dialog it may be an answer, and nobody knows which.
+pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane takes keys without effect; that must not look like success.
-    context.tmux.capture(&pane.id, 0).await.map_err(gone)?.ok_or_else(self::gone)?;
+    let seen = look(context, pane, reader).await.map_err(gone)?;
+    if let Some(blocked) = seen.reading.blocked {
+        return Err(in_the_way(context, &blocked.what));
+    }
     context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
 }
 
@@ -182,7 +186,7 @@ fn is_answer(text: &str) -> bool {
 
 fn in_the_way(context: &Context, what: &str) -> Error {
     Error::new(ErrorCode::Conflict, format!("a dialog is in the way: {what}"))
-        .hint(format!("swarm attach {} to answer it", context.name))
+        .hint(format!("to answer it: swarm attach {}", context.name))
 }
 
 /// Pastes; true when the terminal was one that reads whole lines.
@@ -233,8 +237,10 @@ async fn press_enter(
                 Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             };
-            // A dialog that came up instead is not ours to answer; a shell at work reads lines again.
-            let took = now.reading.blocked.is_some() || procs::tty_is_cooked(pane.pid);
+            // A dialog that came up instead is not ours to answer (a list in the box itself looks like one, and
+            // was there before); a shell at work reads lines again.
+            let asks = now.reading.blocked.is_some() && before.reading.blocked.is_none();
+            let took = asks || procs::tty_is_cooked(pane.pid);
             if took || was_taken(&before, &now, text) {
                 return Ok(None);
             }
@@ -246,7 +252,7 @@ async fn press_enter(
         }
     }
     Err(Error::new(ErrorCode::Timeout, "the text was typed, but the agent did not take it")
-        .hint(format!("swarm attach {} shows it; press Enter there", context.name)))
+        .hint(format!("look at it, and press Enter there: swarm attach {}", context.name)))
 }
 
 /// Presses Enter once where the terminal reads whole lines: a second one would be one more line. The line is
@@ -274,7 +280,7 @@ async fn enter_line(context: &Context, pane: &Pane) -> Result<Option<String>> {
 fn maybe_lost(context: &Context) -> Error {
     let message = "the agent began to read its keys just then, and may have lost the text";
     Error::new(ErrorCode::Conflict, message)
-        .hint(format!("swarm peek {} shows whether it is there; if not, send it again", context.name))
+        .hint(format!("send it again if it is not there: swarm peek {}", context.name))
 }
 
 /// One look at a pane.

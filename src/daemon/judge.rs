@@ -94,6 +94,7 @@ async fn store(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, 
         if !std::mem::replace(&mut told, true) {
             let message = format!("the output of run {run} was not stored, trying again: {error}");
             context.report(Report::Warning(message));
+            context.report(Report::Unstored(error.message));
         }
         sleep(AGAIN).await;
     }

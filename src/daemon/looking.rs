@@ -34,6 +34,7 @@ impl Supervisor {
                 if self.ended.is_some() {
                     return;
                 }
+                self.look_for_removals();
                 self.save_again();
                 self.look();
             }

@@ -20,6 +20,7 @@ use super::boot::Found;
 use super::cleaning::Cleaning;
 use super::driver::{Context, Report};
 use super::notices::{Listening, Notices};
+use super::removal::Watch;
 use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
 use super::sweeping::Sweep;
@@ -68,8 +69,12 @@ pub(crate) enum Input {
     Cleaned(Box<Cleaning>),
     /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
-    /// Something was done to the directory or its lock.
+    /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
+    Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
+    /// Something was done to the directory or its lock, or removed from it.
     DirectoryTouched,
+    /// A while has passed since.
+    RemovalSettled(u64),
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -94,6 +99,10 @@ pub(crate) struct Supervisor {
     pub(super) next_look: Option<Instant>,
     pub(super) ended: Option<End>,
     pub(super) lock: DaemonLock,
+    pub(super) removal: Option<Watch>,
+    /// How often something was removed, and up to which of them what was missing is there again.
+    pub(super) touches: u64,
+    pub(super) settled: u64,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
@@ -132,6 +141,18 @@ impl Supervisor {
             next_look: None,
             ended: None,
             lock,
+            removal: None,
+            touches: 0,
+            settled: 0,
+        }
+    }
+
+    /// Hears of removals from here on.
+    pub(crate) fn watch_removals(&mut self) {
+        match Watch::start(self.store.paths(), &self.inbox) {
+            Ok(watch) => self.removal = Some(watch),
+            // The looks at the screens still ask.
+            Err(error) => tracing::warn!(%error, "the directory cannot be watched"),
         }
     }
 
@@ -217,7 +238,9 @@ impl Supervisor {
             Input::Respawn(wish) => self.respawn_on(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
             Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
-            Input::DirectoryTouched => self.leave_if_removed(),
+            Input::Dismiss { name, outcome, reply } => self.dismiss(&name, outcome, reply),
+            Input::DirectoryTouched => self.directory_touched(),
+            Input::RemovalSettled(touch) => self.removal_settled(touch),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -245,6 +268,10 @@ impl Supervisor {
             }
             Report::Forced(names) => {
                 slot.forced.extend(names);
+                return;
+            }
+            Report::Unstored(why) => {
+                slot.unstored = Some(why);
                 return;
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
@@ -275,6 +302,7 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
+                slot.unstored = None;
                 self.advance(name, Event::Judged(run, verdict));
                 self.leave_run(name, run);
                 return self.settle(name);

@@ -103,11 +103,10 @@ impl StopReason {
         match self {
             Self::Complete => "done pattern matched".into(),
             Self::MaxIterations => "max iterations".into(),
-            Self::Failures(n) => format!("{n} consecutive failures"),
+            Self::Failures(n) => counted(*n, "consecutive failure"),
             Self::Prompt(message) | Self::SpawnFailed(message) => message.clone(),
             Self::Killed => "killed".into(),
-            // "restarts" also for one: scripts look for it.
-            Self::GaveUp(restarts) => format!("gave up after {restarts} restarts"),
+            Self::GaveUp(restarts) => format!("gave up after {}", counted(*restarts, "restart")),
             Self::Exited(exit) => match exit {
                 crate::model::Exit::Code(0) => "exited".into(),
                 crate::model::Exit::Code(code) => format!("exit status {code}"),
@@ -267,6 +266,12 @@ pub enum Entry {
     },
 }
 
+/// `1 restart`, `2 restarts`.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
 /// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
 pub fn duration(seconds: u64, gap: &str) -> String {
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -401,7 +406,7 @@ impl Entry {
 
 fn failed_text(reason: &StopReason, iterations: u32) -> String {
     match reason {
-        StopReason::Failures(n) => format!("{n} consecutive failures, stopping loop"),
+        StopReason::Failures(n) => format!("{}, stopping loop", counted(*n, "consecutive failure")),
         StopReason::Killed => format!("killed after {}", count(iterations)),
         StopReason::Complete
         | StopReason::MaxIterations

@@ -26,6 +26,7 @@ mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;
+mod removal;
 mod respawn;
 mod restart;
 mod rotation;
