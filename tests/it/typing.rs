@@ -267,7 +267,6 @@ fn an_agent_that_was_adopted_takes_what_is_sent() {
     assert!(is_alive(seen["pid"].as_u64().unwrap().try_into().unwrap()));
 }
 
-<<<<<<< HEAD
 #[test]
 fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows() {
     let world = World::new();
@@ -293,8 +292,6 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     }
 }
 
-=======
->>>>>>> e6c6a1ba53589a4f7a4bc95522c5b49d56ec3148
 /// Starts a daemon that dies when it has typed a text and not pressed Enter, and has it do so.
 #[track_caller]
 fn die_while_typing(world: &mut World, spawn: impl FnOnce(&World)) {
@@ -328,32 +325,4 @@ fn a_line_is_not_glued_to_one_that_a_dead_daemon_left_on_the_terminal() {
     let _ = world.swarm(&["send", "w", "whole"]).ok();
     world.until("the line is read", || (!world.lines("work/got").is_empty()).then_some(()));
     assert_eq!(world.lines("work/got"), ["whole"]);
-<<<<<<< HEAD
-=======
-}
-
-#[test]
-fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows() {
-    let world = World::new();
-    let ask = |name: &str, question: &str| {
-        let script =
-            format!("printf '{question}'; stty raw -echo; head -c 1 >{name}.key; stty sane; sleep 600");
-        let _ = world.spawn_sh(name, &[], &script).ok();
-        world.until_status(name, "waiting")
-    };
-    let list = ask("list", "Which flavour?\\n\\n> 1. mint\\n  2. vanilla\\n");
-    assert_eq!(list["reason"], "a list to choose from");
-    let yes_no = ask("yes", "Write over a.rs? [y/N] ");
-    assert_eq!(yes_no["reason"], "a question to be answered with yes or no");
-    for name in ["list", "yes"] {
-        let key = world.work().join(format!("{name}.key"));
-        let attach = format!("hint: to answer it: swarm attach {name}");
-        let _ =
-            world.swarm(&["send", name, "go on with the work"]).code(1).warns("in the way").warns(&attach);
-        let _ = world.swarm(&["eof", name]).code(1).warns("in the way").warns(&attach);
-        assert_eq!(std::fs::read(&key).unwrap(), b"", "no key was pressed");
-        let _ = world.swarm(&["send", "--no-enter", name, "2"]).ok();
-        world.until("the answer is there", || (std::fs::read(&key).unwrap() == b"2").then_some(()));
-    }
->>>>>>> e6c6a1ba53589a4f7a4bc95522c5b49d56ec3148
 }
