@@ -21,6 +21,7 @@
 //! [`mod@cli`] (the command line), [`error`].
 #![warn(missing_docs)]
 
+pub mod checks;
 pub mod cli;
 pub mod client;
 pub mod daemon;

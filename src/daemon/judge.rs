@@ -33,7 +33,10 @@ pub(crate) async fn judge(
 ) -> Verdict {
     let mark = context.run_dir(run).join("verdict");
     let verdict = match std::fs::read(&mark) {
-        Ok(said) => Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| said == b"done") },
+        Ok(said) => Verdict {
+            done_pattern: spec.done_pattern.as_ref().map(|_| said == b"done"),
+            ..Verdict::default()
+        },
         Err(_) => {
             let output = output_of(context, pane).await;
             store(context, run, exit, iteration, &output).await;
@@ -53,7 +56,7 @@ pub(crate) async fn judge(
 
 fn try_gates(spec: &WorkerSpec, reader: &SharedReader, output: &str) -> Verdict {
     let done = || reader.lock().is_ok_and(|reader| reader.done_in(output));
-    Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done()) }
+    Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done()), ..Verdict::default() }
 }
 
 /// All that is left in the pane, history first. A tmux that does not answer is waited for.

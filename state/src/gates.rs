@@ -3,30 +3,78 @@
 //! A gate is a condition that the user asked for. At the end of a run the engine asks for a verdict, the
 //! edge tries every gate, and the verdict comes back as data. A gate that was not asked for has no say;
 //! a loop without gates is never complete, it only runs out of iterations. Deliberately absent: how a
-//! gate is tried (that is the edge's work).
+//! gate is tried (that is the edge's work), and the rule of a promise without work ([`crate::promise`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::promise::Claim;
+
+#[cfg(test)]
+mod tests;
+
+/// What one check came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The command.
+    pub name: String,
+    /// It exited with 0 in time.
+    pub passed: bool,
+    /// The last characters of what it printed, and how it ended when that was not well.
+    pub output: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
 
 /// What became of the gates at the end of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Verdict {
     /// Whether the done pattern stands in new output; `None` when none was asked for.
     pub done_pattern: Option<bool>,
+    /// What the promise came to; `None` when none was asked for.
+    pub promise: Option<Claim>,
+    /// Each check, in the order in which they were asked for.
+    pub checks: Vec<CheckResult>,
+    /// Checks that need not pass, because they failed before any agent worked and the user allowed that.
+    pub excused: Vec<String>,
+    /// Files that no iteration may change and that were changed, relative to the worker's directory.
+    pub changed: Vec<String>,
+    /// The gates could not be tried: why. That is no word about the work, but nothing holds.
+    pub trouble: Option<String>,
 }
 
 impl Verdict {
     /// True when at least one gate was asked for and all that were asked for hold.
-    pub fn is_complete(self) -> bool {
-        self.done_pattern == Some(true)
+    pub fn is_complete(&self) -> bool {
+        let asked = self.done_pattern.is_some() || self.promise.is_some() || !self.checks.is_empty();
+        asked && self.remarks().is_empty()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Whether every check that has to pass did.
+    pub fn checks_hold(&self) -> bool {
+        self.failed_checks().next().is_none()
+    }
 
-    #[test]
-    fn no_gate_never_completes() {
-        assert!(!Verdict::default().is_complete());
-        assert!(!Verdict { done_pattern: Some(false) }.is_complete());
-        assert!(Verdict { done_pattern: Some(true) }.is_complete());
+    /// The checks that had to pass and did not.
+    pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
+        self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
+    }
+
+    /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
+        if self.done_pattern == Some(false) {
+            remarks.push("the done pattern did not appear".into());
+        }
+        match self.promise {
+            Some(Claim::Missing) => remarks.push("the promise was not given".into()),
+            Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
+            None | Some(Claim::Given | Claim::Doubtful) => {}
+        }
+        remarks.extend(self.failed_checks().map(|check| format!("the check '{}' failed", check.name)));
+        if !self.changed.is_empty() {
+            remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
+        }
+        remarks
     }
 }

@@ -44,7 +44,7 @@ fn dialog(n: u8, startup: bool, what: &str) -> Reading {
 }
 
 fn gates(done: bool) -> Verdict {
-    Verdict { done_pattern: Some(done) }
+    Verdict { done_pattern: Some(done), ..Verdict::default() }
 }
 
 /// The phase in one word, with what matters in it.

@@ -302,7 +302,10 @@ impl Op {
             29 if arg < 120 => Event::ServerLost(run),
             30..=34 => Event::Judged(
                 run,
-                Verdict { done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)] },
+                Verdict {
+                    done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)],
+                    ..Verdict::default()
+                },
             ),
             _ => Event::Tick,
         }
