@@ -116,7 +116,7 @@ impl Drop for Group {
         if self.0 > 1 {
             procs::signal_tree(self.0, Signal::SIGKILL);
             // A group without members is what is hoped for.
-            drop(killpg(Pid::from_raw(self.0), Signal::SIGKILL));
+            let _ = killpg(Pid::from_raw(self.0), Signal::SIGKILL);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Worktrees. The only module that runs git.
+//! Worktrees, and snapshots of them. The only module that runs git.
 //!
 //! The daemon's drivers call it: a worker gets a tree and a branch of its own, and later they go again if
 //! nothing is lost by it. What never happens here: `-D`, a stash, a checkout or a reset in a user's tree,
@@ -20,8 +20,11 @@ use crate::error::{Error, ErrorCode, Result};
 
 mod repo;
 mod run;
+mod snapshot;
 #[cfg(test)]
 mod tests;
+
+pub use snapshot::{Snapshot, diff, restore, snapshot};
 
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, ask, git, git_patient};
