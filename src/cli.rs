@@ -18,7 +18,9 @@ pub use ralph::{
     RalphStatus,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus};
-pub use worker::{Attach, Interrupt, Kill, Logs, Ls, Peek, Route, Send, Spawn, StatusArgs, WhichStatus};
+pub use worker::{
+    Attach, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
+};
 
 /// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
 const SCREEN: &str = "\
@@ -36,6 +38,7 @@ Workers (a worker is one agent in one tmux window):
   interrupt    Press Ctrl-C in a worker
   attach       Open a worker's window in this terminal
   kill         End workers
+  respawn      Start a worker once more, as it was spawned
 
 Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph init      Write a starter PROMPT.md here
@@ -140,6 +143,9 @@ pub enum Command {
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
         removed when it holds no commit of its own.")]
     Kill(Kill),
+    /// Start a worker once more, as it was spawned
+    #[command(long_about = worker::RESPAWN_LONG)]
+    Respawn(Respawn),
     /// Look after loops
     #[command(long_about = "Look after loops.\n\n\
         A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \

@@ -25,6 +25,7 @@ mod logs;
 mod ls;
 mod peek;
 mod ralph;
+mod respawn;
 mod send;
 mod spawn;
 mod status;
@@ -101,6 +102,7 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
         Command::Interrupt(args) => send::interrupt(&ctx, &args).await,
         Command::Attach(args) => attach::run(&ctx, &args).await,
         Command::Kill(args) => kill::run(&ctx, &args).await,
+        Command::Respawn(args) => respawn::run(&ctx, &args).await,
         Command::Ralph(args) => ralph::run(&ctx, args.command).await,
         Command::Daemon(args) => match args.command {
             DaemonCommand::Start => daemon::start(&ctx).await,

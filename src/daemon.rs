@@ -25,6 +25,7 @@ mod looking;
 mod notices;
 mod output;
 mod prompt;
+mod respawning;
 mod saving;
 mod server;
 mod slot;

@@ -134,6 +134,19 @@ pub async fn remove_worktree(wt: &Worktree, force_dirty: bool) -> Result<Removed
     Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note })
 }
 
+/// Refuses a worktree in which something would be lost, as [`remove_worktree`] does. One whose directory is gone
+/// holds nothing.
+///
+/// # Errors
+/// [`ErrorCode::Conflict`] when something would be lost (up to five files are named), or when git cannot say.
+pub async fn refuse_losses(wt: &Worktree) -> Result<()> {
+    if !wt.path.exists() {
+        return Ok(());
+    }
+    let losses = losses(&wt.path).await?;
+    if losses.is_empty() { Ok(()) } else { Err(would_lose(wt, &losses)) }
+}
+
 /// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
 /// finished, commits that no branch holds. Empty when nothing would.
 ///

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use swarm_state::model::{LoopStatus, Prompt, PromptVia, Status, Worktree, WorktreeSpec};
+use swarm_state::model::{
+    LoopStatus, Prompt, PromptVia, RestartSpec, RestartWhen, Status, Worktree, WorktreeSpec,
+};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::profiles::Profile;
 
@@ -100,6 +102,9 @@ pub enum Call {
     /// Ends a worker; answers [`Killed`] when nothing of it runs any more.
     #[serde(rename = "kill")]
     Kill(KillParams),
+    /// Spawns a worker again as it was spawned, ended first if it lives; answers [`Spawned`].
+    #[serde(rename = "respawn")]
+    Respawn(RespawnParams),
     /// Pauses a loop; answers [`Changed`].
     #[serde(rename = "ralph.pause")]
     RalphPause(Named),
@@ -182,6 +187,9 @@ pub struct SpawnParams {
     pub size: Option<(u16, u16)>,
     /// Makes it a loop.
     pub ralph: Option<RalphParams>,
+    /// Starts it again after its end; not for a loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartSpec>,
 }
 
 /// What makes it a loop.
@@ -195,7 +203,16 @@ pub struct RalphParams {
     pub inactivity_timeout: u64,
 }
 
-/// The answer to `spawn`.
+/// What `respawn` takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RespawnParams {
+    /// The worker.
+    pub name: String,
+    /// Remove its worktree first, if nothing in it would be lost, and make it again.
+    pub clean_first: bool,
+}
+
+/// The answer to `spawn` and `respawn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spawned {
     /// The new worker.
@@ -249,8 +266,24 @@ pub struct WorkerView {
     /// The last lines of its screen, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub screen: Vec<String>,
+    /// Its restart policy, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartView>,
     /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, `{}` otherwise.
     pub metadata: Value,
+}
+
+/// A restart policy, and how far it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartView {
+    /// After which ends the command is started again.
+    pub when: RestartWhen,
+    /// The most restarts in a row.
+    pub max_restarts: u32,
+    /// Failures in a row; exit status 0 and a run of ten minutes start the count anew.
+    pub failures: u32,
+    /// When the next run is due: RFC 3339 with offset; null while one lives or when none is to come.
+    pub next: Option<String>,
 }
 
 /// Where a worker's window is.

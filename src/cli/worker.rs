@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
-use swarm_state::model::{PromptVia, WorkerName};
+use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::{Format, PageFormat};
 use crate::settings;
@@ -15,6 +15,13 @@ Start an agent in a tmux window of its own and look after it.
 
 Without --ralph the command returns as soon as the agent runs; look at it with `swarm attach NAME`.
 
+With --restart a worker that ends is started again, after 1, 2, 4, 8 seconds and so on up to five minutes: \
+with on-failure after every end but exit status 0 (a signal, a pane that vanished and a tmux server that \
+went away are failures too), with always after every end. Exit status 0, and a run of ten minutes, start the \
+count anew; after --max-restarts restarts in a row the worker is failed. A kill and a done pattern that \
+matched are always the end. Each run gets the environment and the prompt of the first; a prompt file is \
+read afresh.
+
 With --ralph the agent is started again each time it ends, or when its screen has not changed for the \
 inactivity time-out; each start is an iteration with a fresh context, and each reads the prompt file \
 afresh. The command follows the loop and ends with its result: 0 when the done pattern matched or all \
@@ -22,12 +29,25 @@ iterations are used, 1 when the loop failed. Closing the terminal does not end t
 it: the current agent may finish, no other is started; a second Ctrl-C leaves at once. With --detach the \
 command returns when the first agent runs.";
 
+/// The help of `respawn` in long form and in its man page.
+pub(super) const RESPAWN_LONG: &str = "\
+Start a worker once more, as it was spawned: the same command, directory, environment, prompt and worktree.
+
+A worker that lives is ended first, with every process it started. One that has ended, failed, was killed or \
+lost needs nothing before. With --clean-first its worktree is removed and made again; when work in it would be \
+lost, that is refused and nothing is ended.
+
+A loop starts afresh at its first iteration, with the limits that were set since it was spawned; the state of \
+the loop before is kept as NAME.1, NAME.2 and so on. The command follows it as `swarm spawn` does; with \
+--detach it returns when the first agent runs.";
+
 const SPAWN_EXAMPLES: &str = "\
 Examples:
   swarm spawn --name fix --prompt 'Fix the failing test' -- claude
   swarm spawn --name agent --ralph --prompt-file PROMPT.md --max-iterations 10 \\
       --done-pattern 'All tasks complete' -- claude
-  swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- codex";
+  swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- codex
+  swarm spawn --name web --restart on-failure --max-restarts 5 -- npm run dev";
 
 /// `swarm spawn`
 #[derive(Debug, Args)]
@@ -69,6 +89,9 @@ pub struct Spawn {
     /// The prompt.
     #[command(flatten)]
     pub prompt: PromptArgs,
+    /// The restart policy.
+    #[command(flatten)]
+    pub restart: RestartArgs,
     /// The loop.
     #[command(flatten)]
     pub ralph: LoopArgs,
@@ -103,6 +126,38 @@ pub struct PromptArgs {
     /// the ends of a line
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
+}
+
+/// What follows the end of a plain worker.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Restart")]
+pub struct RestartArgs {
+    /// Start the command again after its end; not with --ralph [default: no]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub restart: Option<Restart>,
+    /// The most restarts in a row; 0 is none
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "restart")]
+    pub max_restarts: u32,
+}
+
+/// [`RestartWhen`], or never, as the command line spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restart(pub Option<RestartWhen>);
+
+impl ValueEnum for Restart {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self(None), Self(Some(RestartWhen::OnFailure)), Self(Some(RestartWhen::Always))]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self.0 {
+            None => PossibleValue::new("no").help("Never"),
+            Some(when @ RestartWhen::OnFailure) => {
+                PossibleValue::new(when.as_str()).help("After every end but exit status 0")
+            }
+            Some(when @ RestartWhen::Always) => PossibleValue::new(when.as_str()).help("After every end"),
+        })
+    }
 }
 
 /// What makes it a loop.
@@ -296,4 +351,23 @@ pub struct Kill {
     /// Remove the worktree even if it holds uncommitted work
     #[arg(long, requires = "rm_worktree")]
     pub force_dirty: bool,
+}
+
+/// `swarm respawn`
+#[derive(Debug, Args)]
+pub struct Respawn {
+    /// The worker
+    pub name: WorkerName,
+    /// Remove its worktree first and make it again, unless work in it would be lost
+    #[arg(long)]
+    pub clean_first: bool,
+    /// Return at once instead of following the loop
+    #[arg(short, long)]
+    pub detach: bool,
+    /// Print also what the agent of a loop prints
+    #[arg(long, conflicts_with = "detach")]
+    pub stream: bool,
+    /// How to print what was spawned
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }

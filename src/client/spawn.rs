@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use swarm_state::model::{Prompt, WorktreeSpec};
+use swarm_state::model::{Prompt, RestartSpec, WorktreeSpec};
 use swarm_state::profiles;
 use swarm_state::screen::Pattern;
 
@@ -36,7 +36,7 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
         ctx.out.warn(warning);
     }
     let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
-    let max = params.ralph.as_ref().map(|r| r.max_iterations);
+    let max = params.ralph.as_ref().map(|r| r.max_iterations.into());
     let call = Call::Spawn(Box::new(params));
     let spawned: Spawned = ctx.connect().await?.call(&call, limit).await?;
     for warning in &spawned.warnings {
@@ -44,7 +44,7 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
     }
     match args.format {
         PageFormat::Json => ctx.out.json(&spawned.worker)?,
-        PageFormat::Text => ctx.out.line(&line(&spawned.worker, max))?,
+        PageFormat::Text => ctx.out.line(&line("spawned", &spawned.worker, max))?,
     }
     if max.is_none() || args.detach {
         return Ok(0);
@@ -54,13 +54,14 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
 }
 
 /// `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`
-fn line(worker: &WorkerView, max: Option<u32>) -> String {
+pub(super) fn line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String {
     let mode = max.map(|max| format!(" [ralph mode: iteration 1/{max}]")).unwrap_or_default();
-    format!("spawned {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
+    format!("{verb} {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
 }
 
 /// What was typed, with the settings behind it, as the daemon wants it.
 fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
+    let restart = restart(args)?;
     let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
@@ -96,7 +97,19 @@ fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Resu
         tmux_socket: tmux_socket(args)?,
         size: args.size.or(settings.tmux.size),
         ralph,
+        restart,
     })
+}
+
+/// The restart policy of a plain worker.
+fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
+    let Some(when) = args.restart.restart else { return Ok(None) };
+    if args.ralph.ralph {
+        let message = "--restart does not go with --ralph: a loop starts its agent again by itself";
+        return Err(Error::new(ErrorCode::Usage, message)
+            .hint("leave --restart out; --max-iterations limits a loop, and five failures in a row end it"));
+    }
+    Ok(when.0.map(|when| RestartSpec { when, max_restarts: args.restart.max_restarts }))
 }
 
 /// The document's checks, in the document's order.

@@ -54,6 +54,10 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if worker.restarts > 0 {
         say("restarts", worker.restarts.to_string());
     }
+    if let Some(restart) = &worker.restart {
+        let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
+        say("policy", format!("restart {when}, {failures} failures in a row, at most {max} restarts"));
+    }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));
     }
@@ -93,14 +97,12 @@ fn next_step(worker: &WorkerView) -> Option<String> {
     match worker.status {
         Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
         Status::Lost if is_loop(worker) => Some(format!("swarm ralph resume {name}")),
+        Status::Lost => Some(format!("swarm respawn {name}")),
         Status::Failed => Some(format!("swarm logs {name}")),
         _ if paused => Some(format!("swarm ralph resume {name}")),
-        Status::Starting
-        | Status::Running
-        | Status::BackingOff
-        | Status::Unreachable
-        | Status::Stopped
-        | Status::Lost => None,
+        Status::Starting | Status::Running | Status::BackingOff | Status::Unreachable | Status::Stopped => {
+            None
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! never started is started; a pane that belongs to no worker's current run is ended.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase, Worker};
@@ -33,6 +34,9 @@ pub(crate) struct Found {
 /// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
 /// than this holds is seen by the first looks at the screens.
 const TMUX: Duration = Duration::from_secs(4);
+
+/// The label of a worker whose record is gone.
+pub(super) const RECORD_LOST: &str = "record-lost";
 
 async fn look(tmux: &Tmux) -> Found {
     let none = |silent| Found { rows: vec![], server: None, silent };
@@ -187,6 +191,14 @@ impl Supervisor {
             let seen = evidence(slot, row, found);
             let context = slot.driver.context.clone();
             let pane = slot.pane.clone().filter(|p| p.run == run);
+            let judging = matches!(slot.engine.phase(), Phase::Judging { .. });
+            let over = slot.engine.has_pane() && !seen.alive && !judging;
+            if let Some(pane) = pane.clone().filter(|p| over && is_wrapper(p.pid, &context.run_dir(run))) {
+                // It still ends what the run left. What follows must not be there beside that.
+                tracing::info!(worker = %name, ?seen, "the run is ending");
+                context.watch_exit(pane);
+                continue;
+            }
             let finding = match slot.engine.phase() {
                 // Written down, and never begun.
                 Phase::Idle => Some(Event::Start),
@@ -251,7 +263,7 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
     let pane = slot.pane.as_ref().filter(|p| p.run == run);
     let known_server = pane.map(|p| p.server_pid);
     // A tmux that does not answer hides its panes; their wrappers are processes like others.
-    let hidden = found.silent && pane.is_some_and(|p| is_wrapper(p.pid));
+    let hidden = found.silent && pane.is_some_and(|p| is_wrapper(p.pid, &dir));
     let server = found.server;
     Evidence {
         alive: (row.is_some_and(|row| !row.dead) || hidden) && record.is_none(),
@@ -272,16 +284,19 @@ fn lost_spec(name: WorkerName, row: &Row, tmux_socket: Option<String>) -> Worker
     WorkerSpec {
         cmd: vec![cmd],
         cwd: cwd.unwrap_or_else(|| "/".into()),
-        tags: vec!["record-lost".to_owned()],
+        tags: vec![RECORD_LOST.to_owned()],
         tmux_socket,
         size: row.size,
         ..WorkerSpec::bare(name)
     }
 }
 
-/// Whether this process can be the wrapper that a record names.
-fn is_wrapper(pid: i32) -> bool {
-    procs::is_alive(pid) && procs::name(pid).is_some_and(|name| name.contains("swarm"))
+/// Whether this process can be the wrapper that a record names, and where that can be seen, of that run.
+fn is_wrapper(pid: i32, run_dir: &Path) -> bool {
+    let named = procs::is_alive(pid) && procs::name(pid).is_some_and(|name| name.contains("swarm"));
+    let dir = run_dir.as_os_str().as_encoded_bytes();
+    let argv = std::fs::read(format!("/proc/{pid}/cmdline"));
+    named && argv.map_or(true, |argv| argv.is_empty() || argv.split(|byte| *byte == 0).any(|arg| arg == dir))
 }
 
 /// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.

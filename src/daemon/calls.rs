@@ -1,4 +1,4 @@
-//! The methods of the protocol, except `spawn` and `kill`, which have files of their own.
+//! The methods of the protocol, except `spawn`, `respawn` and `kill`, which have files of their own.
 //!
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
@@ -26,6 +26,7 @@ impl Supervisor {
     pub(super) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
         match call {
             Call::Spawn(params) => self.spawn(*params, reply),
+            Call::Respawn(params) => self.respawn(params, peer, reply),
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
             Call::Status(Named { name }) => {
@@ -153,7 +154,7 @@ impl Supervisor {
 
     fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
-        refuse_own(slot, peer, "resume")?;
+        refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
         let lost = *slot.engine.phase() == Phase::Lost;
         let changed = !slot.engine.is_stopped() && (before == LoopStatus::Paused || lost);
@@ -165,7 +166,7 @@ impl Supervisor {
 
     fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
         let (name, slot) = self.find_loop(&params.name)?;
-        refuse_own(slot, peer, "change")?;
+        refuse_own(slot, peer, "change its own loop")?;
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
         }
@@ -285,11 +286,11 @@ fn status_of(slot: &Slot) -> Result<LoopStatus> {
     slot.engine.loop_status().ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without a status"))
 }
 
-/// An agent may not steer its own loop by a shortcut.
-fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
+/// An agent may not steer itself by a shortcut.
+pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
     let (Some(peer), Some(pane)) = (peer, &slot.pane) else { return Ok(()) };
     if slot.engine.has_pane() && procs::ancestors(peer).contains(&pane.pid) {
-        let message = format!("worker '{}' may not {what} its own loop", slot.spec.name);
+        let message = format!("worker '{}' may not {what}", slot.spec.name);
         return Err(Error::new(ErrorCode::Conflict, message).hint("run this from outside the worker"));
     }
     Ok(())

@@ -288,7 +288,9 @@ fn launch_spec(
             stdin = (via == PromptVia::Stdin).then_some(file);
         }
     }
-    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers: spec.ralph.is_some() })
+    // What a run leaves behind would be there beside the next one.
+    let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
+    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
 }
 
 /// An error with its next step, as one sentence for a log line.

@@ -132,10 +132,17 @@ impl Supervisor {
             return self.bury(name);
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
-        for after in std::mem::take(&mut slot.after_stop) {
+        let mut afters = std::mem::take(&mut slot.after_stop);
+        // Kills are answered while the worker that they ended still has the name.
+        let is_kill = |after: &AfterStop| matches!(after, AfterStop::Killed(..));
+        let killed = afters.iter().any(is_kill);
+        afters.sort_by_key(|after| !is_kill(after));
+        for after in afters {
             match after {
                 AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
                 AfterStop::Replace(params, reply) => self.spawn(*params, reply),
+                AfterStop::Respawn(wish) if killed => wish.refuse_killed(),
+                AfterStop::Respawn(wish) => self.respawn_on(*wish),
             }
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
 use super::prompt;
+use super::respawning::Respawn;
 use crate::error::{Error, Result};
 use crate::protocol::{KillParams, SpawnParams};
 use crate::store::RalphStamp;
@@ -25,6 +26,8 @@ pub(crate) enum AfterStop {
     Killed(KillParams, Reply),
     /// Spawn its successor (`--replace`).
     Replace(Box<SpawnParams>, Reply),
+    /// Spawn it again.
+    Respawn(Box<Respawn>),
 }
 
 /// The client that waits for a new worker's first run.
@@ -35,6 +38,10 @@ pub(crate) struct Newborn {
     pub(crate) until_ready: bool,
     /// The notice to follow from.
     pub(crate) seq: u64,
+    /// The worker was there before: it stays, whatever becomes of this run.
+    pub(crate) respawned: bool,
+    /// Things to tell the user beside the answer.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// One worker.
@@ -84,9 +91,10 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
 
 /// A fresh engine for a spec.
 pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
-    match &spec.ralph {
-        Some(ralph) => Worker::looping(policy(spec), ralph.max_iterations, ralph.inactivity_timeout),
-        None => Worker::plain(policy(spec)),
+    match (&spec.ralph, spec.restart) {
+        (Some(ralph), _) => Worker::looping(policy(spec), ralph.max_iterations, ralph.inactivity_timeout),
+        (None, Some(restart)) => Worker::restarting(policy(spec), restart),
+        (None, None) => Worker::plain(policy(spec)),
     }
 }
 

@@ -26,7 +26,12 @@ impl Supervisor {
     pub(super) fn spawn(&mut self, params: SpawnParams, reply: Reply) {
         match self.admit(&params) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
-            Ok(Admitted::Now(name)) => self.bear(name, params, reply),
+            Ok(Admitted::Now(name)) => {
+                let (until_ready, respawned) = (params.ready_wait, false);
+                let seq = self.notices.seq();
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![] };
+                self.bear(&name, spec_of(&name, params), newborn);
+            }
             Ok(Admitted::AfterKill(name)) => {
                 if let Some(slot) = self.slots.get_mut(&name) {
                     slot.after_stop.push(AfterStop::Replace(Box::new(params), reply));
@@ -48,7 +53,7 @@ impl Supervisor {
                 Error::new(ErrorCode::Exists, message).hint("swarm ls says why; or choose another name")
             );
         }
-        check(params)?;
+        check(&spec_of(&name, params.clone()))?;
         match self.slots.get(&name) {
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
@@ -81,38 +86,43 @@ impl Supervisor {
     }
 
     /// Makes the worker and starts its first run.
-    fn bear(&mut self, name: WorkerName, params: SpawnParams, reply: Reply) {
-        let until_ready = params.ready_wait;
-        match self.conceive(&name, params) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+    pub(super) fn bear(&mut self, name: &WorkerName, spec: WorkerSpec, newborn: Newborn) {
+        match self.conceive(name, spec, newborn.respawned) {
+            Err(error) => Self::answer::<()>(newborn.reply, Err(error)),
             Ok(mut slot) => {
-                let seq = self.notices.seq();
-                slot.newborn = Some(Newborn { reply, until_ready, seq });
+                slot.newborn = Some(newborn);
                 self.slots.insert(name.clone(), slot);
-                self.step(&name, Event::Start);
-                self.refuse_unsaved(&name);
+                self.step(name, Event::Start);
+                self.refuse_unsaved(name);
             }
         }
     }
 
-    fn conceive(&mut self, name: &WorkerName, params: SpawnParams) -> Result<Slot> {
-        let spec = spec_of(name, params);
+    fn conceive(&mut self, name: &WorkerName, spec: WorkerSpec, respawned: bool) -> Result<Slot> {
         let context = self.context(name, &spec.tmux_socket);
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
         if let Some(old) = self.slots.remove(name) {
-            slot.worktree = inherited(&slot.spec, old.worktree);
+            if respawned {
+                (slot.worktree, slot.extra) = (old.worktree, old.extra);
+            } else {
+                slot.worktree = inherited(&slot.spec, old.worktree);
+            }
         }
         Ok(slot)
     }
 
-    /// A worker that could not even be written down was never there.
+    /// A worker that could not even be written down was never there; one that was there before is not started.
     fn refuse_unsaved(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.unsaved) else { return };
         let newborn = slot.newborn.take();
-        let why = slot.save_error.take().unwrap_or_else(|| "the disk refused".into());
-        self.forget(name);
+        let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
+        if newborn.as_ref().is_some_and(|n| n.respawned) {
+            self.step(name, Event::Kill);
+        } else {
+            self.forget(name);
+        }
         if let Some(newborn) = newborn {
             let message = format!("worker '{name}' was not spawned: {why}");
             Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::System, message)));
@@ -132,9 +142,15 @@ impl Supervisor {
             }
             Entry::Stopped { reason: StopReason::SpawnFailed(message) }
             | Entry::LoopFailed { reason: StopReason::Prompt(message), .. }
-            | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
-                slot.stillborn = true;
-                Err(Error::new(ErrorCode::System, message.clone()))
+            | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. }
+            | Entry::RunEnded { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
+                slot.stillborn = !newborn.respawned;
+                let error = Error::new(ErrorCode::System, message.clone());
+                Err(if slot.stillborn || slot.engine.is_stopped() {
+                    error
+                } else {
+                    error.hint(format!("it is tried again: swarm status {name}"))
+                })
             }
             Entry::Stopped { reason }
             | Entry::LoopFailed { reason, .. }
@@ -144,10 +160,8 @@ impl Supervisor {
             }
             _ => return,
         };
-        let Some(newborn) = slot.newborn.take() else { return };
-        let seq = newborn.seq;
-        let spawned = outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings: vec![] });
-        Self::answer(newborn.reply, spawned);
+        let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
+        Self::answer(reply, outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings }));
     }
 
     /// Removes a worker whose first run never came up, with all that was made for it.
@@ -179,45 +193,46 @@ enum Admitted {
 }
 
 /// Everything that can be refused without making anything.
-fn check(params: &SpawnParams) -> Result<()> {
-    let program = params.cmd.first().filter(|p| !p.is_empty());
+pub(super) fn check(spec: &WorkerSpec) -> Result<()> {
+    let program = spec.cmd.first().filter(|p| !p.is_empty());
     let program =
         program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
-    if !params.cwd.is_dir() {
-        return Err(Error::invalid(format!("no such directory: {}", params.cwd.display())));
+    if !spec.cwd.is_dir() {
+        return Err(Error::invalid(format!("no such directory: {}", spec.cwd.display())));
     }
-    let path = params.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-    runnable(program, &params.cwd, path)?;
-    if let Some(pattern) = &params.done_pattern {
+    let path = spec.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    runnable(program, &spec.cwd, path)?;
+    if let Some(pattern) = &spec.done_pattern {
         Pattern::compile(pattern)
             .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
     }
-    if let Some(ralph) = &params.ralph
+    if let Some(ralph) = &spec.ralph
         && (ralph.max_iterations == 0 || ralph.inactivity_timeout == 0)
     {
         return Err(Error::invalid("iterations and the inactivity timeout must be at least 1"));
     }
-    let file = match (&params.ralph, &params.prompt) {
-        (Some(ralph), _) => Some(&ralph.prompt_file),
-        (None, Prompt::File(file)) => Some(file),
-        (None, Prompt::None | Prompt::Text(_)) => None,
+    if spec.ralph.is_some() && spec.restart.is_some() {
+        return Err(Error::invalid("a loop has no restart policy: it starts its agent again by itself"));
+    }
+    let file = match &spec.prompt {
+        Prompt::File(file) => Some(file),
+        Prompt::None | Prompt::Text(_) => None,
     };
     let read = |file: &PathBuf| super::prompt::read_file(file).map_err(Error::invalid);
-    check_argument(params, file.map(read).transpose()?)
+    check_argument(spec, file.map(read).transpose()?)
 }
 
 /// Refuses a prompt that no process can be given as an argument. (A loop's file may change later; what
 /// cannot be started then is a failure of that iteration.)
-fn check_argument(params: &SpawnParams, file: Option<Vec<u8>>) -> Result<()> {
-    let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
-    if via != PromptVia::Arg {
+fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
+    if spec.prompt_via != PromptVia::Arg {
         return Ok(());
     }
     let refuse = |why: String| {
         let hint = "let the agent read it another way: --prompt-via stdin or --prompt-via paste";
         Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
     };
-    let text = match (file, &params.prompt) {
+    let text = match (file, &spec.prompt) {
         (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
         (None, Prompt::Text(text)) => text.clone(),
         (None, Prompt::None | Prompt::File(_)) => return Ok(()),
@@ -279,6 +294,7 @@ fn spec_of(name: &WorkerName, params: SpawnParams) -> WorkerSpec {
             max_iterations: ralph.max_iterations,
             inactivity_timeout: ralph.inactivity_timeout,
         }),
+        restart: params.restart,
     }
 }
 

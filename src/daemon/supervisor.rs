@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::boot::Found;
 use super::driver::{Context, Report};
 use super::notices::Notices;
+use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
 use super::views;
 use super::watcher::{Looked, Watcher};
@@ -55,6 +56,8 @@ pub(crate) enum Input {
     Report { worker: WorkerName, birth: u64, report: Report },
     /// The watcher's news.
     Looked(Box<Looked>),
+    /// A worker that is to be spawned again: what had to be done first is done.
+    Respawn(Box<Respawn>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
     /// A signal, or the end of a `daemon.stop`.
@@ -196,6 +199,7 @@ impl Supervisor {
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::Respawn(wish) => self.respawn_on(*wish),
             Input::End(end) => self.take_end(end),
         }
     }

@@ -8,7 +8,7 @@ use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
 use super::slot::Slot;
-use crate::protocol::{RalphView, TmuxView, WorkerView};
+use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -46,6 +46,7 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
         },
         worktree: slot.worktree.clone(),
         screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
+        restart: restart(slot),
         metadata: metadata(slot),
     }
 }
@@ -54,6 +55,17 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
 fn reason(slot: &Slot) -> Option<String> {
     let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
     unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
+}
+
+fn restart(slot: &Slot) -> Option<RestartView> {
+    let restarts = slot.engine.restarts()?;
+    let spec = restarts.spec();
+    Some(RestartView {
+        when: spec.when,
+        max_restarts: spec.max_restarts,
+        failures: restarts.failures(),
+        next: restarts.next_at().map(|at| at.to_rfc3339()),
+    })
 }
 
 fn metadata(slot: &Slot) -> Value {

@@ -12,8 +12,8 @@
 //!    repaired by [`crate::reconcile`], never by a second agent.
 //!    News come after the save too, so that who hears of something finds it on disk.
 //! 4. Exit status is data; "unknown" is never success.
-//! 5. Safety: never two live panes of one worker, never more iterations than the maximum, stopped only
-//!    when no pane is left, no spawn by a paused or killed loop.
+//! 5. Safety: never two live panes of one worker, never more iterations or restarts in a row than the
+//!    maximum, stopped only when no pane is left, no spawn by a paused loop or a killed worker.
 //! 6. Liveness: a kill always reaches the end; every phase that waits has a deadline or a report
 //!    outstanding.
 //! 7. No wildcard arm over events or phases: a new one forces a decision everywhere.
@@ -25,6 +25,7 @@ mod clock;
 mod follow_up;
 mod look;
 mod reports;
+mod restart;
 mod step;
 mod view;
 mod watch;
@@ -38,6 +39,7 @@ use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
 pub use clock::{AwakeClock, Jump};
+pub use restart::Restarts;
 pub use watch::Watch;
 
 use crate::gates::Verdict;
@@ -173,9 +175,9 @@ pub enum Phase {
         /// Why swarm ended it, if it did.
         why: Option<Why>,
     },
-    /// After a failure.
+    /// After a failure, or before a restart.
     BackingOff {
-        /// When the next iteration starts.
+        /// When the next run starts.
         until: Duration,
         /// How long the whole wait is.
         delay: Duration,
@@ -278,6 +280,8 @@ pub struct Worker {
     /// Why a person is needed, in their words, while that is so.
     trouble: Option<Trouble>,
     ralph: Option<Loop>,
+    #[serde(default)]
+    restarts: Option<Restarts>,
     #[serde(skip, default = "yes")]
     reachable: bool,
 }
@@ -317,6 +321,7 @@ impl Worker {
             last_exit: None,
             trouble: None,
             ralph: None,
+            restarts: None,
             reachable: true,
         }
     }
@@ -443,6 +448,9 @@ impl Worker {
         }
         if let Some(ralph) = &mut self.ralph {
             ralph.started_mono = ralph.started_mono.min(now.mono);
+        }
+        if let Some(restarts) = &mut self.restarts {
+            restarts.started_mono = restarts.started_mono.min(now.mono);
         }
     }
 }

@@ -252,6 +252,9 @@ pub struct WorkerSpec {
     pub size: (u16, u16),
     /// Present for a loop.
     pub ralph: Option<LoopSpec>,
+    /// Present for a plain worker that is started again after its end.
+    #[serde(default)]
+    pub restart: Option<RestartSpec>,
 }
 
 impl WorkerSpec {
@@ -275,6 +278,7 @@ impl WorkerSpec {
             tmux_socket: None,
             size: DEFAULT_SIZE,
             ralph: None,
+            restart: None,
         }
     }
 }
@@ -309,6 +313,35 @@ pub struct LoopSpec {
     pub inactivity_timeout: u64,
 }
 
+/// After which ends a plain worker is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestartWhen {
+    /// After every end but exit status 0.
+    OnFailure,
+    /// After every end.
+    Always,
+}
+
+impl RestartWhen {
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnFailure => "on-failure",
+            Self::Always => "always",
+        }
+    }
+}
+
+/// What makes a plain worker start again after its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestartSpec {
+    /// After which ends.
+    pub when: RestartWhen,
+    /// The most restarts in a row; 0: none.
+    pub max_restarts: u32,
+}
+
 /// The one word for how a worker is, as `status` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -319,7 +352,7 @@ pub enum Status {
     Running,
     /// The agent is alive and waits for a person.
     Waiting,
-    /// Between two iterations, after a failure.
+    /// Between two runs: after a failure, or before a restart.
     BackingOff,
     /// tmux does not answer; what became of the agent is not known yet.
     Unreachable,

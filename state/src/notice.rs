@@ -68,6 +68,8 @@ pub enum StopReason {
     Exited(crate::model::Exit),
     /// A plain worker could not be started.
     SpawnFailed(String),
+    /// A plain worker was started again so many times in a row, and always in vain.
+    GaveUp(u32),
 }
 
 impl StopReason {
@@ -76,7 +78,9 @@ impl StopReason {
         match self {
             Self::Complete | Self::MaxIterations => true,
             Self::Exited(exit) => exit.is_success(),
-            Self::Failures(_) | Self::Prompt(_) | Self::Killed | Self::SpawnFailed(_) => false,
+            Self::Failures(_) | Self::Prompt(_) | Self::Killed | Self::SpawnFailed(_) | Self::GaveUp(_) => {
+                false
+            }
         }
     }
 
@@ -90,6 +94,7 @@ impl StopReason {
             Self::Killed => "killed",
             Self::Exited(_) => "exited",
             Self::SpawnFailed(_) => "spawn_failed",
+            Self::GaveUp(_) => "max_restarts",
         }
     }
 
@@ -101,6 +106,8 @@ impl StopReason {
             Self::Failures(n) => format!("{n} consecutive failures"),
             Self::Prompt(message) | Self::SpawnFailed(message) => message.clone(),
             Self::Killed => "killed".into(),
+            // "restarts" also for one: scripts look for it.
+            Self::GaveUp(restarts) => format!("gave up after {restarts} restarts"),
             Self::Exited(exit) => match exit {
                 crate::model::Exit::Code(0) => "exited".into(),
                 crate::model::Exit::Code(code) => format!("exit status {code}"),
@@ -220,7 +227,22 @@ pub enum Entry {
     },
     /// A loop goes on.
     Resumed,
-    /// A plain worker's command ended.
+    /// A run of a plain worker that is started again after its end is over.
+    RunEnded {
+        /// The run.
+        run: u64,
+        /// How.
+        exit: IterationExit,
+        /// How many failed in a row, this one counted; 0 when it ended well.
+        attempt: u32,
+        /// How many restarts in a row there may be.
+        limit: u32,
+        /// Seconds until the next run; absent when there is none.
+        backoff: Option<u64>,
+        /// What could not be done, when the command never started.
+        message: Option<String>,
+    },
+    /// A plain worker has ended.
     Stopped {
         /// Why.
         reason: StopReason,
@@ -281,7 +303,8 @@ impl Entry {
                 | StopReason::MaxIterations
                 | StopReason::Prompt(_)
                 | StopReason::Exited(_)
-                | StopReason::SpawnFailed(_) => {
+                | StopReason::SpawnFailed(_)
+                | StopReason::GaveUp(_) => {
                     format!("loop failed after {}: {}", count(*iterations), reason.word())
                 }
             },
@@ -292,7 +315,11 @@ impl Entry {
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
             Self::Warning { message } => format!("warning: {message}"),
-            Self::Started { .. } | Self::Ready { .. } | Self::PromptSent { .. } | Self::Stopped { .. } => {
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::PromptSent { .. }
+            | Self::RunEnded { .. }
+            | Self::Stopped { .. } => {
                 return None;
             }
         };
@@ -337,6 +364,7 @@ impl Entry {
             | Self::Ready { .. }
             | Self::PromptSent { .. }
             | Self::DonePatternMatched { .. }
+            | Self::RunEnded { .. }
             | Self::Stopped { .. } => vec![],
         }
     }

@@ -100,3 +100,25 @@ fn a_kill_does_not_wait_for_room() {
         text.contains("killed").then_some(())
     });
 }
+
+#[test]
+fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let _ = world.spawn_sh("w", &["--restart", "on-failure"], "echo >>runs").ok();
+    world.until_status("w", "stopped");
+    disk.fill();
+    let _ = world.swarm(&["respawn", "w"]).code(1).warns("No space left");
+    assert_eq!(world.status("w")["status"], "stopped");
+    disk.free();
+    world.until("its state is saved", || {
+        let reason = world.status("w")["reason"].clone();
+        (reason == "killed" || reason == "exited").then_some(())
+    });
+    assert_eq!(world.lines("work/runs").len(), 1, "what was refused does not start later");
+    world.crash_daemon();
+    let _ = world.swarm(&["respawn", "w"]).ok();
+    world.until("it runs once more", || (world.lines("work/runs").len() == 2).then_some(()));
+}

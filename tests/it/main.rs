@@ -11,6 +11,8 @@ mod prompts;
 mod protocol;
 mod ralph;
 mod ralph_errors;
+mod respawn;
+mod restart;
 mod settings;
 mod spawn;
 mod strange;

@@ -37,7 +37,7 @@ fn same_part<T: Serialize + DeserializeOwned>(part: &Value) {
 /// The method of a call, the type of its answer checked; no wildcard, so that a new one must come here.
 fn check_call(call: &Call, answer: &Value) {
     match call {
-        Call::Spawn(_) => same_part::<Spawned>(answer),
+        Call::Spawn(_) | Call::Respawn(_) => same_part::<Spawned>(answer),
         Call::Ls(_) => same_part::<Listing>(answer),
         Call::Status(_) => same_part::<WorkerView>(answer),
         Call::Peek(_) => same_part::<Peeked>(answer),
@@ -55,7 +55,7 @@ fn check_call(call: &Call, answer: &Value) {
 }
 
 /// How many methods there are; to be raised with each new one.
-const METHODS: usize = 19;
+const METHODS: usize = 20;
 
 #[test]
 fn hellos_keep_their_shape_for_ever() {
@@ -111,7 +111,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 18;
+const KINDS: usize = 19;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -138,6 +138,7 @@ fn every_notice_keeps_its_shape() {
             Entry::Stopped { .. } => 16,
             Entry::Lost { .. } => 17,
             Entry::Warning { .. } => 18,
+            Entry::RunEnded { .. } => 19,
         });
     }
     assert_eq!(kinds.len(), KINDS);

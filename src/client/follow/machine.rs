@@ -107,6 +107,7 @@ impl Machine {
             | Entry::Inactivity { .. }
             | Entry::InactivityExtended { .. }
             | Entry::DonePatternMatched { .. }
+            | Entry::RunEnded { .. }
             | Entry::Lost { .. }
             | Entry::Warning { .. } => self.parked(!notice.status.is_live()),
         };
@@ -194,7 +195,8 @@ impl Machine {
             | StopReason::MaxIterations
             | StopReason::Failures(_)
             | StopReason::Exited(_)
-            | StopReason::SpawnFailed(_) => self.gave_up(),
+            | StopReason::SpawnFailed(_)
+            | StopReason::GaveUp(_) => self.gave_up(),
         }
     }
 }

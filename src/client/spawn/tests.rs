@@ -1,5 +1,7 @@
 use clap::Parser;
 
+use swarm_state::model::RestartWhen;
+
 use super::*;
 use crate::cli::{Cli, Command};
 
@@ -133,6 +135,23 @@ fn paths_are_meant_from_here() {
 #[test]
 fn the_documents_spawned_line() {
     let worker = super::super::testing::view("agent", "running", serde_json::json!({}));
-    assert_eq!(line(&worker, None), "spawned agent (tmux: swarm:agent)");
-    assert_eq!(line(&worker, Some(10)), "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]");
+    assert_eq!(line("spawned", &worker, None), "spawned agent (tmux: swarm:agent)");
+    assert_eq!(
+        line("spawned", &worker, Some(10)),
+        "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]"
+    );
+}
+
+#[test]
+fn a_restart_policy_is_for_plain_workers() {
+    let (_dir, file) = files();
+    let policy = |args: &[&str]| taken(&[args, &["--", "c"]].concat(), &Settings::default()).restart;
+    let spec = |when, max_restarts| Some(RestartSpec { when, max_restarts });
+    assert_eq!(policy(&[]), None);
+    assert_eq!(policy(&["--restart", "no", "--max-restarts", "3"]), None);
+    assert_eq!(policy(&["--restart", "on-failure"]), spec(RestartWhen::OnFailure, 10));
+    assert_eq!(policy(&["--restart=always", "--max-restarts=0"]), spec(RestartWhen::Always, 0));
+    let both = ["--ralph", "--prompt-file", &file, "-n", "3", "--restart", "no", "--", "c"];
+    let error = check(&both, &Settings::default()).0.unwrap_err();
+    assert_eq!((error.code, error.hint.is_some()), (ErrorCode::Usage, true));
 }

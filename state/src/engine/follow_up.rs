@@ -21,7 +21,10 @@ impl Worker {
             return effects;
         }
         if self.ralph.is_none() {
-            return self.stop(if complete { StopReason::Complete } else { StopReason::Exited(exit) });
+            // Where failures are tried again, a run that says it is done and fails all the same has failed.
+            let failed = why.is_none() && !exit.is_success() && self.restarts.is_some();
+            let done = complete && !failed;
+            return if done { self.stop(StopReason::Complete) } else { self.after_run(exit, now) };
         }
         let ended = match why {
             Some(Why::Inactivity) => IterationExit::Inactivity,
@@ -127,6 +130,7 @@ impl Worker {
         self.phase = Phase::Spawning { doomed: false };
         self.last_exit = None;
         self.trouble = None;
+        self.note_launch();
         let mut effects = vec![Effect::Persist];
         if let Some(ralph) = &mut self.ralph {
             ralph.iteration = ralph.iteration.saturating_add(1);
@@ -142,6 +146,9 @@ impl Worker {
     pub(super) fn stop(&mut self, reason: StopReason) -> Vec<Effect> {
         self.phase = Phase::Stopped { reason: reason.clone() };
         self.trouble = None;
+        if let Some(restarts) = &mut self.restarts {
+            restarts.next = None;
+        }
         let mut effects = vec![Effect::Persist];
         if reason == StopReason::Complete {
             let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);

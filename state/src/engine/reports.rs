@@ -11,6 +11,7 @@ impl Worker {
         match self.phase {
             Phase::Spawning { doomed: true } => self.end(Why::Kill, now),
             Phase::Spawning { doomed: false } => {
+                self.note_up(now);
                 let watch = Watch::default();
                 self.phase = if self.policy.paste || self.policy.ready_wait {
                     let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
@@ -39,8 +40,13 @@ impl Worker {
             return self.stop(StopReason::Killed);
         }
         match (error, self.ralph.is_some()) {
-            (SpawnError::Prompt(message), _) => self.stop(StopReason::Prompt(message)),
-            (SpawnError::Other(message), false) => self.stop(StopReason::SpawnFailed(message)),
+            (SpawnError::Prompt(message), true) => self.stop(StopReason::Prompt(message)),
+            (SpawnError::Prompt(message), false) => {
+                self.after_failed_start(StopReason::Prompt(message.clone()), message, now)
+            }
+            (SpawnError::Other(message), false) => {
+                self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
+            }
             (SpawnError::Other(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), now)
             }
@@ -52,6 +58,7 @@ impl Worker {
             Phase::Spawning { .. } => self.up(now),
             // Whether the prompt went in is not known here; the edge keeps a mark and will not paste twice.
             Phase::Prompting { .. } => {
+                self.seen_alive();
                 self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
                 vec![Effect::Deliver(self.run)]
             }
@@ -63,7 +70,10 @@ impl Worker {
                 self.last_exit = None;
                 vec![Effect::Persist]
             }
-            Phase::Starting { .. } | Phase::Running { .. } => vec![],
+            Phase::Starting { .. } | Phase::Running { .. } => {
+                self.seen_alive();
+                vec![]
+            }
             // A pane that should not be there any more. Its run is over and judged, so no grace is due; and
             // no deadline would follow a gentler way up.
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
@@ -98,9 +108,11 @@ impl Worker {
         }
     }
 
-    pub(super) fn exited(&mut self, exit: Exit) -> Vec<Effect> {
+    pub(super) fn exited(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
         let why = match self.phase {
             Phase::Spawning { doomed } => doomed.then_some(Why::Kill),
+            // The pattern had matched and only quiet was waited for: a pane that vanished is quiet.
+            Phase::Running { ref watch } if watch.done && exit == Exit::Lost => Some(Why::Done),
             Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => None,
             Phase::Ending { why, .. } => Some(why),
             Phase::Idle
@@ -110,18 +122,20 @@ impl Worker {
             | Phase::Lost
             | Phase::Stopped { .. } => return vec![],
         };
+        self.note_life(now);
         self.phase = Phase::Judging { exit, why };
         self.last_exit = Some(exit);
         self.trouble = None;
         vec![Effect::Persist, Effect::Judge(self.run)]
     }
 
-    pub(super) fn server_lost(&mut self) -> Vec<Effect> {
+    pub(super) fn server_lost(&mut self, now: Now) -> Vec<Effect> {
         let killed = match self.phase {
             Phase::Spawning { doomed } => doomed,
+            // The pattern had matched: what was asked is done, whatever became of the server.
+            Phase::Running { ref watch } if watch.done => return self.exited(Exit::Lost, now),
+            Phase::Ending { why: Why::Done, .. } => return self.exited(Exit::Lost, now),
             Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => false,
-            // The pattern had matched: the loop is complete, whatever became of the server.
-            Phase::Ending { why: Why::Done, .. } => return self.exited(Exit::Lost),
             Phase::Ending { why, .. } => why == Why::Kill,
             Phase::Idle
             | Phase::Judging { .. }
@@ -130,6 +144,10 @@ impl Worker {
             | Phase::Lost
             | Phase::Stopped { .. } => return vec![],
         };
+        if self.restarts.is_some() && !killed {
+            // A failure like another: its policy says what follows, and a new server is made for it.
+            return self.exited(Exit::Lost, now);
+        }
         self.last_exit = Some(Exit::Unknown);
         self.trouble = None;
         if killed {

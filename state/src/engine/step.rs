@@ -32,9 +32,9 @@ impl Worker {
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
             Event::TurnOver(run) if run == self.run => self.turn_over(now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
-            Event::Exited(run, exit) if run == self.run => self.exited(exit),
-            Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost),
-            Event::ServerLost(run) if run == self.run => self.server_lost(),
+            Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
+            Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
+            Event::ServerLost(run) if run == self.run => self.server_lost(now),
             Event::Judged(run, verdict) if run == self.run => self.judged(verdict, now),
             // Rule 2: news of another run is dropped at the door.
             Event::Up(_)

@@ -1,10 +1,11 @@
 //! The proof of the engine.
 //!
-//! [`tables`] and [`phases`] say what must happen in words a person can check, [`walk`] holds the rules
+//! [`tables`], [`phases`] and [`restarts`] say what must happen in words a person can check, [`walk`] holds the rules
 //! over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`] shows
 //! that these checkers see the bugs they are there for. Here is what they share.
 
 mod phases;
+mod restarts;
 #[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
 mod seeded;
 mod tables;

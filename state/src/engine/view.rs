@@ -1,6 +1,6 @@
 //! How a worker is, in the words that people are shown: derived, never stored.
 
-use super::{Phase, Why, Worker};
+use super::{Phase, Restarts, Why, Worker};
 use crate::model::{LoopStatus, Status};
 use crate::notice::{PauseBy, StopReason};
 
@@ -35,7 +35,10 @@ impl Worker {
         match &self.phase {
             Phase::Stopped { reason } => Some(reason.word()),
             Phase::Lost => Some("the tmux server went away".to_owned()),
-            Phase::BackingOff { delay, .. } => Some(format!("next try {}s after a failure", delay.as_secs())),
+            Phase::BackingOff { delay, .. } => {
+                let restart = self.restarts.as_ref().and_then(Restarts::reason);
+                restart.or_else(|| Some(format!("next try {}s after a failure", delay.as_secs())))
+            }
             Phase::Ending { why, .. } => Some(
                 match why {
                     Why::Inactivity => "ending: inactivity",

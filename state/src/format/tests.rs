@@ -69,7 +69,7 @@ fn keys_that_came_later_have_defaults() {
     let record = parse_record(V1_PLAIN).unwrap();
     assert_eq!(record.spec.profile, Profile::generic());
     assert_eq!((record.spec.ready_wait, record.spec.ready_timeout), (false, 30));
-    assert_eq!(record.metadata, Metadata::default());
+    assert_eq!((record.metadata, record.spec.restart), (Metadata::default(), None));
     assert_eq!(record.engine, Value::Null);
     // But not those without which it is no worker.
     let spec: Value = serde_json::from_slice::<Value>(V1_PLAIN).unwrap()["spec"].clone();

@@ -3,7 +3,7 @@
 //! A bug is put in from outside: the event is bent before the step, the effects or the worker after it.
 
 use super::walk::seeded_walk;
-use super::world::{CRASHING, FAULTY, TRUTHFUL, random_world};
+use super::world::{CRASHING, FAULTY, TRUTHFUL, random_world, restarting_world};
 use super::*;
 use crate::engine::Why;
 use crate::notice::StopReason;
@@ -49,6 +49,16 @@ pub(super) enum Bug {
     ForgetsJudge,
     /// Asks again and again whether the agent computes.
     ProbesAlways,
+    /// Forgets the failures before, so that a worker is started again for ever.
+    ForgetsFailures,
+    /// Starts a worker again whose command ended well and was to run once.
+    RestartsSuccess,
+    /// Starts a worker again at once.
+    ForgetsBackoff,
+    /// Lets a kill pass while it waits to start again.
+    OutlivesKill,
+    /// Takes a restart that the daemon's death interrupted for one that is to come yet.
+    ForgetsRun,
 }
 
 /// A worker, and what is wrong with it.
@@ -115,6 +125,16 @@ impl Machine {
                 self.worker = was;
                 effects = vec![Effect::Persist, Effect::Spawn(self.worker.run)];
             }
+            Bug::OutlivesKill if event == Event::Kill && matches!(was.phase, Phase::BackingOff { .. }) => {
+                self.worker = was;
+                effects.clear();
+            }
+            Bug::ForgetsRun
+                if matches!(event, Event::Adopted(_)) && matches!(was.phase, Phase::Running { .. }) =>
+            {
+                self.worker.phase = Phase::BackingOff { until: now.mono, delay: Duration::ZERO };
+                effects = vec![Effect::Persist];
+            }
             Bug::NeverForces => effects.retain(|e| !matches!(e, Effect::ForceKill(_))),
             Bug::ForgetsJudge => effects.retain(|e| !matches!(e, Effect::Judge(_))),
             _ => {}
@@ -142,6 +162,14 @@ impl Machine {
             {
                 ralph.iteration += 1;
             }
+            (Bug::RestartsSuccess, Phase::Judging { exit, .. }, None) if *exit == Exit::Code(0) => {
+                *exit = Exit::Code(1);
+            }
+            (Bug::ForgetsFailures, Phase::Judging { .. }, None) => {
+                if let Some(restarts) = &mut worker.restarts {
+                    restarts.failures = 0;
+                }
+            }
             (Bug::ProbesAlways, Phase::Running { watch }, _) if !matches!(event, Event::Probed(..)) => {
                 watch.probing = false;
             }
@@ -152,6 +180,9 @@ impl Machine {
 
     /// Takes back what was bent, and bends what stays.
     fn restore(&mut self, bug: Bug, was: &Worker, event: &Event) {
+        if let (Bug::ForgetsBackoff, Phase::BackingOff { until, .. }) = (bug, &mut self.worker.phase) {
+            *until = Duration::ZERO;
+        }
         let (Some(ralph), Some(before)) = (&mut self.worker.ralph, &was.ralph) else { return };
         let paused = before.paused.filter(|_| !matches!(event, Event::Resume));
         match bug {
@@ -201,14 +232,14 @@ fn of_run(event: Event, run: Run) -> Event {
 /// Every bug, and whether the walks and the worlds see it.
 const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::NoGenerations, true, true),
-    (Bug::StopsWhileSpawning, true, false),
+    (Bug::StopsWhileSpawning, true, true),
     (Bug::ForgetsDoom, true, true),
     (Bug::SwallowsSpawnFailed, true, true),
     (Bug::ForgetsPersist, true, true),
     (Bug::SpawnsFirst, true, false),
     (Bug::SpawnsTwice, true, true),
     (Bug::RespawnsAdopted, true, true),
-    (Bug::UnknownIsSuccess, true, false),
+    (Bug::UnknownIsSuccess, true, true),
     (Bug::InactivityIsSuccess, true, false),
     (Bug::IgnoresPause, true, false),
     (Bug::EndsWhilePaused, true, false),
@@ -219,6 +250,11 @@ const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::StaleTimer, true, false),
     (Bug::ForgetsJudge, true, true),
     (Bug::ProbesAlways, true, false),
+    (Bug::ForgetsFailures, true, true),
+    (Bug::RestartsSuccess, true, true),
+    (Bug::ForgetsBackoff, false, true),
+    (Bug::OutlivesKill, true, true),
+    (Bug::ForgetsRun, true, true),
 ];
 
 #[test]
@@ -231,6 +267,8 @@ fn every_seeded_bug_is_caught() {
             [TRUTHFUL, CRASHING, FAULTY]
                 .into_iter()
                 .any(|faults| random_world(machine, seed, faults).is_err())
+                || restarting_world(machine, seed, TRUTHFUL).is_err()
+                || restarting_world(machine, seed, CRASHING).is_err()
         });
         seen.push((bug, walks, worlds));
     }

@@ -7,13 +7,13 @@ use super::*;
 use crate::engine::Edits;
 use crate::notice::PauseBy;
 
-type Script = Vec<(u64, Event)>;
+pub(super) type Script = Vec<(u64, Event)>;
 
-const OK: Exit = Exit::Code(0);
-const BAD: Exit = Exit::Code(1);
+pub(super) const OK: Exit = Exit::Code(0);
+pub(super) const BAD: Exit = Exit::Code(1);
 
 /// Feeds a script (seconds and events) and compares each line; gives the worker for more questions.
-fn check(mut worker: Worker, script: Script, expected: &[&str]) -> Worker {
+pub(super) fn check(mut worker: Worker, script: Script, expected: &[&str]) -> Worker {
     let mut lines = Vec::new();
     for (seconds, event) in script {
         let effects = worker.step(event, at(seconds * 1000));
@@ -42,11 +42,11 @@ fn at_iteration(n: u32, max: u32) -> Worker {
 }
 
 /// A whole iteration after its spawn.
-fn whole(run: u64, exit: Exit, done: bool) -> [Event; 3] {
+pub(super) fn whole(run: u64, exit: Exit, done: bool) -> [Event; 3] {
     [Event::Up(Run(run)), Event::Exited(Run(run), exit), Event::Judged(Run(run), gates(done))]
 }
 
-fn script(seconds: u64, events: impl IntoIterator<Item = Event>) -> Script {
+pub(super) fn script(seconds: u64, events: impl IntoIterator<Item = Event>) -> Script {
     events.into_iter().map(|event| (seconds, event)).collect()
 }
 

@@ -5,10 +5,11 @@
 
 use proptest::prelude::*;
 
-use super::super::{Edits, Kind, Loop};
+use super::super::{Edits, Kind, Loop, Restarts};
 use super::seeded::Machine;
 use super::*;
 use crate::engine::Why;
+use crate::model::{RestartSpec, RestartWhen, Status};
 use crate::notice::PauseBy;
 
 /// What is outstanding and what was promised, seen from outside.
@@ -22,7 +23,8 @@ struct Monitor {
     paused: bool,
 }
 
-type Memory = (std::mem::Discriminant<Phase>, Option<Why>, bool, Run, Option<(u32, u32, u32, bool)>);
+type Memory =
+    (std::mem::Discriminant<Phase>, Option<Why>, bool, Run, Option<(u32, u32, u32, bool)>, Option<u32>);
 
 /// What must be on disk: a step that changes it and does not persist forgets it in a crash.
 fn memory(worker: &Worker) -> Memory {
@@ -33,7 +35,8 @@ fn memory(worker: &Worker) -> Memory {
         _ => (None, false),
     };
     let numbers = |l: &Loop| (l.iteration, l.total_failures, l.max_iterations, l.paused.is_some());
-    (std::mem::discriminant(worker.phase()), why, doomed, worker.run(), worker.ralph().map(numbers))
+    let failures = worker.restarts().map(Restarts::failures);
+    (std::mem::discriminant(worker.phase()), why, doomed, worker.run(), worker.ralph().map(numbers), failures)
 }
 
 macro_rules! hold {
@@ -167,6 +170,14 @@ impl Monitor {
             let repeat = again || *before.phase() == Phase::Lost;
             hold!(step == i64::from(!repeat), "rule 5: the count went by {step}");
         }
+        if after.ralph().is_none() && run > Run(1) && !again {
+            let Some(restarts) = after.restarts() else {
+                return Err("rule 5: run again without a policy".into());
+            };
+            hold!(restarts.failures() <= restarts.spec().max_restarts, "rule 5: too many restarts in a row");
+            let waited = matches!((before.phase(), event), (Phase::BackingOff { .. }, Event::Tick));
+            hold!(waited, "rule 5: a restart without a wait");
+        }
         self.spawning = Some(run);
         Ok(())
     }
@@ -185,8 +196,33 @@ impl Monitor {
         paneless(before) || judged || gone
     }
 
+    /// Rule 4 for a worker that is started again: exit status 0 is the end or another run, and what is not
+    /// exit status 0 counts as a failure and never as the end of a worker that did well.
+    fn restarts(before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
+        let (Some(was), Some(is)) = (before.restarts(), after.restarts()) else { return Ok(()) };
+        let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
+            return Ok(());
+        };
+        let done = verdict.is_complete() && exit.is_success();
+        if *run != before.run() || why.is_some() || done {
+            hold!(*run != before.run() || after.is_stopped(), "rule 4: started again after {why:?}");
+            return Ok(());
+        }
+        let over = exit.is_success() && is.spec().when == RestartWhen::OnFailure;
+        hold!(
+            is.failures() == if exit.is_success() { 0 } else { was.failures() + 1 },
+            "rule 4: {exit} was miscounted"
+        );
+        hold!(!over || after.is_stopped(), "rule 4: started again after {exit}");
+        let may_end = over || is.failures() > is.spec().max_restarts;
+        hold!(after.is_stopped() == may_end, "rule 4: {exit} after {} is no end", was.failures());
+        hold!(after.status() != Status::Stopped || exit.is_success(), "rule 4: {exit} as a success");
+        Ok(())
+    }
+
     /// Rule 4: only what ended well counts as well.
     fn exits(before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
+        Self::restarts(before, event, after)?;
         let (Some(was), Some(is)) = (before.ralph(), after.ralph()) else { return Ok(()) };
         let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
             hold!(is.failures >= was.failures, "rule 4: failures were forgotten");
@@ -330,10 +366,16 @@ impl Op {
     }
 }
 
+/// Kinds of workers; each with the three ways to get ready.
+const KINDS: u8 = 5;
+
 fn worker(which: u8) -> Worker {
     let policy = [STDIN, PASTE, Policy { paste: false, ..PASTE }][usize::from(which % 3)].clone();
-    match which / 3 % 3 {
+    let again = |when, max_restarts| RestartSpec { when, max_restarts };
+    match which / 3 % KINDS {
         0 => Worker::plain(policy),
+        3 => Worker::restarting(policy, again(RestartWhen::OnFailure, 2)),
+        4 => Worker::restarting(policy, again(RestartWhen::Always, 3)),
         1 => Worker::looping(policy, 3, 10),
         _ => Worker::looping(policy, 12, 40),
     }
@@ -364,7 +406,7 @@ fn walk(machine: &mut Machine, ops: &[Op]) -> Result<(), String> {
 /// One walk of 80 events from a seed.
 pub(super) fn seeded_walk(machine: impl FnOnce(Worker) -> Machine, seed: u64) -> Result<(), String> {
     let mut dice = Dice(seed);
-    let mut machine = machine(worker(dice.below(9) as u8));
+    let mut machine = machine(worker(dice.below(3 * u64::from(KINDS)) as u8));
     let mut ops = vec![Op { kind: 0, arg: 0, gap: 0, run: 0 }];
     ops.extend((0..80).map(|_| Op::random(&mut dice)));
     walk(&mut machine, &ops).map_err(|text| format!("seed {seed}: {text}"))
@@ -383,7 +425,7 @@ fn walks_reach_every_phase_and_every_entry() {
     let mut entries = std::collections::BTreeSet::new();
     for seed in 0..2000 {
         let mut dice = Dice(seed);
-        let mut machine = Machine::true_one(worker(dice.below(9) as u8));
+        let mut machine = Machine::true_one(worker(dice.below(3 * u64::from(KINDS)) as u8));
         machine.step(Event::Start, at(0));
         for i in 0..80 {
             let event = Op::random(&mut dice).event(&machine.worker);
@@ -399,7 +441,7 @@ fn walks_reach_every_phase_and_every_entry() {
     }
     // Idle is left at once; a warning is the edge's.
     assert_eq!(phases.len(), 10 + 4, "{phases:?}");
-    assert_eq!(entries.len(), 17, "{entries:?}");
+    assert_eq!(entries.len(), 18, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 
@@ -407,7 +449,7 @@ fn walks_reach_every_phase_and_every_entry() {
 fn what_is_on_disk_is_the_worker() {
     for seed in 0..500 {
         let mut dice = Dice(seed);
-        let mut worker = worker(dice.below(9) as u8);
+        let mut worker = worker(dice.below(3 * u64::from(KINDS)) as u8);
         worker.step(Event::Start, at(0));
         for i in 0..60 {
             let event = Op::random(&mut dice).event(&worker);
@@ -415,6 +457,9 @@ fn what_is_on_disk_is_the_worker() {
             let text = serde_json::to_string(&worker).unwrap();
             let mut back: Worker = serde_json::from_str(&text).unwrap();
             back.reachable = worker.reachable;
+            if let (Some(back), Some(restarts)) = (&mut back.restarts, &worker.restarts) {
+                back.watched = restarts.watched;
+            }
             assert_eq!(back, worker, "{text}");
         }
     }
@@ -426,7 +471,7 @@ proptest! {
     /// The same walks once more, with a generator that shrinks what it finds.
     #[test]
     fn any_walk_keeps_every_rule(
-        which in 0u8..9,
+        which in 0u8..3 * KINDS,
         ops in prop::collection::vec((0u8..40, any::<u8>(), 0u8..64, -2i8..2), 0..60),
     ) {
         let mut machine = Machine::true_one(worker(which));

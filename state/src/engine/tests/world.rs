@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::seeded::Machine;
 use super::*;
+use crate::budget;
 use crate::engine::{Edits, Why};
+use crate::model::{RestartSpec, RestartWhen};
 use crate::notice::{PauseBy, StopReason};
 use crate::reconcile::{Claim, Evidence, finding, is_orphan};
 
@@ -73,6 +75,16 @@ struct Agent {
     pane: bool,
     /// What its wrapper wrote down.
     exit: Option<Exit>,
+    /// When that was.
+    died: u64,
+}
+
+/// How the last try at a run ended, as the world itself saw it.
+#[derive(Clone, Copy, Debug)]
+struct LastTry {
+    exit: Exit,
+    at: u64,
+    lived: u64,
 }
 
 /// What may go wrong, each once in so many times; 0: never.
@@ -129,6 +141,10 @@ struct World {
     count: u64,
     crash_at: BTreeSet<u64>,
     failed_spawns: Vec<u32>,
+    /// When the last spawn failed, if nothing was started since.
+    failed_at: Option<u64>,
+    /// Tries in a row that failed, by what the world saw.
+    in_a_row: u32,
     lost: BTreeMap<u32, usize>,
     broken: Option<String>,
     trace: Vec<String>,
@@ -154,6 +170,8 @@ impl World {
             count: 0,
             crash_at: BTreeSet::new(),
             failed_spawns: vec![],
+            failed_at: None,
+            in_a_row: 0,
             lost: BTreeMap::new(),
             broken: None,
             trace: vec![],
@@ -317,7 +335,10 @@ impl World {
         if self.agents.iter().any(|a| a.alive || a.pane) {
             self.broke("two agents at once");
         }
+        self.check_restart();
+        self.failed_at = None;
         if self.happens(self.faults.spawn_fails) {
+            self.failed_at = Some(self.now);
             self.failed_spawns.push(iteration);
             return self.report(Event::SpawnFailed(run, SpawnError::Other("no".into())));
         }
@@ -334,15 +355,44 @@ impl World {
             alive: true,
             pane: true,
             exit: None,
+            died: 0,
         });
         self.report(Event::Up(run));
     }
 
+    /// What a restart owes the one before it: a wait, a failure where only failures count, and that it is not
+    /// one too many.
+    fn check_restart(&mut self) {
+        let last = self.agents.last().and_then(|agent| {
+            // News of an end may be late, and a clock may jump before they come: what it could be taken for.
+            let lived = self.now - agent.born;
+            Some(LastTry { exit: agent.exit?, at: agent.died, lived })
+        });
+        let failed = self.failed_at.map(|at| LastTry { exit: Exit::Unknown, at, lived: 0 });
+        let (Some(spec), Some(last)) = (self.saved.restarts().map(|r| r.spec()), failed.or(last)) else {
+            return;
+        };
+        // The engine may know less of a long life than the world: then it counts more, never less.
+        let long = last.lived >= budget::PROVEN.as_millis() as u64;
+        let before = if long { 0 } else { self.in_a_row };
+        self.in_a_row = if last.exit.is_success() { 0 } else { before + 1 };
+        let wait = match self.in_a_row {
+            0 if spec.when == RestartWhen::OnFailure => return self.broke("started again after a good end"),
+            0 => budget::PAUSE,
+            n if n > spec.max_restarts => return self.broke("one restart too many"),
+            n => budget::backoff(n),
+        };
+        if self.now < last.at + wait.as_millis() as u64 {
+            self.broke("started again before its time");
+        }
+    }
+
     fn end(&mut self, run: Run, exit: Exit, gives_in: impl Fn(&mut Plan) -> bool) {
+        let now = self.now;
         for i in 0..self.agents.len() {
             let agent = &mut self.agents[i];
             if agent.run == run && agent.alive && gives_in(&mut agent.plan) {
-                (agent.alive, agent.exit) = (false, Some(exit));
+                (agent.alive, agent.exit, agent.died) = (false, Some(exit), now);
                 self.report(Event::Exited(run, exit));
             }
         }
@@ -364,9 +414,10 @@ impl World {
             let over = agent.prompted.zip(agent.plan.work).is_some_and(|(from, work)| now >= from + work);
             if dies || vanishes {
                 (agent.alive, agent.pane, agent.exit) = (false, false, Some(Exit::Lost));
+                agent.died = now;
                 self.report(if dies { Event::ServerLost(run) } else { Event::PaneLost(run) });
             } else if over {
-                (agent.alive, agent.exit) = (false, Some(agent.plan.exit));
+                (agent.alive, agent.exit, agent.died) = (false, Some(agent.plan.exit), now);
                 let exit = agent.plan.exit;
                 self.report(Event::Exited(run, exit));
             }
@@ -483,6 +534,10 @@ impl World {
                 self.broke(&format!("iteration {i} never ran"));
             }
         }
+        let runs: Vec<Run> = self.agents.iter().map(|a| a.run).collect();
+        if !runs.is_sorted_by(|a, b| a < b) {
+            self.broke("a run was started twice");
+        }
         if done.iter().any(|d| *d > last) {
             self.broke("an agent ran in an iteration that nobody counted");
         }
@@ -554,6 +609,27 @@ impl World {
     }
 }
 
+/// A plain worker that is started again, in one world with its random agents. They all end by themselves (no
+/// silence ends a plain worker), so one that restarts on failure ends too; the others are killed.
+pub(super) fn restarting_world(
+    machine: impl FnOnce(Worker) -> Machine,
+    seed: u64,
+    faults: Faults,
+) -> Result<(), String> {
+    let mut dice = Dice(seed ^ 0xbeef);
+    let policy = if dice.one_in(2) { STDIN } else { PASTE };
+    let when = if dice.one_in(2) { RestartWhen::OnFailure } else { RestartWhen::Always };
+    let spec = RestartSpec { when, max_restarts: dice.below(6) as u32 };
+    let mut world = World::new(machine(Worker::restarting(policy, spec)), seed, faults);
+    world.plans =
+        (0..200).map(|_| Plan { work: Some(dice.below(9000)), ..Plan::random(&mut dice) }).collect();
+    if when == RestartWhen::Always || dice.one_in(3) {
+        world.person.push_back((dice.below(120_000), Event::Kill));
+        return world.run_killed().map_err(|text| format!("seed {seed}: {text}"));
+    }
+    world.run(u64::MAX).map_err(|text| format!("seed {seed}: {text}"))
+}
+
 const WORLDS: u64 = 400;
 
 #[test]
@@ -574,6 +650,45 @@ fn crashing_worlds_keep_every_promise() {
 fn faulty_worlds_keep_every_promise() {
     for seed in 0..WORLDS {
         random_world(Machine::true_one, seed, FAULTY).unwrap();
+    }
+}
+
+#[test]
+fn workers_that_are_started_again_keep_every_promise() {
+    for seed in 0..WORLDS {
+        for faults in [TRUTHFUL, CRASHING, FAULTY] {
+            restarting_world(Machine::true_one, seed, faults).unwrap();
+        }
+    }
+}
+
+/// Known agents of a worker that restarts on failure: each runs once and in its turn, and the end is the same,
+/// wherever the daemon crashes.
+#[test]
+fn a_crash_costs_no_restart_and_adds_none() {
+    let spec = RestartSpec { when: RestartWhen::OnFailure, max_restarts: 3 };
+    let world = |codes: &[i32], crash: &[u64]| {
+        let mut world = World::new(Machine::true_one(Worker::restarting(STDIN, spec)), 7, TRUTHFUL);
+        world.plans = codes.iter().map(|code| Plan::simple(*code)).collect();
+        world.crash_at = crash.iter().copied().collect();
+        world
+    };
+    let runs = |mut world: World, runs: usize, reason: &StopReason| {
+        world.run(u64::MAX).unwrap();
+        let end = Phase::Stopped { reason: reason.clone() };
+        assert_eq!((world.agents.len(), world.machine.worker.phase()), (runs, &end), "{:#?}", world.trace);
+        world.count
+    };
+    for (codes, reason) in
+        [(vec![1, 3, 0], StopReason::Exited(Exit::Code(0))), (vec![1, 1, 1, 1], StopReason::GaveUp(3))]
+    {
+        let effects = runs(world(&codes, &[]), codes.len(), &reason);
+        for crash in 1..=effects {
+            runs(world(&codes, &[crash]), codes.len(), &reason);
+            for again in 1..6 {
+                runs(world(&codes, &[crash, crash + again]), codes.len(), &reason);
+            }
+        }
     }
 }
 

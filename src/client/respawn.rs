@@ -1,0 +1,30 @@
+//! `swarm respawn`: a worker once more, as it was spawned; a loop is followed as by `spawn`.
+
+use std::time::Duration;
+
+use super::connect::SLOW;
+use super::ls::is_loop;
+use super::{Ctx, Ended, follow, spawn};
+use crate::cli::{PageFormat, Respawn};
+use crate::protocol::{Call, RespawnParams, Spawned};
+
+/// How long the end of the run before may take: its processes get some seconds to end by themselves.
+const END: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
+    let call = Call::Respawn(RespawnParams { name: args.name.to_string(), clean_first: args.clean_first });
+    let spawned: Spawned = ctx.connect().await?.call(&call, END + SLOW).await?;
+    for warning in &spawned.warnings {
+        ctx.out.warn(warning);
+    }
+    let max = spawned.worker.metadata["max_iterations"].as_u64();
+    match args.format {
+        PageFormat::Json => ctx.out.json(&spawned.worker)?,
+        PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max))?,
+    }
+    if args.detach || !is_loop(&spawned.worker) {
+        return Ok(0);
+    }
+    let options = follow::Options { stream: args.stream, lines: args.format == PageFormat::Text };
+    follow::run(ctx, &spawned, options).await
+}

@@ -1,0 +1,138 @@
+//! `respawn`: a worker once more, as it was spawned.
+//!
+//! What is refused is refused before anything is ended. After that it goes step by step, each of which may
+//! take its time: a live worker is ended, an unwanted worktree removed, and then the worker is born as by a
+//! spawn of its name. It never vanishes on the way: what goes wrong leaves it as it was, ended.
+
+use std::sync::Arc;
+
+use swarm_state::engine::Event;
+use swarm_state::model::{WorkerName, WorkerSpec};
+use tokio::sync::oneshot;
+
+use super::boot::RECORD_LOST;
+use super::calls::refuse_own;
+use super::driver::{Job, Report};
+use super::slot::{AfterStop, Newborn, Reply, Slot};
+use super::spawning;
+use super::supervisor::{Input, Supervisor};
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::protocol::RespawnParams;
+
+/// A respawn that is under way.
+pub(crate) struct Respawn {
+    name: WorkerName,
+    clean_first: bool,
+    reply: Reply,
+    warnings: Vec<String>,
+}
+
+impl Respawn {
+    /// Answers that the worktree must stay.
+    fn refuse_dirty(self, error: Error) {
+        let name = &self.name;
+        let force = format!("swarm kill {name} --rm-worktree --force-dirty");
+        let hint = format!("commit it; or give it up with {force}, then swarm respawn {name}");
+        let dirty = error.code == ErrorCode::Conflict && error.hint.is_some();
+        Supervisor::answer::<()>(self.reply, Err(if dirty { error.hint(hint) } else { error }));
+    }
+
+    /// Answers that somebody killed the worker meanwhile: a kill wins.
+    pub(super) fn refuse_killed(self) {
+        let message = format!("worker '{}' was killed meanwhile", self.name);
+        Supervisor::answer::<()>(self.reply, Err(Error::new(ErrorCode::Conflict, message)));
+    }
+}
+
+impl Supervisor {
+    /// Spawns a worker again; the answer comes when its first run is up.
+    pub(super) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
+        let checked = self.find(&params.name).and_then(|(name, slot)| {
+            respawnable(slot, peer)?;
+            spawning::check(&spec_of(slot))?;
+            let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
+            Ok((name, threatened))
+        });
+        let (name, threatened) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Self::answer::<()>(reply, Err(error)),
+        };
+        let wish = Respawn { name, clean_first: params.clean_first, reply, warnings: vec![] };
+        let Some(worktree) = threatened else { return self.respawn_on(wish) };
+        // A worktree that must stay is no reason to end an agent that works in it.
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            match git::refuse_losses(&worktree).await {
+                Ok(()) => drop(inbox.send(Input::Respawn(Box::new(wish)))),
+                Err(error) => wish.refuse_dirty(error),
+            }
+        });
+    }
+
+    /// The next step: end it, clear its worktree away, or spawn it.
+    pub(super) fn respawn_on(&mut self, mut wish: Respawn) {
+        let name = wish.name.clone();
+        let slot = match self.find(name.as_str()) {
+            Ok((_, slot)) => slot,
+            Err(error) => return Self::answer::<()>(wish.reply, Err(error)),
+        };
+        if !slot.engine.is_stopped() {
+            slot.after_stop.push(AfterStop::Respawn(Box::new(wish)));
+            return self.step(&name, Event::Kill);
+        }
+        // One whose directory somebody removed would be in the way of its successor.
+        let unwanted = |path: &std::path::Path| wish.clean_first || !path.exists();
+        if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
+            wish.clean_first = false;
+            let (done, removed) = oneshot::channel();
+            slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: false, reply: done });
+            let context = slot.driver.context.clone();
+            tokio::spawn(async move {
+                let stopping = Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
+                match removed.await.unwrap_or(stopping) {
+                    Ok(removed) => {
+                        context.report(Report::WorktreeGone);
+                        wish.warnings.extend(removed.note);
+                        drop(context.inbox.send(Input::Respawn(Box::new(wish))));
+                    }
+                    Err(error) => wish.refuse_dirty(error),
+                }
+            });
+            return;
+        }
+        let spec = spec_of(slot);
+        let (reply, warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
+        match spawning::check(&spec) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(()) => {
+                let newborn = Newborn { reply, until_ready: false, seq, respawned: true, warnings };
+                self.bear(&name, spec, newborn);
+            }
+        }
+    }
+}
+
+/// Refuses what cannot be spawned again, or not by this caller.
+fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
+    let name = &slot.spec.name;
+    let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
+    if slot.legacy.is_some() {
+        return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
+    }
+    if slot.spec.tags.iter().any(|tag| tag == RECORD_LOST) && slot.spec.env.is_empty() {
+        let message = format!("the record of worker '{name}' was lost, so how it was spawned is not known");
+        return Err(conflict(message).hint(format!("swarm spawn --name {name} --replace -- COMMAND")));
+    }
+    refuse_own(slot, peer, "respawn itself")
+}
+
+/// The worker's spec; of a loop with the limits that were set since.
+fn spec_of(slot: &Slot) -> WorkerSpec {
+    let mut spec = Arc::unwrap_or_clone(slot.spec.clone());
+    if let (Some(wanted), Some(ralph)) = (&mut spec.ralph, slot.engine.ralph()) {
+        wanted.max_iterations = ralph.max_iterations;
+        wanted.inactivity_timeout = ralph.inactivity_timeout;
+    }
+    spec
+}

@@ -1,0 +1,157 @@
+//! The restart of a plain worker: what follows the end of a run that is no iteration.
+//!
+//! It waits in the same phase as a loop that failed and is launched by the same transition; only the
+//! question what comes next is another, and [`crate::budget`] answers it. Loops never come here, and a
+//! worker without a policy only to be told that its end is final.
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset, Timelike};
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, Now, Phase, Policy, Worker};
+use crate::budget::{self, AfterRun};
+use crate::model::{Exit, RestartSpec};
+use crate::notice::{Entry, IterationExit, StopReason};
+
+/// A restart policy, and how far it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Restarts {
+    pub(super) spec: RestartSpec,
+    /// Failures in a row. A run that ended well or lived long starts the count anew.
+    pub(super) failures: u32,
+    /// When the current run came up, on the monotonic clock.
+    pub(super) started_mono: Duration,
+    /// This daemon saw the run alive. How long one lived whose end nobody saw is not known, so it proves
+    /// nothing.
+    #[serde(skip)]
+    pub(super) watched: bool,
+    /// Why and when the next run starts; present between two runs.
+    pub(super) next: Option<NextRun>,
+}
+
+/// What is known of the run that is to come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NextRun {
+    /// How the one before ended, in words.
+    pub(super) why: String,
+    /// When it is due, on the wall clock. For people only: the wait itself is monotonic.
+    pub(super) at: DateTime<FixedOffset>,
+}
+
+impl Restarts {
+    /// The policy.
+    pub fn spec(&self) -> RestartSpec {
+        self.spec
+    }
+
+    /// Failures in a row.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// When the next run is due, on the wall clock; `None` while one lives or when none is to come.
+    pub fn next_at(&self) -> Option<DateTime<FixedOffset>> {
+        self.next.as_ref().map(|next| next.at)
+    }
+
+    /// The reason that a worker between two runs shows.
+    pub(super) fn reason(&self) -> Option<String> {
+        let NextRun { why, at } = self.next.as_ref()?;
+        let at = format!("{:02}:{:02}:{:02}", at.hour(), at.minute(), at.second());
+        Some(match self.failures {
+            0 => format!("{why}, next run at {at}"),
+            n => format!("{why}, restart {n}/{} at {at}", self.spec.max_restarts),
+        })
+    }
+}
+
+impl Worker {
+    /// A worker that runs its command again after its end.
+    pub fn restarting(policy: Policy, spec: RestartSpec) -> Self {
+        let restarts =
+            Restarts { spec, failures: 0, started_mono: Duration::ZERO, watched: false, next: None };
+        Self { restarts: Some(restarts), ..Self::plain(policy) }
+    }
+
+    /// Its restart policy, if it has one.
+    pub fn restarts(&self) -> Option<&Restarts> {
+        self.restarts.as_ref()
+    }
+
+    /// A run has come up.
+    pub(super) fn note_up(&mut self, now: Now) {
+        if let Some(restarts) = &mut self.restarts {
+            (restarts.started_mono, restarts.watched) = (now.mono, true);
+        }
+    }
+
+    /// A run of an earlier daemon's is seen alive.
+    pub(super) fn seen_alive(&mut self) {
+        if let Some(restarts) = &mut self.restarts {
+            restarts.watched = true;
+        }
+    }
+
+    /// A run begins.
+    pub(super) fn note_launch(&mut self) {
+        if let Some(restarts) = &mut self.restarts {
+            (restarts.watched, restarts.next) = (false, None);
+        }
+    }
+
+    /// A run has ended, however: one that lived long makes the failures before it count no more.
+    pub(super) fn note_life(&mut self, now: Now) {
+        if let Some(restarts) = &mut self.restarts
+            && restarts.watched
+            && now.mono.saturating_sub(restarts.started_mono) >= budget::PROVEN
+        {
+            restarts.failures = 0;
+        }
+    }
+
+    /// A run of a plain worker ended by itself and did not do what was asked: another one, or the end.
+    pub(super) fn after_run(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
+        let end = StopReason::Exited(exit);
+        self.again_or(end, IterationExit::Exit(exit), None, now)
+    }
+
+    /// A run of a plain worker could not be started: another try, or the end.
+    pub(super) fn after_failed_start(&mut self, end: StopReason, message: String, now: Now) -> Vec<Effect> {
+        self.again_or(end, IterationExit::SpawnFailed, Some(message), now)
+    }
+
+    /// `end` is what the worker ends with where no policy says otherwise.
+    fn again_or(
+        &mut self,
+        end: StopReason,
+        exit: IterationExit,
+        message: Option<String>,
+        now: Now,
+    ) -> Vec<Effect> {
+        let run = self.run.0;
+        let Some(restarts) = &mut self.restarts else { return self.stop(end) };
+        restarts.failures = if end.is_success() { 0 } else { restarts.failures.saturating_add(1) };
+        let (attempt, limit) = (restarts.failures, restarts.spec.max_restarts);
+        let next = budget::after_run(restarts.spec, attempt);
+        let backoff = match next {
+            AfterRun::Over | AfterRun::GiveUp(_) => None,
+            AfterRun::Again(wait) => {
+                let at = now.wall.checked_add_signed(chrono::TimeDelta::from_std(wait).unwrap_or_default());
+                restarts.next = Some(NextRun { why: end.word(), at: at.unwrap_or(now.wall) });
+                Some(wait.as_secs())
+            }
+        };
+        let ended = Entry::RunEnded { run, exit, attempt, limit, backoff, message };
+        let mut effects = vec![Effect::Tell(ended)];
+        match next {
+            AfterRun::Over => effects.extend(self.stop(end)),
+            AfterRun::GiveUp(restarts) => effects.extend(self.stop(StopReason::GaveUp(restarts))),
+            AfterRun::Again(wait) => {
+                self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
+                effects.push(Effect::Persist);
+            }
+        }
+        effects
+    }
+}
