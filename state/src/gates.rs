@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::outage::Outage;
 use crate::promise::Claim;
 
 #[cfg(test)]
@@ -39,6 +40,16 @@ pub struct Verdict {
     pub excused: Vec<String>,
     /// Files that no iteration may change and that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
+    /// What keeps the agent from working, where that is why it ended as it did.
+    pub outage: Option<Outage>,
+    /// What the iteration cost, millionths of a US dollar; `None` where nobody says.
+    pub cost: Option<u64>,
+    /// The tokens it used; `None` where nobody says.
+    pub tokens: Option<u64>,
+    /// Names the state of the tree: equal names are equal files. `None` where there is no repository.
+    pub tree: Option<String>,
+    /// Whether the tree or the checks that fail are others than before; `None` where that cannot be seen.
+    pub moved: Option<bool>,
     /// The gates could not be tried: why. That is no word about the work, but nothing holds.
     pub trouble: Option<String>,
 }
@@ -58,6 +69,12 @@ impl Verdict {
     /// The checks that had to pass and did not.
     pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
+    }
+
+    /// Where the work stands, to be compared with where it stood: the tree and the checks that fail.
+    pub fn standing(&self) -> Option<String> {
+        let failed: Vec<&str> = self.failed_checks().map(|check| check.name.as_str()).collect();
+        self.tree.as_ref().map(|tree| format!("{tree} {}", failed.join("\n")))
     }
 
     /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.

@@ -61,6 +61,7 @@ fn verdict() -> impl Strategy<Value = Verdict> {
             excused,
             changed,
             trouble,
+            ..Verdict::default()
         })
 }
 
