@@ -427,7 +427,7 @@ fn worker(which: u8) -> Worker {
         4 => Worker::restarting(policy, again(RestartWhen::Always, 3)),
         5 => {
             let budgets = Budgets {
-                max_time: Some(400),
+                max_time: Some(150),
                 max_cost: Some(40),
                 iteration_timeout: Some(25),
                 no_progress: Some(2),
