@@ -5,8 +5,11 @@
 #   REC=FILE    each submitted prompt is appended as {"prompt":"…"}; each answered dialog as {"trust":0|1}
 #   BOOT=SECS   takes so long to come up; keys pressed meanwhile are thrown away
 #   SETTLE=SECS an Enter so soon after a paste only adds a line break
-#   TRUST=1     asks first whether the folder is trusted; the default is "No, exit"
+#   GATE=FILE   comes up when FILE is there; keys pressed until then are thrown away
+#   BANNER=TEXT prints this when it has come up
+#   TRUST=1|2   asks first whether the folder is trusted; the default is the first option, "No, exit" (2: "Yes")
 #   THEME=1     asks first for a theme, reads one key, and ends with 1 unless that is "1"
+#   MENU=1      asks first for a flavour as nobody else does, and ends with 1 on any key
 #   WORK=SECS   works so long on each prompt, with a spinner
 #   REPLY=TEXT  says this after the work
 #   ECHO=1      repeats the whole prompt when it is submitted
@@ -18,7 +21,7 @@ use strict;
 use warnings;
 use POSIX ();
 
-my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST THEME WORK ECHO ALT DEAF);
+my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST THEME MENU WORK ECHO ALT DEAF);
 my $reply = $ENV{REPLY} // 'Done.';
 my $die   = $ENV{DIE}   // '';
 my $ticks = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
@@ -171,9 +174,12 @@ sub escape {
 
 sub trust_dialog {
     my $choice = 0;
+    my @options = ('No, exit', 'Yes, proceed');
+    @options = reverse @options if $knob{TRUST} == 2;
     while (1) {
         my @mark = map { $_ == $choice ? "\xe2\x9d\xaf " : '  ' } 0, 1;
-        out("\e[H\e[2JDo you trust the files in this folder?\r\n\r\n$mark[0]1. No, exit\r\n$mark[1]2. Yes, proceed\r\n");
+        out("\e[H\e[2JDo you trust the files in this folder?\r\n\r\n");
+        out("$mark[$_]", $_ + 1, ". $options[$_]\r\n") for 0, 1;
         my $byte = key(undef) // next;
         if ($byte eq "\e") {
             my $sequence = escape();
@@ -183,8 +189,9 @@ sub trust_dialog {
         $choice = $byte - 1 if $byte =~ /[12]/;
         last if $byte =~ /[\r12]/;
     }
-    record(trust => $choice);
-    leave(1) unless $choice;
+    my $trusts = $options[$choice] =~ /Yes/ ? 1 : 0;
+    record(trust => $trusts);
+    leave(1) unless $trusts;
     out("\e[H\e[2J");
     return;
 }
@@ -198,15 +205,26 @@ sub theme_dialog {
     return;
 }
 
-if ($knob{BOOT}) {
+# A list whose chosen row is the last one on the screen, as an input box would be.
+sub menu {
+    out("Which flavour?\r\n  mint\r\n\xe2\x9d\xaf vanilla");
+    record(menu => json(key(undef)));
+    leave(1);
+    return;
+}
+
+if ($knob{BOOT} || $ENV{GATE}) {
     out("starting\r\n");
     select undef, undef, undef, $knob{BOOT};
+    select undef, undef, undef, 0.02 while $ENV{GATE} && !-e $ENV{GATE};
     POSIX::tcflush(0, &POSIX::TCIFLUSH);
 }
 raw();
 out("\e[?2004h", $fancy ? "\e[?1049h" : '');
 trust_dialog() if $knob{TRUST};
 theme_dialog() if $knob{THEME};
+menu()         if $knob{MENU};
+say_lines($ENV{BANNER}) if defined $ENV{BANNER};
 say_lines('Welcome to the fake agent.');
 draw();
 while (1) {

@@ -2,6 +2,7 @@
 # Installs swarm and what it needs on Debian or Ubuntu: tmux, git, a C compiler for the build, Rust.
 #
 #   install.sh                 everything: packages, Rust when it is missing, swarm, man pages, completions
+#   install.sh --unit          the same, and the systemd user unit (which is not enabled)
 #   install.sh --tools-only [PACKAGE…]   the packages alone
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,11 +48,22 @@ rust() {
     . "$HOME/.cargo/env"
 }
 
-if [ "${1:-}" = --tools-only ]; then
-    shift
-    packages "$@"
-    exit 0
-fi
+case ${1:-} in
+    "" | --unit) ;;
+    --tools-only)
+        shift
+        packages "$@"
+        exit 0
+        ;;
+    -h | --help)
+        sed -n '2,/^set/s/^# \{0,1\}//p' scripts/install.sh
+        exit 0
+        ;;
+    *)
+        echo "install.sh: what is '$1'? (install.sh --help)" >&2
+        exit 2
+        ;;
+esac
 
 packages
 rust
@@ -59,11 +71,20 @@ cargo install --path . --locked
 
 bin=${CARGO_INSTALL_ROOT:-${CARGO_HOME:-$HOME/.cargo}}/bin/swarm
 share=${XDG_DATA_HOME:-$HOME/.local/share}
-mkdir -p "$share/man/man1" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
+mkdir -p "$share/man/man1" "$share/man/man5" "$share/man/man7" "$share/bash-completion/completions" "$share/zsh/site-functions" "$share/fish/vendor_completions.d"
 cp man/*.1 "$share/man/man1/"
+cp man/*.5 "$share/man/man5/"
+cp man/*.7 "$share/man/man7/"
 "$bin" completions bash >"$share/bash-completion/completions/swarm"
 "$bin" completions zsh >"$share/zsh/site-functions/_swarm"
 "$bin" completions fish >"$share/fish/vendor_completions.d/swarm.fish"
+
+if [ "${1:-}" = --unit ]; then
+    units=${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user
+    mkdir -p "$units"
+    sed "s|^ExecStart=[^ ]*|ExecStart=$bin|" scripts/swarm.service >"$units/swarm.service"
+    echo "installed $units/swarm.service; to use it: systemctl --user enable --now swarm"
+fi
 
 echo "installed $bin"
 case ":$PATH:" in

@@ -5,21 +5,24 @@
 //! check that needs more than the typed text (a file that must exist, a setting that may stand in for a
 //! flag); those are in the verbs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+mod after;
 mod ralph;
 mod service;
 mod worker;
 
+pub use after::{Clean, Events, Wait, WaitFor};
 pub use ralph::{
     RalphArgs, RalphClean, RalphCommand, RalphInit, RalphLogs, RalphLs, RalphPause, RalphResume, RalphSet,
     RalphStatus,
 };
-pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus};
+pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use worker::{
-    Attach, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
+    Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
 };
 
 /// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
@@ -36,9 +39,13 @@ Workers (a worker is one agent in one tmux window):
   logs         Show what a worker printed
   send         Type text into a worker
   interrupt    Press Ctrl-C in a worker
+  eof          Tell an agent that reads its terminal that there is no more
   attach       Open a worker's window in this terminal
+  wait         Wait until workers are done, ready, idle or waiting for you
+  events       Tell what happens to workers
   kill         End workers
   respawn      Start a worker once more, as it was spawned
+  clean        Forget workers that are over, and remove what is left of them
 
 Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph init      Write a starter PROMPT.md here
@@ -53,6 +60,7 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon
+  doctor       Look for what is wrong, and say how to cure it
   demo         See a whole loop run in a few seconds, with a built-in agent
   completions  Print a completion script for your shell
 
@@ -129,15 +137,34 @@ pub enum Command {
     /// Show what a worker printed
     Logs(Logs),
     /// Type text into a worker
+    #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
+        An agent that is coming up gets the text when it is ready, and after its prompt. A dialog gets \
+        nothing but an answer: one word of at most 8 bytes, or just Enter (an empty text). What could not be \
+        typed, and what may have been lost, is an error; a line that nobody has read yet is a warning. What \
+        follows the worker's name is text, also --help.")]
     Send(Send),
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
+    /// Tell an agent that reads its terminal that there is no more
+    #[command(long_about = "Tell an agent that reads its terminal that there is no more.\n\n\
+        Presses Ctrl-D, after what was sent before it. A program that reads lines (cat, a shell, python) sees the \
+        end of its input; after text without a line end, only that text is handed over, and a second eof ends \
+        it. To an agent that reads single keys it is a key like another.")]
+    Eof(Eof),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
         You see what the agent does and can type to it, and to no other. Leave with Ctrl-B, then D; the \
         agent goes on. When an iteration of a loop ends, the next one is shown as soon as it runs (Ctrl-C \
-        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.")]
+        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.\n\n\
+        It works from inside another tmux too, which is not touched. Where that one takes Ctrl-B for itself, \
+        press it twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
+    /// Wait until workers are done, ready, idle or waiting for you
+    #[command(long_about = after::WAIT_LONG)]
+    Wait(Wait),
+    /// Tell what happens to workers
+    #[command(long_about = after::EVENTS_LONG)]
+    Events(Events),
     /// End workers
     #[command(long_about = "End workers, with every process they started.\n\n\
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
@@ -146,6 +173,9 @@ pub enum Command {
     /// Start a worker once more, as it was spawned
     #[command(long_about = worker::RESPAWN_LONG)]
     Respawn(Respawn),
+    /// Forget workers that are over, and remove what is left of them
+    #[command(long_about = after::CLEAN_LONG)]
+    Clean(Clean),
     /// Look after loops
     #[command(long_about = "Look after loops.\n\n\
         A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \
@@ -158,6 +188,12 @@ pub enum Command {
         The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \
         reason to do it by hand. Agents live in tmux and go on without it.")]
     Daemon(DaemonArgs),
+    /// Look for what is wrong, and say how to cure it
+    #[command(long_about = "Look for what is wrong, and say how to cure it.\n\n\
+        tmux and its server, the daemon and its socket, damaged state files, what no worker owns, git, room on \
+        the disk, permissions, settings, and whether agents outlive a logout. Nothing is changed and nothing is \
+        started.")]
+    Doctor(Doctor),
     /// See a whole loop run in a few seconds, with a built-in agent
     #[command(long_about = "See a whole loop run in a few seconds, with a built-in agent.\n\n\
         Needs no key and costs nothing. Everything happens in a temporary directory, with a daemon and a \
@@ -187,6 +223,26 @@ pub enum PageFormat {
     Text,
     /// For programs
     Json,
+}
+
+/// The command line as it is meant: what follows the worker of `send` is its text, also where it looks like
+/// a wish for help, which would be answered with exit 0 and nothing sent; and `--json` is short for `--format
+/// json`.
+pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
+    let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
+    let verb = match word(1) {
+        "-c" | "--config" => 3,
+        text if text.starts_with("--config=") => 2,
+        _ => 1,
+    };
+    let names_one = !word(verb + 1).starts_with('-');
+    if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
+        args.insert(verb + 2, "--".into());
+    } else if word(verb) != "send" {
+        let own = args.iter_mut().skip(verb + 1).take_while(|arg| *arg != "--");
+        own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
+    }
+    args
 }
 
 #[cfg(test)]

@@ -16,10 +16,13 @@ pub mod connect;
 pub mod render;
 
 mod attach;
+mod clean;
 mod completions;
 mod daemon;
 mod demo;
+mod events;
 mod follow;
+mod hearing;
 mod kill;
 mod logs;
 mod ls;
@@ -31,6 +34,7 @@ mod spawn;
 mod status;
 mod stream;
 mod tail;
+mod wait;
 
 #[cfg(test)]
 mod testing;
@@ -100,6 +104,10 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
         Command::Logs(args) => logs::run(&ctx, &args).await,
         Command::Send(args) => send::run(&ctx, args).await,
         Command::Interrupt(args) => send::interrupt(&ctx, &args).await,
+        Command::Eof(args) => send::eof(&ctx, &args).await,
+        Command::Wait(args) => wait::run(&ctx, &args).await,
+        Command::Events(args) => events::run(&ctx, &args).await,
+        Command::Clean(args) => clean::run(&ctx, &args).await,
         Command::Attach(args) => attach::run(&ctx, &args).await,
         Command::Kill(args) => kill::run(&ctx, &args).await,
         Command::Respawn(args) => respawn::run(&ctx, &args).await,
@@ -111,6 +119,7 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
             DaemonCommand::Status(args) => daemon::status(&ctx, &args).await,
             DaemonCommand::Run(_) => Err(Error::new(ErrorCode::Internal, "`daemon run` is main's").into()),
         },
+        Command::Doctor(_) => Err(Error::new(ErrorCode::Internal, "`doctor` is main's").into()),
         Command::Demo => demo::run(&ctx).await,
         Command::Completions(args) => completions::run(&args, out),
     }

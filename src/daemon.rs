@@ -13,21 +13,26 @@
 mod boot;
 mod calls;
 mod chronicle;
+mod cleaning;
 mod crash;
 mod deliver;
+mod door;
 mod driver;
 mod edits;
 mod effects;
 mod ending;
+mod given;
 mod judge;
 mod killing;
+mod legacy;
 mod looking;
 mod notices;
 mod output;
 mod prompt;
+mod removal;
 mod respawning;
 mod saving;
-mod server;
+pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
@@ -46,7 +51,9 @@ use tokio::sync::mpsc;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
-use crate::store::{DaemonLock, Store};
+use crate::store::{DaemonLock, LogWriter, Store};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use ending::exit_of;
 use supervisor::{End, Input, Supervisor};
 
 /// How the daemon is run.
@@ -76,10 +83,14 @@ fn start(options: RunOptions) -> Result<()> {
     let paths = Paths::from_env()?;
     paths.prepare_sockets()?;
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
-        let pid = DaemonLock::holder(&paths).map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+        let holder = DaemonLock::holder(&paths);
+        if let Some(pid) = holder {
+            door::remind(pid, &paths.socket());
+        }
+        let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
     };
-    log_to_stderr();
+    log_to_stderr(&paths);
     let store = Arc::new(Store::open(paths)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -100,9 +111,13 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source, lock);
     supervisor.boot().await;
     let socket = store.paths().socket();
-    let listener = server::bind(&socket)?;
+    let listener = door::bind(&socket)?;
     watch_signals(&inbox)?;
-    let serving = tokio::spawn(server::serve(listener, inbox));
+    if let Err(error) = removal::watch(store.paths(), &inbox) {
+        // The looks at the screens still ask.
+        tracing::warn!(%error, "the directory cannot be watched");
+    }
+    let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {
         say("ready");
@@ -145,8 +160,10 @@ fn say(line: &str) {
     }
 }
 
-fn log_to_stderr() {
-    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+fn log_to_stderr(paths: &Paths) {
+    let writer = LogWriter::new(paths.daemon_log());
+    let log =
+        tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).with_target(false);
     drop(log.try_init());
 }
 

@@ -17,17 +17,21 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::resolve;
 
+mod begun;
+mod leftovers;
 mod repo;
 mod run;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use snapshot::{Snapshot, diff, restore, snapshot};
-
+pub use begun::settle_worktree;
+pub use leftovers::{Leftover, leftovers, version};
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, ask, git, git_patient};
+pub use snapshot::{Snapshot, diff, restore, snapshot};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
@@ -62,6 +66,20 @@ pub struct Removed {
 /// bad branch name or one that clashes, a directory that is not empty; [`ErrorCode::Conflict`] for a
 /// branch that is checked out elsewhere; [`ErrorCode::System`] with git's own words for the rest.
 pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
+    create_noted_worktree(cwd, name, spec, |_| Ok(())).await
+}
+
+/// As [`create_worktree`]; `note` is told what will be made before anything is, so that it can be written down
+/// for [`settle_worktree`]. When that fails, nothing is made.
+///
+/// # Errors
+/// As [`create_worktree`], and those of `note`.
+pub async fn create_noted_worktree(
+    cwd: &Path,
+    name: &WorkerName,
+    spec: &WorktreeSpec,
+    note: impl FnOnce(&Worktree) -> Result<()>,
+) -> Result<Created> {
     let repo = Repo::find(cwd).await?;
     repo.refuse_flipped().await?;
     let head = first_commit(cwd).await?;
@@ -70,13 +88,17 @@ pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec)
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
     let exists = repo.branch_exists(&branch).await?;
+    if !exists {
+        repo.refuse_shadowed(&branch).await?;
+    }
     repo.refuse_checked_out(&branch).await?;
-    let dir = match &spec.dir {
+    let dir = resolve(&match &spec.dir {
         Some(dir) => cwd.join(dir),
         None => repo.default_dir()?.join(name.as_str()),
-    };
+    });
     refuse_occupied(&dir)?;
     repo.refuse_registered(&dir).await?;
+    note(&Worktree { path: dir.clone(), branch: branch.clone(), base_repo: repo.main.clone() })?;
     let undo = Undo { repo: &repo, dir: &dir, branch: &branch, head: &head, dirs: missing_dirs(&dir) };
     if !exists {
         undo.make_branch(name).await?;
@@ -161,6 +183,9 @@ pub async fn losses(path: &Path) -> Result<Vec<String>> {
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
     }
     let mut found = changed_files(status.bytes());
+    // `git status` is told not to look at these; what is in them is work all the same.
+    let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
+    found.extend(hidden_files(hidden.bytes()).into_iter().filter(|file| path.join(file).exists()));
     let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
     let unfinished = [
         ("rebase-merge", "a rebase in progress"),
@@ -216,7 +241,7 @@ fn would_lose(wt: &Worktree, losses: &[String]) -> Error {
     if losses.len() > 5 {
         shown.push_str(&format!(" and {} more", losses.len() - 5));
     }
-    let text = format!("worktree '{}' holds work that is not committed: {shown}", wt.path.display());
+    let text = format!("worktree '{}' holds work that would be lost: {shown}", wt.path.display());
     Error::new(ErrorCode::Conflict, text).hint("commit it, or remove it with it: --force-dirty")
 }
 
@@ -233,6 +258,13 @@ fn changed_files(output: &[u8]) -> Vec<String> {
         }
     }
     files
+}
+
+/// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
+fn hidden_files(output: &[u8]) -> Vec<String> {
+    let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
+    let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
+    hidden.map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
 }
 
 /// Deletes a branch that swarm made and that is merged; else says why it is kept.

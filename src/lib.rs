@@ -17,8 +17,9 @@
 //! # Reading order
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
-//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`settings`], [`client`] and
-//! [`mod@cli`] (the command line), [`error`].
+//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`room`] (descriptors),
+//! [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
+//! nothing), [`error`].
 #![warn(missing_docs)]
 
 pub mod checks;
@@ -26,11 +27,16 @@ pub mod cli;
 pub mod client;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod git;
 pub mod paths;
 pub mod procs;
 pub mod protocol;
+pub mod room;
 pub mod settings;
 pub mod store;
 pub mod tmux;

@@ -11,20 +11,24 @@ use swarm::client::render::Out;
 use swarm::client::{self, Failure};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{daemon, demo, wrapper};
+use swarm::{cli, daemon, demo, doctor, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     // What runs inside a pane comes first: it must not depend on anything that the command line needs.
     let status = match (args.get(1).and_then(|a| a.to_str()), args.get(2)) {
         (Some("__pane"), Some(dir)) => wrapper::main(Path::new(dir)),
+        (Some("__record"), Some(file)) => {
+            store::record(std::io::stdin().lock(), Path::new(file), store::RECORD_LIMIT);
+            0
+        }
         (Some("__demo-agent"), _) => demo::main(),
-        _ => command_line(&args, Out::from_env()),
+        _ => command_line(cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)
 }
 
-fn command_line(args: &[OsString], out: Out) -> u8 {
+fn command_line(args: Vec<OsString>, out: Out) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli),
         Err(error) => not_parsed(&error, out),
@@ -49,6 +53,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
             Ok(0)
         }
+        Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),
     }
 }

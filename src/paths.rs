@@ -100,6 +100,11 @@ impl Paths {
         self.root.join("state.json")
     }
 
+    /// Which workers of that list are over for this swarm.
+    pub fn legacy_over(&self) -> PathBuf {
+        self.root.join("state.over.json")
+    }
+
     /// The directory of the workers' records.
     pub fn workers_dir(&self) -> PathBuf {
         self.root.join("workers")
@@ -108,6 +113,11 @@ impl Paths {
     /// A worker's record.
     pub fn worker_file(&self, name: &WorkerName) -> PathBuf {
         self.workers_dir().join(format!("{name}.json"))
+    }
+
+    /// There while a worker was killed and that could not be written into its record.
+    pub fn killed_mark(&self, name: &WorkerName) -> PathBuf {
+        self.workers_dir().join(format!("{name}.killed"))
     }
 
     /// The directory of all loops.

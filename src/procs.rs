@@ -28,7 +28,7 @@ pub struct Proc {
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Waits until a process has ended (it may still be waiting to be reaped). Returns at once for a pid that is
-/// not there. Costs nothing while it waits, on Linux.
+/// not there. Costs nothing while it waits, on Linux, but a descriptor; those that get none are polled.
 pub async fn wait_gone(pid: i32) {
     if pid <= 0 {
         return;
@@ -129,23 +129,62 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
+/// A process of this name that has all these arguments, if there is one.
+pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
+    find_all(name, args).first().map(|proc| proc.pid)
+}
+
+/// All processes of this name that have all these arguments. None where the system does not say.
+pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
+    #[cfg(target_os = "linux")]
+    return linux::find_all(name, args).into_iter().map(Into::into).collect();
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (name, args);
+        Vec::new()
+    }
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
 }
 
-/// Whether the terminal of a process reads whole lines, as a shell script's does: then every line that is
-/// typed is taken, and the program has nothing to say about it. False when it cannot be told.
-pub fn tty_is_cooked(pid: i32) -> bool {
+/// How the terminal of a process takes what is typed. `None` when it cannot be told.
+pub fn terminal(pid: i32) -> Option<Terminal> {
     use nix::sys::termios::{LocalFlags, tcgetattr};
-    let Ok(tty) = std::fs::read_link(format!("/proc/{pid}/fd/0")) else { return false };
+    let tty = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok()?;
     if !tty.starts_with("/dev/pts") {
-        return false;
+        return None;
     }
     // Without NOCTTY it could become this process's terminal.
     let flags = nix::fcntl::OFlag::O_RDONLY | nix::fcntl::OFlag::O_NOCTTY | nix::fcntl::OFlag::O_NONBLOCK;
-    let Ok(fd) = nix::fcntl::open(&tty, flags, nix::sys::stat::Mode::empty()) else { return false };
-    tcgetattr(&fd).is_ok_and(|t| t.local_flags.contains(LocalFlags::ICANON))
+    let fd = nix::fcntl::open(&tty, flags, nix::sys::stat::Mode::empty()).ok()?;
+    let unread = rustix::io::ioctl_fionread(&fd).ok()?;
+    let cooked = tcgetattr(&fd).ok()?.local_flags.contains(LocalFlags::ICANON);
+    Some(Terminal { cooked, unread })
+}
+
+/// See [`terminal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// It reads whole lines, as a shell script's does: then every line that is typed is taken, and the
+    /// program has nothing to say about it.
+    pub cooked: bool,
+    /// The bytes of typed lines (without `cooked`: of all that was typed) that nobody has read yet.
+    pub unread: u64,
+}
+
+/// Whether the terminal of a process is known to read whole lines.
+pub fn tty_is_cooked(pid: i32) -> bool {
+    terminal(pid).is_some_and(|terminal| terminal.cooked)
+}
+
+/// Whether a process below `root` sleeps where a read of a terminal sleeps. A hint only: it can be true of
+/// another read, and is never true where the system does not say.
+pub fn seems_to_read(root: i32) -> bool {
+    let place = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    tree(root).iter().any(|proc| matches!(place(proc.pid).as_str(), "wait_woken" | "n_tty_read"))
 }
 
 /// The CPU seconds, user and system, that `root` and everything below it have used, with those of children
@@ -190,10 +229,13 @@ mod linux {
 
     use std::collections::HashSet;
     use std::os::fd::OwnedFd;
+    use std::sync::LazyLock;
 
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    use tokio::sync::Semaphore;
 
     use super::{Pid, Proc, Signal, kill};
+    use crate::room;
 
     /// What `/proc/PID/stat` says.
     #[derive(Clone, Debug, PartialEq, Eq)]
@@ -241,6 +283,15 @@ mod linux {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
+    /// As [`super::find_all`].
+    pub(super) fn find_all(name: &str, args: &[&[u8]]) -> Vec<Stat> {
+        let has_args = |stat: &Stat| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
+            args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
+        };
+        all().into_iter().filter(|stat| stat.comm == name).filter(has_args).collect()
+    }
+
     /// All processes that this user can see.
     fn all() -> Vec<Stat> {
         let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -282,6 +333,8 @@ mod linux {
         reason = "what replaces it is unsafe; an OwnedFd, which is open and the same for life, keeps its contract"
     )]
     pub(super) async fn wait_end(pid: i32) -> bool {
+        static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(room::share()));
+        let Ok(_taken) = SHARE.try_acquire() else { return false };
         let Some(fd) = pidfd(pid) else { return false };
         let fd = tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE);
         match fd {

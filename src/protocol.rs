@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::model::{
-    LoopStatus, Prompt, PromptVia, RestartSpec, RestartWhen, Status, Worktree, WorktreeSpec,
+    LoopStatus, Outcome, Prompt, PromptVia, RestartSpec, RestartWhen, Status, Worktree, WorktreeSpec,
 };
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::profiles::Profile;
@@ -90,12 +90,15 @@ pub enum Call {
     /// What a worker printed; answers [`Lines`].
     #[serde(rename = "logs")]
     Logs(LogsParams),
-    /// Types text into a worker; answers [`Empty`] when it was taken.
+    /// Types text into a worker; answers [`Sent`] when it was taken.
     #[serde(rename = "send")]
     Send(SendParams),
     /// Sends Ctrl-C to a worker's terminal; answers [`Empty`].
     #[serde(rename = "interrupt")]
     Interrupt(Named),
+    /// Tells an agent that reads its terminal that there is no more; answers [`Empty`].
+    #[serde(rename = "eof")]
+    Eof(Named),
     /// Where a worker's window is; answers [`AttachView`].
     #[serde(rename = "attach")]
     Attach(Named),
@@ -105,6 +108,9 @@ pub enum Call {
     /// Spawns a worker again as it was spawned, ended first if it lives; answers [`Spawned`].
     #[serde(rename = "respawn")]
     Respawn(RespawnParams),
+    /// Removes what is left of a worker that is over; answers [`Forgotten`].
+    #[serde(rename = "clean")]
+    Clean(CleanParams),
     /// Pauses a loop; answers [`Changed`].
     #[serde(rename = "ralph.pause")]
     RalphPause(Named),
@@ -271,6 +277,21 @@ pub struct WorkerView {
     pub restart: Option<RestartView>,
     /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, `{}` otherwise.
     pub metadata: Value,
+    /// How it has ended; absent while it is not over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// The agent shows its input box; absent for no.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub ready: bool,
+    /// The agent's turn is over, as far as its screen tells; absent for no.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub idle: bool,
+}
+
+/// Whether a mark that is left out when it is not set can be left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_no(mark: &bool) -> bool {
+    !mark
 }
 
 /// A restart policy, and how far it is.
@@ -332,6 +353,9 @@ pub struct LogsParams {
     pub lines: Option<u32>,
     /// Runs before the current one too.
     pub history: bool,
+    /// Only this iteration of a loop, or this run of a plain worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iteration: Option<u32>,
 }
 
 /// The line above what the run that lives has printed, in an answer to `logs` that has all runs.
@@ -408,6 +432,36 @@ pub struct Killed {
     /// Why the worktree was not removed, though that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_error: Option<Error>,
+}
+
+/// What `clean` takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CleanParams {
+    /// The worker.
+    pub name: String,
+    /// Leave its worktree and its branch where they are.
+    pub keep_worktree: bool,
+    /// Remove the worktree even if it holds uncommitted work.
+    pub force_dirty: bool,
+}
+
+/// The answer to `clean`: nothing of the worker is known any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgotten {
+    /// The worktree's path, when it was removed.
+    pub worktree_removed: Option<PathBuf>,
+    /// The worktree's path, when it was left.
+    pub worktree_kept: Option<PathBuf>,
+    /// Things to tell the user on stderr.
+    pub warnings: Vec<String>,
+}
+
+/// The answer to `send`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The answer to `ralph.pause` and `ralph.resume`.
@@ -501,6 +555,19 @@ pub struct Snapshot {
     pub gap: bool,
     /// The workers (only the asked one).
     pub workers: Vec<WorkerView>,
+    /// `since` is a number of another daemon, whose notices are not kept: what happened between that number
+    /// and the start of this daemon is not known. Absent for no.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub foreign: bool,
+    /// How many notices follow at once that are older than this answer. Absent for none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub replayed: usize,
+}
+
+/// Whether a count that is left out when it is 0 can be left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Something that happened.

@@ -26,19 +26,24 @@ use crate::paths::{Paths, private_dir};
 
 mod atomic;
 mod bounded;
+mod legacy;
 mod load;
 mod lock;
 mod logs;
 mod ralph;
+mod rotate;
 mod runs;
+mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::write_atomic;
+pub use atomic::{write_atomic, write_unsynced};
 pub use bounded::read_bounded;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
+pub use rotate::{DAEMON_LOG_LIMIT, LogWriter, RECORD_LIMIT, record};
+pub use survey::{Damage, Found, Survey, survey};
 
 /// The most that a record or a loop's state may be, bytes: an environment fits many times.
 const STATE_LIMIT: u64 = 64 << 20;
@@ -108,7 +113,15 @@ impl Store {
     /// Removes temporary files of writes that a crash cut off.
     fn sweep(&self) {
         let loops = entries(&self.paths.ralph_root());
-        for dir in loops.into_iter().chain([self.paths.workers_dir()]) {
+        // The last one is the only iteration that can have been written to.
+        let latest = |dir: &PathBuf| {
+            entries(&dir.join("iterations"))
+                .into_iter()
+                .max_by_key(|path| (file_name(path).len(), path.clone()))
+        };
+        let iterations: Vec<_> = loops.iter().filter_map(latest).collect();
+        let fixed = [self.paths.root().to_owned(), self.paths.workers_dir()];
+        for dir in loops.into_iter().chain(iterations).chain(fixed) {
             for file in entries(&dir) {
                 if atomic::is_temporary(&file) {
                     // A left-over is harmless; so is failing to remove it.

@@ -15,6 +15,8 @@
 mod attach;
 mod config;
 mod control;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzz;
 mod input;
 mod look;
 mod parser;
@@ -22,6 +24,7 @@ mod plain;
 mod quote;
 mod rows;
 mod server;
+mod survey;
 mod version;
 pub mod watch;
 mod window;
@@ -33,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use attach::Attach;
 pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
+pub use survey::Survey;
 pub use version::Version;
 
 /// The terminal that a pane is: the value of `TERM` that an agent in it needs. Every terminfo knows it.
@@ -93,8 +97,9 @@ pub struct NewWindow {
     pub run: u64,
     /// Columns and rows, each at least 1.
     pub size: (u16, u16),
-    /// Append everything that the pane prints, raw, to this file.
-    pub record: Option<PathBuf>,
+    /// A program and its arguments that is given everything that the pane prints, raw, on its standard input.
+    /// It must read on whatever happens: a reader that stops stops the pane.
+    pub record: Option<Vec<OsString>>,
 }
 
 /// One pane in a list.
@@ -126,6 +131,19 @@ pub struct Row {
     pub run: Option<u64>,
     /// The command that the pane was started with, as tmux quotes it.
     pub start_command: String,
+}
+
+/// One pane, as the tick looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// The 7 of `%7`.
+    pub pane: u32,
+    /// When its window last printed, Unix seconds.
+    pub activity: i64,
+    /// Its process has ended.
+    pub dead: bool,
+    /// Columns and rows.
+    pub size: (u16, u16),
 }
 
 /// What a pane shows.
@@ -208,6 +226,11 @@ impl Inner {
     fn hidden_session(&self) -> String {
         format!("{}-ctl", self.options.session)
     }
+}
+
+/// The number in a pane's id: the 7 of `%7`. None for what is no such id.
+pub fn pane_number(id: &str) -> Option<u32> {
+    rows::pane_number(id)
 }
 
 /// Locks a mutex whose holders never panic half-way: the value is whole even when one did.

@@ -11,6 +11,7 @@
 //! `exit.json` (the record), `forced` (whom it had to kill after the agent's end).
 
 mod files;
+mod terminal;
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -29,7 +30,8 @@ pub use files::{ExitRecord, LaunchSpec, pane_argv, read_exit, read_forced, start
 
 use crate::procs;
 
-/// How long the wrapper outlives the agent, so that tmux reads the last output before it closes the terminal.
+/// How long the wrapper outlives the agent at most, so that tmux reads the last output before it closes the
+/// terminal, and what the agent started in the background can print its last.
 const LINGER: Duration = Duration::from_millis(200);
 /// How long leftovers and a closed pane's tree get after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -71,7 +73,7 @@ async fn run(dir: &Path) -> u8 {
     };
     let Ok(pid) = i32::try_from(agent.id()) else { return refuse(dir, "impossible pid") };
     files::write_started(dir, pid);
-    let mut tree = Tree { agent: pid, ended: None };
+    let mut tree = Tree { agent: pid, ended: None, alone: false };
     let hup = tree.wait(&mut signals).await;
     if hup {
         tree.close(&mut signals).await;
@@ -87,7 +89,7 @@ async fn run(dir: &Path) -> u8 {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
     }
     if !hup {
-        tree.pass(LINGER).await;
+        tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
             tree.end(Signal::SIGTERM, GRACE).await;
             files::write_forced(dir, &tree.end(Signal::SIGKILL, GRACE).await);
@@ -132,6 +134,8 @@ struct Tree {
     agent: i32,
     /// How the agent ended, once it has.
     ended: Option<ExitStatus>,
+    /// Nothing is left below the wrapper, as far as the system can say: it is the parent of all orphans.
+    alone: bool,
 }
 
 impl Tree {
@@ -141,7 +145,11 @@ impl Tree {
             let status = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
                 Ok(WaitStatus::Exited(pid, code)) => (pid, (code & 0xff) << 8),
                 Ok(WaitStatus::Signaled(pid, signal, core)) => (pid, signal as i32 | (i32::from(core) << 7)),
-                Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return,
+                Err(Errno::ECHILD) => {
+                    self.alone = cfg!(target_os = "linux");
+                    return;
+                }
+                Ok(WaitStatus::StillAlive) => return,
                 Ok(_) | Err(Errno::EINTR) => continue,
                 Err(_) => return,
             };
@@ -196,13 +204,17 @@ impl Tree {
     }
 
     fn is_over(&self) -> bool {
-        self.ended.is_some() && procs::tree(Pid::this().as_raw()).is_empty()
+        self.ended.is_some() && (self.alone || procs::tree(Pid::this().as_raw()).is_empty())
     }
 
-    /// Lets time pass, and reaps.
-    async fn pass(&mut self, time: Duration) {
-        sleep_until(Instant::now() + time).await;
+    /// Waits until the last output is safe: tmux says that it has it, or [`LINGER`] has passed.
+    async fn linger(&mut self) {
+        let until = Instant::now() + LINGER;
         self.reap();
+        if !(self.alone && terminal::has_taken_all(LINGER).await) {
+            sleep_until(until).await;
+            self.reap();
+        }
     }
 }
 

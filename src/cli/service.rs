@@ -46,6 +46,17 @@ pub struct DaemonRun {
     pub ready_on_stdout: bool,
 }
 
+/// `swarm doctor`
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "Exit status:\n  0  Nothing failed (a warning is no failure).\n  1  Something did."
+)]
+pub struct Doctor {
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
+}
+
 /// `swarm completions`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\

@@ -20,6 +20,36 @@ fn the_definition_is_sound() {
 }
 
 #[test]
+fn what_follows_the_worker_of_send_is_text() {
+    let meant = |words: &[&str]| -> Vec<String> {
+        let args = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
+        as_meant(args).into_iter().skip(1).map(|arg| arg.into_string().unwrap()).collect()
+    };
+    for (typed, at) in [
+        (&["send", "w", "--help"][..], Some(2)),
+        (&["send", "w", "-h", "me"], Some(2)),
+        (&["-c", "f", "send", "w", "--help"], Some(4)),
+        (&["--config=f", "send", "w", "--help"], Some(3)),
+        (&["send", "--help"], None),
+        (&["send", "--all", "--help"], None),
+        (&["send", "w", "--file", "f"], None),
+        (&["peek", "w", "--help"], None),
+        (&["send", "w"], None),
+        (&["send", "w", "--json"], None),
+        (&["spawn", "--", "x", "--json"], None),
+        (&[], None),
+    ] {
+        let mut wanted: Vec<&str> = typed.to_vec();
+        if let Some(at) = at {
+            wanted.insert(at, "--");
+        }
+        assert_eq!(meant(typed), wanted);
+    }
+    assert_eq!(meant(&["ls", "--json"]), ["ls", "--format=json"]);
+    assert_eq!(meant(&["-c", "f", "status", "--json", "w"]), ["-c", "f", "status", "--format=json", "w"]);
+}
+
+#[test]
 fn help_fits_on_one_screen_and_names_every_command() {
     for flag in ["--help", "-h"] {
         let error = parse(&[flag]).unwrap_err();
@@ -110,6 +140,22 @@ fn the_documents_command_lines_parse() {
 }
 
 #[test]
+fn the_verbs_that_look_after_workers_parse() {
+    for line in [
+        "eof agent",
+        "wait a b --for idle --timeout 5 --format json",
+        "wait --all",
+        "events",
+        "events a b -f --since 7 --format json",
+        "clean a b",
+        "clean --all --keep-worktree",
+        "logs agent --iteration 3 --format json -n 5",
+    ] {
+        parse(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+#[test]
 fn a_prompt_may_begin_with_a_dash() {
     assert_eq!(spawn(&["--prompt", "- [ ] x", "--", "c"]).prompt.prompt.as_deref(), Some("- [ ] x"));
     assert_eq!(spawn(&["--prompt", "--help", "--", "c"]).prompt.prompt.as_deref(), Some("--help"));
@@ -150,6 +196,24 @@ fn what_makes_no_sense_is_refused() {
         "ralph clean .1",
         "kill --force-dirty a",
         "peek a -n 0",
+        "eof ../a",
+        "eof",
+        "wait",
+        "wait --all a",
+        "wait a/b",
+        "wait a --for ever",
+        "wait a --timeout -1",
+        "events .",
+        "events --since x",
+        "clean",
+        "clean --all a",
+        "clean ../../precious",
+        "clean -rf",
+        "clean a --keep-worktree --force-dirty",
+        "logs a --iteration 0",
+        "logs a --iteration 1 --history",
+        "logs a --iteration 1 --follow",
+        "logs a --follow --format json",
         "completions elvish",
         "nonsense",
         "",

@@ -19,7 +19,8 @@ With --restart a worker that ends is started again, after 1, 2, 4, 8 seconds and
 with on-failure after every end but exit status 0 (a signal, a pane that vanished and a tmux server that \
 went away are failures too), with always after every end. Exit status 0, and a run of ten minutes, start the \
 count anew; after --max-restarts restarts in a row the worker is failed. A kill and a done pattern that \
-matched are always the end. Each run gets the environment and the prompt of the first; a prompt file is \
+matched are the end; but a run that fails has failed, whatever it printed. While the daemon is stopped \
+nothing is started; the waits go on where they were. Each run gets the environment and the prompt of the first; a prompt file is \
 read afresh.
 
 With --ralph the agent is started again each time it ends, or when its screen has not changed for the \
@@ -286,6 +287,17 @@ pub struct Logs {
     /// Also what it printed in earlier runs
     #[arg(long)]
     pub history: bool,
+    /// Only what iteration N of a loop printed (of a worker that is no loop: run N)
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["follow", "history"],
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub iteration: Option<u32>,
+    /// How to print it; json is one object
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "follow")]
+    pub format: PageFormat,
 }
 
 /// `swarm send`
@@ -322,6 +334,13 @@ pub struct Send {
 /// `swarm interrupt`
 #[derive(Debug, Args)]
 pub struct Interrupt {
+    /// The worker
+    pub name: WorkerName,
+}
+
+/// `swarm eof`
+#[derive(Debug, Args)]
+pub struct Eof {
     /// The worker
     pub name: WorkerName,
 }

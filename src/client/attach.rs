@@ -186,10 +186,12 @@ async fn wait(
     ended: Option<u64>,
     signals: &mut Signals,
 ) -> Result<std::result::Result<Seat, u8>> {
-    let ended = ended.map(|n| format!("swarm: {name}: iteration {n} ended, waiting for the next"));
+    let of_loop = ended.map(|n| format!("swarm: {name}: iteration {n} ended, waiting for the next"));
+    let of_plain = format!("swarm: {name}: its run ended, waiting for the next");
     let mut said = false;
-    let mut say = || {
-        if let Some(ended) = ended.as_ref().filter(|_| !std::mem::replace(&mut said, true)) {
+    let mut say = |worker: Option<&WorkerView>| {
+        let plain = worker.is_some_and(|w| w.restart.is_some()).then_some(&of_plain);
+        if let Some(ended) = of_loop.as_ref().or(plain).filter(|_| !std::mem::replace(&mut said, true)) {
             ctx.out.note(ended);
         }
     };
@@ -201,7 +203,7 @@ async fn wait(
         };
         match next {
             Ok(Next::Run(seat)) => {
-                say();
+                say(None);
                 return Ok(Ok(seat));
             }
             Ok(Next::Nothing(worker)) => {
@@ -212,8 +214,8 @@ async fn wait(
                 heard = Instant::now();
                 looks += 1;
                 // At once it may only not have seen yet that this was the last.
-                if is_loop(&worker) && looks > 1 {
-                    say();
+                if (is_loop(&worker) || worker.restart.is_some()) && looks > 1 {
+                    say(Some(&worker));
                 }
             }
             // It may be restarting. It is not started from here: who stopped it meant to.

@@ -292,7 +292,9 @@ impl Client {
             self.writer.write_all(&line).await.map_err(|e| hung_up(&e))?;
             loop {
                 let response = self.response().await?;
-                if response.id == id && response.notice.is_none() {
+                // A refusal without a number is about the connection: there is no room, or no sense in a line.
+                let refused = response.id == 0 && response.err.is_some();
+                if refused || response.id == id && response.notice.is_none() {
                     return Ok(response);
                 }
             }
@@ -340,7 +342,9 @@ impl Client {
         line.push(b'\n');
         if line.len() > MAX_LINE {
             let message = format!("the request is too long: {} bytes, at most {MAX_LINE}", line.len());
-            return Err(Error::invalid(message).hint("a long prompt belongs into a file: --prompt-file FILE"));
+            return Err(Error::invalid(message).hint(
+                "put a long text into a file and name the file: spawn --prompt-file FILE, or in the text",
+            ));
         }
         Ok((id, method, line))
     }

@@ -268,6 +268,10 @@ async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &Unbounded
         let call = Call::Subscribe(SubscribeParams { worker: Some(name.to_owned()), since: Some(*seq) });
         let snapshot: Snapshot = client.call(&call, QUICK).await?;
         was_connected = true;
+        if snapshot.seq < *seq {
+            // As the machine does: another daemon counts anew.
+            *seq = 0;
+        }
         let _ = news.send(News::Snapshot(snapshot));
         loop {
             let notice = client.notice().await?;

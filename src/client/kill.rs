@@ -66,11 +66,9 @@ fn words(name: &str, killed: &Killed) -> Vec<String> {
         (false, []) => String::new(),
         (false, forced) => format!(" (by force: {})", forced.join(", ")),
     };
-    let mut lines = vec![swarm_state::screen::printable(&format!("killed {name}{how}"))];
-    if let Some(path) = &killed.worktree_removed {
-        lines.push(format!("removed worktree {}", path.display()));
-    }
-    lines
+    let mut lines = vec![format!("killed {name}{how}")];
+    lines.extend(killed.worktree_removed.as_ref().map(|path| format!("removed worktree {}", path.display())));
+    lines.iter().map(|line| swarm_state::screen::printable(line)).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::sleep;
 
 use super::connect::{Client, QUICK};
@@ -11,7 +12,7 @@ use super::ls::{is_loop, loop_status};
 use super::stream::{Look, Stream};
 use super::tail::Tail;
 use super::{Ctx, Ended, Failure};
-use crate::cli::{Logs, RalphLogs};
+use crate::cli::{Logs, PageFormat, RalphLogs};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Lines, LogsParams, Named, WorkerView};
 
@@ -25,10 +26,19 @@ pub(super) async fn run(ctx: &Ctx, args: &Logs) -> Ended {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
     let lines = args.lines.or(args.follow.then_some(10));
-    let call = Call::Logs(LogsParams { name: name.to_owned(), lines, history: args.history });
+    let (history, iteration) = (args.history, args.iteration);
+    let call = Call::Logs(LogsParams { name: name.to_owned(), lines, history, iteration });
     if !args.follow {
         let got: Lines = client.call(&call, QUICK).await?;
-        show(ctx, &got, lines)?;
+        match args.format {
+            PageFormat::Text => show(ctx, &got, lines)?,
+            PageFormat::Json => ctx.out.json(&json!({
+                "worker": name,
+                "iteration": iteration,
+                "lines": got.lines,
+                "truncated": got.truncated,
+            }))?,
+        }
         return Ok(0);
     }
     // First, so that a line between the two is printed twice rather than never.
@@ -78,7 +88,12 @@ pub(super) async fn iterations(ctx: &Ctx, args: &RalphLogs) -> Ended {
 
 async fn read_iterations(client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {
     let lines = lines.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    client.call(&Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true }), QUICK).await
+    client
+        .call(
+            &Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true, iteration: None }),
+            QUICK,
+        )
+        .await
 }
 
 fn first(lines: &Lines) -> u64 {

@@ -144,7 +144,7 @@ async fn set(ctx: &Ctx, args: &RalphSet) -> Ended {
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: value.clone() };
         let answer = client.call(&Call::RalphSet(params), QUICK).await;
         let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
-        ctx.out.line(&format!("set {key}={value} for {}", args.name))?;
+        ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         if let Some(warning) = last_iteration(key, &now) {
             ctx.out.warn(&warning);
         }

@@ -6,9 +6,13 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use swarm_state::screen::printable;
+use tokio::sync::oneshot;
 
 use super::Failure;
 use crate::error::Error;
@@ -106,6 +110,27 @@ impl Out {
         self.raw(&text)
     }
 
+    /// Ends when whoever reads stdout has gone away: what prints seldom would else outlive its reader by hours.
+    /// Never ends for a file or a terminal.
+    pub(super) async fn reader_gone(self) {
+        let (tell, told) = oneshot::channel();
+        // A poll cannot be cancelled; the thread ends with the process.
+        std::thread::spawn(move || {
+            let stdout = io::stdout();
+            loop {
+                let mut fds = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
+                match poll(&mut fds, PollTimeout::NONE) {
+                    Ok(_) if fds[0].any().is_some_and(|gone| gone) => return tell.send(true),
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(_) => return tell.send(false),
+                }
+            }
+        });
+        if !told.await.unwrap_or(false) {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Prints a value as indented JSON.
     pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(|e| Error::system("cannot print JSON", e))?;
@@ -145,9 +170,11 @@ impl Out {
         if self.colour_err { paint(colour, word) } else { word.to_owned() }
     }
 
-    /// Nothing can be done about a stderr that takes nothing, so its errors end here.
+    /// Made harmless, since messages quote names and texts of anybody's. Nothing can be done about a stderr
+    /// that takes nothing, so its errors end here.
     fn say(self, head: &str, text: &str) {
         let blank = if head.is_empty() { "" } else { " " };
+        let text = text.lines().map(printable).collect::<Vec<_>>().join("\n");
         let _ = writeln!(io::stderr().lock(), "{head}{blank}{text}");
     }
 }
@@ -266,6 +293,17 @@ mod tests {
         assert!(lines[1].starts_with("agent  xxx") && lines[1].ends_with('…'), "{lines:?}");
         let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(1));
         assert_eq!(lines[1], format!("agent  {}…", "x".repeat(7)));
+    }
+
+    #[test]
+    fn wide_text_keeps_a_table_straight_at_every_width() {
+        let text = "é日🦀e\u{301}".repeat(50);
+        let cells = rows(&[&["agent", &text, "tail"], &[&text, "x", &text], &["日本", "", "y"]]);
+        for width in 1..=160 {
+            let lines = table(&["NAME", "CMD", "TAGS"], &cells, &[1, 2, 0], Some(width));
+            // Three columns of at least 8, with two blanks between them.
+            assert!(lines.iter().all(|line| columns(line) <= width.max(28)), "{width}: {lines:?}");
+        }
     }
 
     #[test]

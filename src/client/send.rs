@@ -1,17 +1,19 @@
-//! `swarm send` and `swarm interrupt`: keys for workers.
+//! `swarm send`, `swarm interrupt` and `swarm eof`: keys for workers.
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::connect::{QUICK, SLOW};
 use super::{Ctx, Ended, Failure};
-use crate::cli::{Interrupt, Send};
+use crate::cli::{Eof, Interrupt, Send};
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Empty, Listing, Named, SendParams};
+use crate::protocol::{Call, Empty, Listing, Named, SendParams, Sent};
 
 /// To whom, and where the text comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +34,13 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
     let letter = parse(&args)?;
     let text = match (letter.source, &args.file) {
         (Source::Words(text), _) => text,
-        (Source::Stdin, _) => text_of("standard input", read_stdin())?,
+        (Source::Stdin, _) => match text_of("standard input", read_stdin())? {
+            // An agent that gets an Enter for a text that was lost on its way here would act on that.
+            text if text.is_empty() => {
+                return Err(Error::invalid("nothing to send: standard input is empty").into());
+            }
+            text => text,
+        },
         (Source::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
         (Source::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
     };
@@ -48,9 +56,9 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
         (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
     });
     let mut status = 0;
-    for (name, answer) in each::<Empty>(ctx, calls, SLOW).await? {
+    for (name, answer) in each::<Sent>(ctx, calls, SLOW).await? {
         match answer {
-            Ok(Empty {}) => {}
+            Ok(Sent { warnings }) => warnings.iter().for_each(|text| ctx.out.warn(text)),
             Err(error) if !all => return Err(error.into()),
             Err(mut error) => {
                 error.message = format!("{name}: {}", error.message);
@@ -68,12 +76,21 @@ pub(super) async fn interrupt(ctx: &Ctx, args: &Interrupt) -> Ended {
     Ok(0)
 }
 
+pub(super) async fn eof(ctx: &Ctx, args: &Eof) -> Ended {
+    let call = Call::Eof(Named { name: args.name.to_string() });
+    // Behind what was sent before it, which may wait for the agent.
+    let Empty {} = ctx.connect().await?.call(&call, SLOW).await?;
+    Ok(0)
+}
+
 /// What was meant: with `--all` the first word is text, not a name.
 fn parse(args: &Send) -> Result<Letter> {
     let usage = |message: &str| Error::new(ErrorCode::Usage, message).hint("swarm send --help");
     let mut words: Vec<&str> = args.text.iter().map(String::as_str).collect();
     let to = match (&args.name, args.all) {
-        (Some(name), false) => Some(WorkerName::new(name).map_err(|e| Error::invalid(e.to_string()))?),
+        (Some(name), false) => {
+            Some(WorkerName::new(name).map_err(|e| Error::new(ErrorCode::Usage, e.to_string()))?)
+        }
         (None, false) => return Err(usage("say which worker, or --all")),
         (name, true) => {
             words.splice(0..0, name.as_deref());
@@ -122,6 +139,9 @@ pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
     Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
 }
 
+/// The most calls at once: the daemon has room for so many clients, and others want to get in too.
+const SIDE_BY_SIDE: usize = 64;
+
 /// Makes the calls side by side, each on a connection of its own and each with the time `limit`; answers in
 /// the order of the calls.
 pub(super) async fn each<T>(
@@ -134,9 +154,12 @@ where
 {
     let paths = ctx.paths()?;
     let mut tasks = JoinSet::new();
+    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     for (index, (name, call)) in calls.enumerate() {
-        let paths = paths.clone();
+        let (paths, room) = (paths.clone(), room.clone());
         tasks.spawn(async move {
+            // It is never closed.
+            let _room = room.acquire().await;
             let answer = async { super::connect::connect(&paths).await?.call(&call, limit).await };
             (index, name, answer.await)
         });
@@ -189,7 +212,9 @@ mod tests {
         for wrong in [&["a"][..], &["--all"], &["--file", "f", "a", "text"]] {
             assert_eq!(typed(wrong).unwrap_err().code, ErrorCode::Usage, "{wrong:?}");
         }
-        assert_eq!(typed(&["", "x"]).unwrap_err().code, ErrorCode::Invalid);
+        for name in ["", "a/b", "-rf"] {
+            assert_eq!(typed(&[name, "x"]).unwrap_err().code, ErrorCode::Usage, "{name}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     }
     if let Some(restart) = &worker.restart {
         let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
-        say("policy", format!("restart {when}, {failures} failures in a row, at most {max} restarts"));
+        say("restart", format!("{when} (failed in a row: {failures}, at most {max} restarts)"));
     }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));

@@ -13,7 +13,6 @@ use swarm_state::model::{Run, WorkerName, WorkerSpec};
 use swarm_state::reconcile::{self, Claim, Evidence};
 use tokio::time::{sleep, timeout};
 
-use super::deliver;
 use super::ending;
 use super::slot::{self, Slot};
 use super::supervisor::{Input, Supervisor};
@@ -114,20 +113,31 @@ impl Supervisor {
     fn load(&mut self, record: Record) -> Result<()> {
         let context = self.context(&record.name, &record.spec.tmux_socket);
         let foreign = record.legacy.is_some();
-        let mut engine = if foreign {
-            slot::engine(&record.spec).lost()
-        } else {
-            serde_json::from_value(record.engine).map_err(|e| Error::system("its state cannot be read", e))?
+        let mut engine = match &record.legacy {
+            Some(legacy) => self.legacy_engine(&record, legacy),
+            None => serde_json::from_value(record.engine)
+                .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
+        let was_killed = !foreign && self.store.was_killed(&record.name);
+        if was_killed {
+            // Only what it wants changes here; what must be done for it follows from what is found.
+            engine.step(Event::Kill, self.now());
+        }
         let name = record.name.clone();
         let mut slot = Slot::new(record.spec, engine, context)?;
         slot.started = record.started;
         slot.pane = record.pane;
-        slot.worktree = record.worktree;
+        slot.worktree = record.worktree.or_else(|| {
+            let wanted = slot.spec.worktree.as_ref();
+            wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
+        });
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
+        // What a mark said is to be written down even if nothing else happens to the worker.
+        slot.unsaved = was_killed;
+        slot.reread();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
             // an edit made while no daemon was there is found.
@@ -207,12 +217,6 @@ impl Supervisor {
             let Some(event) = finding else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
-                // What stood there before its prompt is no news of this run to the new reader either.
-                if let (Some(screen), Ok(mut reader)) =
-                    (deliver::screen_before(&context.run_dir(run)), slot.reader.lock())
-                {
-                    reader.set_baseline(&screen);
-                }
                 context.watch_exit(pane);
             }
             self.step(&name, event);

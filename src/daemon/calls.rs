@@ -1,17 +1,19 @@
-//! The methods of the protocol, except `spawn`, `respawn` and `kill`, which have files of their own.
+//! The methods of the protocol, except `spawn`, `respawn`, `kill` and `clean`, which have files of their own.
 //!
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
 
-use serde_json::Value;
+use serde::Serialize;
 use swarm_state::engine::{Edits, Event, Phase};
-use swarm_state::model::{LoopStatus, WorkerName};
+use swarm_state::model::{LoopStatus, Status, WorkerName};
 use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
 
 use super::driver::Job;
+use super::legacy;
 use super::output;
-use super::slot::{Reply, Slot};
+use super::slot::{Letter, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
 use crate::error::{Error, ErrorCode, Result};
@@ -20,6 +22,9 @@ use crate::protocol::{
     AttachView, Call, Changed, Cleaned, DaemonStopped, DaemonView, Empty, Listing, Named, RalphCleanParams,
     RalphSetParams, RalphView, SendParams, VERSION,
 };
+
+/// How long a text waits for an agent that comes up; less than its sender waits for the answer.
+const HOLD: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// Carries out one call.
@@ -30,7 +35,7 @@ impl Supervisor {
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
             Call::Status(Named { name }) => {
-                Self::answer(reply, self.find(&name).map(|(_, s)| views::worker(s)))
+                Self::answer(reply, self.find(&name).map(|(_, s)| views::whole(s)))
             }
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => output::peek(slot, params.lines, reply),
@@ -42,9 +47,11 @@ impl Supervisor {
             },
             Call::Send(params) => self.send(params, reply),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
+            Call::Eof(Named { name }) => self.eof(&name, reply),
+            Call::Clean(params) => self.clean(params, reply),
             Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
             Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
-            Call::RalphResume(Named { name }) => Self::answer(reply, self.resume(&name, peer)),
+            Call::RalphResume(Named { name }) => self.resume_any(&name, peer, reply),
             Call::RalphStatus(Named { name }) => Self::answer(reply, self.ralph_status(&name)),
             Call::RalphSet(params) => Self::answer(reply, self.ralph_set(&params, peer)),
             Call::RalphLogs(params) => match self.find_loop(&params.name) {
@@ -67,16 +74,21 @@ impl Supervisor {
 
     fn listing(&self) -> Listing {
         Listing {
-            workers: self.slots.values().map(views::worker).collect(),
+            workers: views::workers(self.slots.values()),
             problems: self.problems.iter().map(|p| p.message.clone()).collect(),
         }
     }
 
     // ---- the pane ----
 
+    /// Types a text, at once or as soon as the agent is ready: one that only comes up throws away what is
+    /// typed, and its prompt comes first.
     fn send(&mut self, params: SendParams, reply: Reply) {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                slot.letters.push(Letter { params, reply, until: Instant::now() + HOLD });
+            }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
@@ -92,6 +104,28 @@ impl Supervisor {
         }
     }
 
+    /// Types what had to wait until the agent was ready, or says why it was not typed.
+    pub(super) fn release_letters(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.letters.is_empty()) else { return };
+        let waits = slot.engine.comes_up();
+        let status = slot.engine.status();
+        let (kept, due) = std::mem::take(&mut slot.letters)
+            .into_iter()
+            .partition(|letter| waits && Instant::now() < letter.until);
+        slot.letters = kept;
+        let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
+        for Letter { params, reply, .. } in due {
+            if !waits && status != Status::Waiting {
+                self.send(params, reply);
+                continue;
+            }
+            let why = why.as_deref().unwrap_or("it is still coming up");
+            let message = format!("nothing was sent, since worker '{name}' is not ready: {why}");
+            let error = Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}"));
+            Self::answer::<()>(reply, Err(error));
+        }
+    }
+
     fn interrupt(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
@@ -102,6 +136,18 @@ impl Supervisor {
                     let outcome = tmux.keys(&pane.id, &["C-c"]).await;
                     Self::answer(reply, outcome.map(|()| Empty {}));
                 });
+            }
+        }
+    }
+
+    /// In the queue, so that it ends what was sent before it.
+    fn eof(&mut self, name: &str, reply: Reply) {
+        match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((pane, slot)) => {
+                let (done, outcome) = oneshot::channel();
+                slot.driver.push(Job::Eof { pane, reply: done });
+                answer_later(outcome, reply);
             }
         }
     }
@@ -121,7 +167,7 @@ impl Supervisor {
     // ---- loops ----
 
     /// A loop by the text a client sent; anything else is the document's error.
-    fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
+    pub(super) fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.find(text) {
             Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
@@ -141,6 +187,9 @@ impl Supervisor {
     fn pause(&mut self, name: &str) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
         let before = status_of(slot)?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
         if slot.engine.is_stopped() {
             let message = format!("the loop of worker '{name}' is over ({before})");
             return Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm ralph status {name}")));
@@ -152,7 +201,7 @@ impl Supervisor {
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }
 
-    fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
+    pub(super) fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
@@ -167,6 +216,9 @@ impl Supervisor {
     fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
         let (name, slot) = self.find_loop(&params.name)?;
         refuse_own(slot, peer, "change its own loop")?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
         }
@@ -297,11 +349,10 @@ pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
 }
 
 /// Answers when the driver has.
-fn answer_later(outcome: oneshot::Receiver<Result<()>>, reply: Reply) {
+fn answer_later<T: Serialize + Send + 'static>(outcome: oneshot::Receiver<Result<T>>, reply: Reply) {
     tokio::spawn(async move {
         let outcome =
             outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
-        let value: Result<Value> = outcome.map(|()| Value::Object(serde_json::Map::new()));
-        drop(reply.send(value));
+        Supervisor::answer(reply, outcome);
     });
 }

@@ -25,7 +25,23 @@ impl Supervisor {
                 continue;
             }
             slot.log_tail.clear();
-            self.append(name, &line);
+            slot.unlogged.push(stamped(&line));
+        }
+        self.write_log(name);
+    }
+
+    /// Writes what is to be logged. Not while the state that it tells of is not saved: a daemon that took over
+    /// would come to the same events again, and tell them again. What the disk refuses waits for the next try.
+    pub(super) fn write_log(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.unsaved) else { return };
+        let mut lines = std::mem::take(&mut slot.unlogged);
+        let refused = lines.iter().position(|line| {
+            let outcome = self.store.append_iteration_log(name, line);
+            let waits = |error: &_| tracing::warn!(worker = %name, %error, "iterations.log waits");
+            outcome.inspect_err(waits).is_err()
+        });
+        if let Some(first) = refused {
+            slot.unlogged = lines.split_off(first);
         }
     }
 
@@ -40,6 +56,7 @@ impl Supervisor {
             // Somebody cleaned up after a loop that is over.
             return;
         }
+        let mut missing = vec![];
         for entry in told {
             for line in entry.log_lines() {
                 let there = match entry {
@@ -47,25 +64,20 @@ impl Supervisor {
                     _ => lines.iter().any(|known| mark(known) == mark(&line)),
                 };
                 if !there {
-                    self.append(name, &line);
+                    missing.push(stamped(&line));
                     lines.push(line);
                 }
             }
         }
         if !paused && pause_stands(&lines) && !lines.iter().any(|l| mark(l).starts_with("[DONE]")) {
-            self.append(name, &Entry::Resumed.log_lines().concat());
+            missing.push(stamped(&Entry::Resumed.log_lines().concat()));
         }
         let last_start = lines.iter().rposition(|line| line.starts_with("[START]")).unwrap_or(0);
         if let Some(slot) = self.slots.get_mut(name) {
             slot.log_tail = lines.split_off(last_start);
+            slot.unlogged = missing;
         }
-    }
-
-    fn append(&self, name: &WorkerName, line: &str) {
-        let at = super::local_now().format("%Y-%m-%dT%H:%M:%S");
-        if let Err(error) = self.store.append_iteration_log(name, &format!("{at} {line}")) {
-            tracing::warn!(worker = %name, %error, "iterations.log was not written");
-        }
+        self.write_log(name);
     }
 
     /// The lines of a log, without their times.
@@ -74,6 +86,11 @@ impl Supervisor {
         let without_time = |line: String| line.split_once(' ').map(|(_, text)| text.to_owned());
         read.map(|tail| tail.lines.into_iter().filter_map(without_time).collect()).unwrap_or_default()
     }
+}
+
+/// A line as it stands in the log.
+fn stamped(line: &str) -> String {
+    format!("{} {line}", super::local_now().format("%Y-%m-%dT%H:%M:%S"))
 }
 
 fn is_once(line: &str) -> bool {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use swarm_state::engine::SpawnError;
+use swarm_state::engine::{Effect, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
 use swarm_state::screen::Reader;
@@ -19,10 +19,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::crash;
 use super::deliver;
 use super::ending;
+use super::given;
 use super::judge;
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
+use crate::protocol::{Empty, Sent};
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
@@ -39,6 +41,8 @@ pub(crate) enum Report {
     WorktreeGone,
     /// tmux does not answer; the run is started when it does.
     Silent,
+    /// It did not answer when asked again either: whoever waits for the run to come up should not.
+    Frozen,
     /// The run's pane is up.
     Up(Pane),
     /// The run could not be started.
@@ -51,6 +55,8 @@ pub(crate) enum Report {
     PaneLost(Run),
     /// Its server vanished.
     ServerLost(Run),
+    /// A person typed something into it.
+    Typed(Run),
     /// Whether its processes are computing.
     Probed(Run, bool),
     /// Processes that had to be killed.
@@ -64,11 +70,19 @@ pub(crate) enum Report {
 /// What a driver does in order.
 pub(crate) enum Job {
     /// Start a run.
-    Spawn { run: Run, iteration: Option<u32>, spec: Arc<WorkerSpec>, worktree: Option<Worktree> },
+    Spawn {
+        run: Run,
+        iteration: Option<u32>,
+        spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
+        reader: SharedReader,
+    },
     /// Paste the prompt of a run.
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
-    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<()>> },
+    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
+    /// Press Ctrl-D.
+    Eof { pane: Pane, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -148,10 +162,10 @@ impl Driver {
 
 async fn work(context: &Context, job: Job) {
     match job {
-        Job::Spawn { run, iteration, spec, worktree } => {
-            match spawn(context, run, iteration, &spec, worktree).await {
+        Job::Spawn { run, iteration, spec, worktree, reader } => {
+            match spawn(context, run, iteration, &spec, worktree, &reader).await {
                 Ok(pane) => {
-                    crash::point("spawn+");
+                    crash::after(&Effect::Spawn(run));
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
@@ -164,19 +178,41 @@ async fn work(context: &Context, job: Job) {
         }
         Job::Deliver { pane, reader } => {
             let outcome = deliver::prompt(context, &pane, &reader).await;
-            crash::point("deliver+");
+            crash::after(&Effect::Deliver(pane.run));
             context.report(Report::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, text, enter, reply } => {
-            drop(reply.send(deliver::typed(context, &pane, &reader, &text, enter).await));
+            let mut outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+            // The worker is there, its agent is not.
+            if let Err(error) = &mut outcome
+                && error.code == ErrorCode::NotFound
+            {
+                error.code = ErrorCode::Conflict;
+            }
+            // Before the answer: who waits for the end of the turn after it must not find the one before.
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
+        }
+        Job::Eof { pane, reply } => {
+            let outcome = deliver::eof(context, &pane).await;
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome.map(|()| Empty {})));
         }
         Job::Judge { run, exit, iteration, pane, spec, reader } => {
             let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
-            crash::point("judge+");
+            crash::after(&Effect::Judge(run));
             context.report(Report::Judged(run, verdict));
+            if let Some(iteration) = iteration {
+                // Beside what follows, which need not wait for it.
+                let (store, name) = (context.store.clone(), context.name.clone());
+                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration));
+            }
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
-            drop(reply.send(git::remove_worktree(&worktree, force_dirty).await));
+            crash::point("remove");
+            let removed = git::remove_worktree(&worktree, force_dirty).await;
+            crash::point("remove+");
+            drop(reply.send(removed));
         }
     }
 }
@@ -189,32 +225,26 @@ async fn spawn(
     iteration: Option<u32>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
+    reader: &SharedReader,
 ) -> Result<Pane, SpawnError> {
     let other = |error: Error| SpawnError::Other(sentence(&error));
-    let cwd = match (&spec.worktree, worktree) {
-        (Some(_), Some(made)) => made.path,
-        (Some(wanted), None) => {
-            let made = git::create_worktree(&spec.cwd, &spec.name, wanted).await.map_err(other)?;
-            let path = made.worktree.path.clone();
-            context.report(Report::WorktreeMade(made.worktree));
-            if let Some(note) = made.note {
-                context.report(Report::Warning(note));
-            }
-            path
-        }
-        (None, _) => spec.cwd.clone(),
-    };
+    let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
     let prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
+    // One text from here on: an iteration has one prompt, whatever becomes of the file.
+    if let Some(prompt) = &prompt {
+        given::keep_prompt(&dir, prompt, reader).map_err(other)?;
+    }
     let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt);
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
+    crash::point("launch");
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,
@@ -222,9 +252,45 @@ async fn spawn(
         worker: spec.name.to_string(),
         run: run.0,
         size: spec.size,
-        record: spec.record.then(|| context.store.paths().record_file(&spec.name)),
+        record: spec.record.then(|| {
+            let file = context.store.paths().record_file(&spec.name);
+            vec![context.exe.as_os_str().to_owned(), "__record".into(), file.into()]
+        }),
     };
     make_window(context, &window).await.map_err(other)
+}
+
+/// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
+async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<Worktree>) -> Result<PathBuf> {
+    let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
+    let (store, name) = (&context.store, &context.name);
+    let begun = store.noted_worktree(name, run);
+    if let (Some(made), None) = (&worktree, &begun) {
+        return Ok(made.path.clone());
+    }
+    if let Some(begun) = begun
+        && git::settle_worktree(&begun).await?
+    {
+        context.report(Report::WorktreeMade(begun.clone()));
+        return Ok(begun.path);
+    }
+    let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
+    let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
+        Ok(made) => made,
+        Err(error) => {
+            if worktree.is_some() {
+                context.report(Report::WorktreeGone);
+            }
+            return Err(error);
+        }
+    };
+    crash::point("worktree");
+    let path = made.worktree.path.clone();
+    context.report(Report::WorktreeMade(made.worktree));
+    if let Some(note) = made.note {
+        context.report(Report::Warning(note));
+    }
+    Ok(path)
 }
 
 /// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn
@@ -244,7 +310,11 @@ async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
             return Err(error);
         }
         context.report(Report::Silent);
-        while matches!(tmux.health().await, Health::Unresponsive) && !hurried() {
+        while matches!(tmux.health().await, Health::Unresponsive) {
+            if hurried() {
+                return Err(error);
+            }
+            context.report(Report::Frozen);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         if let (Ok(rows), Health::Alive { pid }) = (tmux.list().await, tmux.health().await)
@@ -280,13 +350,9 @@ fn launch_spec(
                 text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
             argv = spec.profile.command_with_prompt(&argv, text);
         }
-        // For a paste it is kept until the delivery: an iteration has one prompt, whatever becomes of the file.
-        (via @ (PromptVia::Stdin | PromptVia::Paste | PromptVia::Auto), Some(prompt)) => {
-            let file = dir.join("prompt");
-            crate::store::write_atomic(&file, prompt)
-                .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
-            stdin = (via == PromptVia::Stdin).then_some(file);
-        }
+        (PromptVia::Stdin, Some(_)) => stdin = Some(dir.join(given::PROMPT)),
+        // It is pasted when the agent is ready.
+        (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
     }
     // What a run leaves behind would be there beside the next one.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();

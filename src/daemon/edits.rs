@@ -26,7 +26,7 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
                     .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
             }
             Arc::make_mut(&mut slot.spec).done_pattern = pattern;
-            slot.renew_reader();
+            slot.reread();
         }
         "prompt_file" => {
             let path = PathBuf::from(value);

@@ -18,6 +18,7 @@ impl Supervisor {
     /// Steps one worker, carries out what it says, and goes on with what waited for its end.
     pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
         self.advance(name, event);
+        self.release_letters(name);
         self.settle(name);
     }
 
@@ -32,6 +33,11 @@ impl Supervisor {
             slot.driver.context.hurry.store(true, Ordering::Relaxed);
         }
         let effects = slot.engine.step(event, now);
+        self.carry_out(name, effects);
+    }
+
+    /// Carries out what a step says.
+    pub(super) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             self.perform(name, effect);
         }
@@ -53,11 +59,11 @@ impl Supervisor {
         match effect {
             Effect::Persist => {
                 self.save(name);
-                return super::crash::point("persist+");
+                return super::crash::after(&Effect::Persist);
             }
             Effect::Tell(entry) => {
-                self.tell(name, entry);
-                return super::crash::point("tell+");
+                self.tell(name, entry.clone());
+                return super::crash::after(&Effect::Tell(entry));
             }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
@@ -103,6 +109,7 @@ impl Supervisor {
             iteration: slot.engine.ralph().map(|l| l.iteration),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
+            reader: slot.reader.clone(),
         });
     }
 
@@ -110,6 +117,7 @@ impl Supervisor {
     /// dies in between must find the verdict again), and before a successor of the same name may use it.
     pub(super) fn leave_run(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
+            super::crash::point("leave");
             // Left-overs are swept at the next start.
             drop(self.store.remove_run_dir(name, run));
         }

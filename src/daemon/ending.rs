@@ -7,8 +7,10 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use swarm_state::engine::Effect;
 use swarm_state::model::{Exit, Pane, Run};
 
+use super::crash;
 use super::driver::{Context, Report};
 use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
@@ -47,6 +49,7 @@ pub(crate) async fn watch(context: Context, pane: Pane) {
             verdict(&context.tmux, &pane, closed.as_ref()).await
         }
     };
+    crash::point("exited");
     context.report(report);
 }
 
@@ -124,23 +127,25 @@ async fn end_remains(root: i32) {
 /// Asks a run's process tree to end. The wrapper is told first: once the agent has ended, it sees to what of
 /// the tree does not listen.
 pub(crate) fn terminate(pane: &Pane) {
-    let root = pane.pid;
+    let (root, run) = (pane.pid, pane.run);
     tokio::task::spawn_blocking(move || {
         procs::signal_one(root, Signal::SIGTERM);
         procs::signal_tree(root, Signal::SIGTERM);
+        crash::after(&Effect::Terminate(run));
     });
 }
 
 /// Ends what is left of it, and says what that was. The wrapper is spared, so that it can write down how
 /// the agent ended, unless nothing else is left.
 pub(crate) fn force_kill(context: Context, pane: &Pane) {
-    let root = pane.pid;
+    let (root, run) = (pane.pid, pane.run);
     tokio::task::spawn_blocking(move || {
         let mut hit = procs::signal_tree(root, Signal::SIGKILL);
         if hit.is_empty() {
             hit = procs::signal_one(root, Signal::SIGKILL).into_iter().collect();
         }
         let names = hit.iter().map(|p| format!("{} {}", p.pid, p.comm)).collect();
+        crash::after(&Effect::ForceKill(run));
         context.report(Report::Forced(names));
     });
 }
@@ -155,6 +160,7 @@ pub(crate) fn probe(context: Context, run: Run, pane: &Pane) {
         tokio::time::sleep(BUSY_SAMPLE).await;
         let after = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
         let share = (after - before) / start.elapsed().as_secs_f64();
+        crash::after(&Effect::Probe(run));
         context.report(Report::Probed(run, share >= BUSY_SHARE));
     });
 }

@@ -13,13 +13,18 @@ use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
 use tokio::time::sleep;
 
+use super::crash;
 use super::driver::{Context, Report, SharedReader};
 use crate::error::Error;
-use crate::store::write_atomic;
+use crate::store::write_unsynced;
 use crate::tmux::Health;
 
 /// Between two tries to read or store the output.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// The mark's words; anything else is no mark.
+const DONE: &[u8] = b"done";
+const NOT_DONE: &[u8] = b"not done";
 
 /// Stores the output of a run, closes its pane, and says what the gates say.
 pub(crate) async fn judge(
@@ -32,18 +37,19 @@ pub(crate) async fn judge(
     reader: &SharedReader,
 ) -> Verdict {
     let mark = context.run_dir(run).join("verdict");
-    let verdict = match std::fs::read(&mark) {
-        Ok(said) => Verdict {
-            done_pattern: spec.done_pattern.as_ref().map(|_| said == b"done"),
-            ..Verdict::default()
-        },
-        Err(_) => {
+    let said = std::fs::read(&mark).ok().filter(|said| [DONE, NOT_DONE].contains(&said.as_slice()));
+    let verdict = match said {
+        Some(said) => {
+            Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| said == DONE), ..Verdict::default() }
+        }
+        None => {
             let output = output_of(context, pane).await;
             store(context, run, exit, iteration, &output).await;
+            crash::point("stored");
             let verdict = try_gates(spec, reader, &output);
-            let word: &[u8] = if verdict.is_complete() { b"done" } else { b"not done" };
             // Without the mark the output would at worst be stored twice.
-            drop(write_atomic(&mark, word));
+            drop(write_unsynced(&mark, if verdict.is_complete() { DONE } else { NOT_DONE }));
+            crash::point("verdict");
             verdict
         }
     };

@@ -5,6 +5,7 @@ use swarm_state::model::WorkerName;
 use tokio::sync::oneshot;
 
 use super::driver::{Job, Report};
+use super::legacy;
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
@@ -13,12 +14,12 @@ use crate::protocol::{KillParams, Killed};
 impl Supervisor {
     /// Ends a worker; the answer comes when nothing of it runs any more.
     pub(super) fn kill(&mut self, params: KillParams, reply: Reply) {
-        let name = match self.find(&params.name) {
+        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::left_alone(slot) {
+            Some(refusal) => Err(refusal),
+            None => Ok((name, slot)),
+        });
+        let name = match found {
             Err(error) => return Self::answer::<()>(reply, Err(error)),
-            Ok((name, slot)) if slot.legacy.is_some() => {
-                let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
-                return Self::answer::<()>(reply, Err(Error::new(ErrorCode::Conflict, message)));
-            }
             Ok((name, slot)) if slot.engine.is_stopped() => {
                 return self.finish_kill_of(&name, params, reply, true);
             }
@@ -37,6 +38,7 @@ impl Supervisor {
     }
 
     fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
+        let tenant = self.refuse_tenant(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
         if slot.unsaved {
@@ -45,6 +47,10 @@ impl Supervisor {
         let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
             return Self::answer(reply, Ok(killed));
         };
+        if let Err(error) = tenant {
+            killed.worktree_error = Some(error);
+            return Self::answer(reply, Ok(killed));
+        }
         let (done, removed) = oneshot::channel();
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
         let context = slot.driver.context.clone();

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use swarm_state::engine::{Event, Now, Phase};
+use swarm_state::engine::{Event, Phase};
 use tokio::time::Instant;
 
 use super::slot::Slot;
@@ -30,16 +30,23 @@ impl Supervisor {
             (true, Some(at)) if at > next => self.next_look = Some(next),
             (true, Some(at)) if at <= Instant::now() => {
                 self.next_look = Some(next);
-                if !self.lock.is_current() {
-                    // Another daemon may be at work in a new directory of that name by now.
-                    tracing::error!("the directory was removed under this daemon; it writes nothing more");
-                    self.ended = Some(End::Handover);
+                self.leave_if_removed();
+                if self.ended.is_some() {
                     return;
                 }
                 self.save_again();
                 self.look();
             }
             (true, Some(_)) => {}
+        }
+    }
+
+    /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
+    /// name by now.
+    pub(super) fn leave_if_removed(&mut self) {
+        if !self.lock.is_current() {
+            tracing::error!("the directory was removed under this daemon; it writes nothing more");
+            self.ended = Some(End::Handover);
         }
     }
 
@@ -71,13 +78,21 @@ impl Supervisor {
         if let Some(server) = self.servers.get_mut(&looked.server) {
             server.watcher = Some(looked.watcher);
         }
+        let now = self.now();
         for (name, look) in looked.looks {
             // The worker may have a new pane by now, or the name a new worker.
             let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
             let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
-            slot.last_screen = look.screen.unwrap_or_else(|| std::mem::take(&mut slot.last_screen));
-            slot.engine.step(Event::Reachable(true), Now { mono: self.awake, wall: super::local_now() });
-            self.step(&name, look.event);
+            if let Some(screen) = look.screen {
+                slot.last_screen = screen;
+            }
+            let mut effects = slot.engine.step(Event::Reachable(true), now);
+            effects.extend(slot.engine.step(look.event, now));
+            // Nearly always there is nothing to do, for hundreds of workers every two seconds.
+            if !effects.is_empty() {
+                self.carry_out(&name, effects);
+                self.settle(&name);
+            }
         }
         for name in looked.unreachable {
             self.step(&name, Event::Reachable(false));

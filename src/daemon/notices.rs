@@ -1,7 +1,8 @@
 //! The notice stream: a bounded memory of what happened, and those who listen.
 //!
 //! Sequence numbers start from the wall clock, so that they grow over restarts of the daemon and a
-//! listener can always say from where it wants to go on.
+//! listener can always say from where it wants to go on. Where the clock was put back between two daemons
+//! they do not: a listener that is ahead of what there is heard another daemon, and gets all of this one's.
 
 use std::collections::VecDeque;
 
@@ -24,16 +25,30 @@ struct Listener {
 
 /// The stream.
 pub(crate) struct Notices {
+    /// Where its numbers start.
+    first: u64,
     seq: u64,
     kept: VecDeque<Notice>,
     listeners: Vec<Listener>,
 }
 
+/// A new listener.
+pub(crate) struct Listening {
+    /// What is kept after the wanted number, then what is to come.
+    pub(crate) notices: mpsc::Receiver<Notice>,
+    /// How many of them are there already.
+    pub(crate) replayed: usize,
+    /// Some of what came after the wanted number is no longer kept.
+    pub(crate) gap: bool,
+    /// The wanted number is none of this stream.
+    pub(crate) foreign: bool,
+}
+
 impl Notices {
     /// An empty stream whose numbers start at a time in milliseconds.
     pub(crate) fn new(now_ms: i64) -> Self {
-        let seq = u64::try_from(now_ms).unwrap_or(0) * 1000;
-        Self { seq, kept: VecDeque::new(), listeners: vec![] }
+        let first = u64::try_from(now_ms).unwrap_or(0).saturating_mul(1000);
+        Self { first, seq: first, kept: VecDeque::new(), listeners: vec![] }
     }
 
     /// The number of the last notice.
@@ -56,24 +71,23 @@ impl Notices {
         self.kept.push_back(notice);
     }
 
-    /// Adds a listener. It gets what is kept after `since`, then what is to come; `true` when some of what
-    /// came after `since` is no longer kept.
-    pub(crate) fn listen(
-        &mut self,
-        worker: Option<String>,
-        since: Option<u64>,
-    ) -> (mpsc::Receiver<Notice>, bool) {
-        let (to, from) = mpsc::channel(BACKLOG + KEPT);
-        let since = since.unwrap_or(self.seq);
+    /// Adds a listener. It gets what is kept after `since`, then what is to come; after a number that is
+    /// none of this stream, all that is kept.
+    pub(crate) fn listen(&mut self, worker: Option<String>, since: Option<u64>) -> Listening {
+        let (to, notices) = mpsc::channel(BACKLOG + KEPT);
+        let foreign = since.is_some_and(|since| since < self.first || since > self.seq);
+        let since = if foreign { 0 } else { since.unwrap_or(self.seq) };
         let full = self.kept.len() == KEPT;
         let gap = full && self.kept.front().is_some_and(|first| first.seq > since + 1);
+        let mut replayed = 0;
         let old = self.kept.iter().filter(|n| n.seq > since);
         for notice in old.filter(|n| worker.as_ref().is_none_or(|w| *w == n.worker)) {
             // The channel holds all that is kept.
             drop(to.try_send(notice.clone()));
+            replayed += 1;
         }
         self.listeners.push(Listener { worker, to });
-        (from, gap)
+        Listening { notices, replayed, gap, foreign }
     }
 }
 
@@ -88,12 +102,23 @@ mod tests {
         let seen = notices.seq();
         notices.tell("a", Status::Running, Entry::Ready { run: 1 });
         notices.tell("b", Status::Running, Entry::Started { run: 1 });
-        let (mut from, gap) = notices.listen(Some("a".into()), Some(seen));
-        assert!(!gap);
+        let listening = notices.listen(Some("a".into()), Some(seen));
+        assert!(!listening.gap && !listening.foreign);
+        assert_eq!(listening.replayed, 1);
+        let mut from = listening.notices;
         notices.tell("a", Status::Running, Entry::PromptSent { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::Ready { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::PromptSent { run: 1 });
         assert!(from.try_recv().is_err());
+    }
+
+    #[test]
+    fn who_heard_a_daemon_whose_clock_was_ahead_hears_all_of_this_one() {
+        let mut notices = Notices::new(1_000);
+        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        let Listening { notices: mut from, gap, .. } = notices.listen(None, Some(2_000_000));
+        assert!(!gap);
+        assert_eq!(from.try_recv().unwrap().entry, Entry::Started { run: 1 });
     }
 
     #[test]
@@ -102,7 +127,34 @@ mod tests {
         for run in 0..=KEPT as u64 {
             notices.tell("a", Status::Running, Entry::Started { run });
         }
-        assert!(notices.listen(None, Some(0)).1);
-        assert!(!notices.listen(None, Some(1)).1);
+        assert!(notices.listen(None, Some(0)).gap);
+        assert!(!notices.listen(None, Some(1)).gap);
+        assert!(notices.listen(None, Some(u64::MAX)).foreign);
+    }
+
+    #[test]
+    fn a_number_of_another_daemon_is_known_as_such_and_nothing_is_skipped() {
+        let mut notices = Notices::new(5);
+        assert!(!notices.listen(None, None).foreign);
+        assert!(!notices.listen(None, Some(notices.seq())).foreign, "the start is its own");
+        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        for number in [0, 4999, notices.seq() + 1, u64::MAX] {
+            let listening = notices.listen(None, Some(number));
+            assert!(listening.foreign && listening.replayed == 1, "{number}");
+        }
+        assert_eq!(notices.listen(None, None).replayed, 0);
+    }
+
+    #[test]
+    fn a_listener_that_never_reads_is_let_go_and_the_others_miss_nothing() {
+        let mut notices = Notices::new(0);
+        let _stuck = notices.listen(None, None);
+        let mut reading = notices.listen(None, None);
+        for run in 1..=2 * (BACKLOG + KEPT) as u64 {
+            notices.tell("a", Status::Running, Entry::Started { run });
+            assert_eq!(reading.notices.try_recv().unwrap().entry, Entry::Started { run });
+        }
+        assert_eq!(notices.listeners.len(), 1);
+        assert_eq!(notices.kept.len(), KEPT);
     }
 }

@@ -14,6 +14,8 @@ use crate::protocol::{Lines, LogsParams, Peeked, RUNNING, is_run_header};
 use crate::store::Store;
 use crate::tmux::Tmux;
 
+mod one_run;
+
 /// Bytes of text that fit an answer with room to spare: JSON can double a line.
 const ROOM: usize = 400_000;
 
@@ -79,13 +81,16 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
     });
 }
 
-/// Answers `logs`: the current (or last) run, or all runs that are kept.
+/// Answers `logs`: the current (or last) run, one run, or all runs that are kept.
 ///
 /// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
 /// from one run to the next: what is logged, a header, and what is in the pane.
 pub(super) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
     let source = Source::of(slot);
     let (wanted, history) = (params.lines.map_or(MANY, |n| n as usize), params.history);
+    if let Some(number) = params.iteration {
+        return one_run::logs(slot, source, number, wanted, reply);
+    }
     tokio::spawn(async move {
         let answer = async {
             let logged = source.store.count_worker_log_lines(&source.name)?;

@@ -1,7 +1,7 @@
 //! Writing workers down, and taking over what a person edited by hand.
 //!
 //! A save that fails (a full disk) is tried again every two seconds; until it succeeds that worker starts
-//! no run, and everything else goes on.
+//! no run and its log gets no line, and everything else goes on.
 
 use std::sync::Arc;
 
@@ -29,12 +29,17 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
-                if was_unsaved && let Some(run) = slot.held.take() {
+                let held = if was_unsaved { slot.held.take() } else { None };
+                self.write_log(name);
+                if let Some(run) = held {
                     self.spawn_run(name, run);
                 }
             }
             Err(error) => {
                 slot.save_error = Some(error.message.clone());
+                if slot.engine.is_killed() {
+                    self.store.mark_killed(name);
+                }
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved, trying again: {error}");
                     self.tell(name, Entry::Warning { message });
@@ -49,6 +54,10 @@ impl Supervisor {
             self.slots.iter().filter(|(_, s)| s.unsaved).map(|(name, _)| name.clone()).collect();
         for name in unsaved {
             self.save(&name);
+        }
+        let waiting = self.slots.iter().filter(|(_, s)| !s.unlogged.is_empty());
+        for name in waiting.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.write_log(&name);
         }
     }
 
@@ -99,9 +108,16 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     // The loop's file first: should only one be written, the next daemon takes the file's settings for an
     // edit of the record's, and they are the newer ones.
     if let Some(file) = slot.ralph_file() {
-        slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
-        slot.ralph_known = Some(file);
+        // Half of all saves change nothing in it.
+        let is_ours =
+            || slot.ralph_written.is_some() && slot.ralph_written == store.ralph_stamp(&slot.spec.name);
+        if slot.ralph_known.as_ref() != Some(&file) || !is_ours() {
+            slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
+            slot.ralph_written = slot.ralph_stamp;
+            slot.ralph_known = Some(file);
+        }
     }
+    super::crash::point("record");
     store.save(&slot.record()?)
 }
 
@@ -118,7 +134,7 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
     if let Some(pattern) = edits.done_pattern {
         spec.done_pattern = pattern;
         // The run that goes on is watched with the new pattern too.
-        slot.renew_reader();
+        slot.reread();
     }
     let spec = Arc::make_mut(&mut slot.spec);
     if let (Some(file), Some(ralph)) = (edits.prompt_file, &mut spec.ralph) {

@@ -1,61 +1,90 @@
-//! The socket: accept, check who it is, shake hands, pass calls on.
+//! The clients: check who it is, shake hands, pass calls on.
 //!
 //! One task a connection. A connection that sends rubbish gets a clear refusal and is closed; nothing it
 //! does can reach the supervisor but a whole, parsed call.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::timeout;
 
+use super::door::Door;
 use super::supervisor::Input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
+use crate::room;
 
 /// How long a client may take to say hello.
-const HELLO: std::time::Duration = std::time::Duration::from_secs(10);
+const HELLO: Duration = Duration::from_secs(10);
 
-/// Binds the socket. A left-over of a dead daemon is removed; what is no socket of ours is refused.
-///
-/// The caller holds the daemon's lock, so no live daemon of this directory can be behind it.
-pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
-    let failed = |e: &dyn std::fmt::Display| Error::system(format!("cannot listen on {}", path.display()), e);
-    if let Ok(found) = std::fs::symlink_metadata(path) {
-        use std::os::unix::fs::FileTypeExt;
-        let answers = || std::os::unix::net::UnixStream::connect(path).is_ok();
-        if !found.file_type().is_socket() || answers() {
-            return Err(failed(&"something that is not ours is there").hint("move it away"));
-        }
-        std::fs::remove_file(path).map_err(|e| failed(&e))?;
-    }
-    let listener = UnixListener::bind(path).map_err(|e| failed(&e))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(|e| failed(&e))?;
-    Ok(listener)
-}
+/// How long a client may leave what it is sent unread. It is let go of then; who follows notices comes back
+/// and goes on from where it was.
+const UNREAD: Duration = Duration::from_secs(60);
+
+/// How long a client waits for one of the others to leave, when there are as many as there may be.
+const SEAT: Duration = Duration::from_secs(2);
+
+/// The same while others were sent away just before.
+const SEAT_IN_A_CROWD: Duration = Duration::from_millis(50);
+
+/// How long one that is sent away may take to listen to why.
+const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Accepts clients for ever.
-pub(crate) async fn serve(listener: UnixListener, inbox: mpsc::UnboundedSender<Input>) {
+pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
+    let mut door = Door::new(listener, path);
+    let most = room::share();
+    let seats = Arc::new(Semaphore::new(most));
+    let mut patience = SEAT;
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                let inbox = inbox.clone();
-                tokio::spawn(async move {
-                    if let Err(error) = connection(stream, inbox).await {
-                        tracing::debug!(%error, "a connection ended");
-                    }
-                });
-            }
+        let stream = match door.accept().await {
+            Ok(stream) => stream,
             Err(error) => {
                 // Out of descriptors, most likely: wait for some to come free.
                 tracing::warn!(%error, "cannot accept");
-                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                continue;
             }
-        }
+        };
+        // Meanwhile the next ones wait in the listener's queue, where they cost nothing.
+        let Ok(Ok(seat)) = timeout(patience, seats.clone().acquire_owned()).await else {
+            patience = SEAT_IN_A_CROWD;
+            tracing::warn!(most, "too many clients");
+            tokio::spawn(timeout(GOODBYE, turn_away(stream, most)));
+            continue;
+        };
+        patience = SEAT;
+        let inbox = inbox.clone();
+        tokio::spawn(async move {
+            if let Err(error) = connection(stream, inbox).await {
+                tracing::debug!(%error, "a connection ended");
+            }
+            drop(seat);
+        });
     }
+}
+
+/// Tells a client for whom there is no room that this is so.
+async fn turn_away(stream: UnixStream, most: usize) -> Result<()> {
+    let (read, mut write) = stream.into_split();
+    send(&mut write, &own_hello()).await?;
+    let error = Error::new(ErrorCode::Conflict, format!("the daemon has {most} clients, and takes no more"));
+    let error = error.hint("end some `swarm` commands that wait or follow, or raise `ulimit -n` and restart");
+    refuse(&mut write, 0, error).await?;
+    // Until it has written its call, it does not read.
+    let mut lines = Lines { from: BufReader::new(read) };
+    while lines.next().await?.is_some() {}
+    Ok(())
+}
+
+fn own_hello() -> DaemonHello {
+    DaemonHello { swarm: VERSION, daemon: env!("CARGO_PKG_VERSION").into(), pid: std::process::id() }
 }
 
 async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> Result<()> {
@@ -65,12 +94,9 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     }
     let (read, mut write) = stream.into_split();
     let mut lines = Lines { from: BufReader::new(read) };
-    let hello =
-        tokio::time::timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
+    let hello = timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
-    let own =
-        DaemonHello { swarm: VERSION, daemon: env!("CARGO_PKG_VERSION").into(), pid: std::process::id() };
-    send(&mut write, &own).await?;
+    send(&mut write, &own_hello()).await?;
     match serde_json::from_slice::<ClientHello>(&hello) {
         // The client knows both versions now and says so; there is nothing to talk about.
         Ok(hello) if hello.swarm != VERSION => return Ok(()),
@@ -83,12 +109,9 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
             Ok(None) => return Ok(()),
             Err(error) => return refuse(&mut write, 0, error).await,
         };
-        let request: Request = match serde_json::from_slice(&line) {
-            Ok(request) => request,
-            Err(e) => return refuse(&mut write, 0, Error::invalid(format!("no request: {e}"))).await,
-        };
-        let id = request.id;
-        match parse(request) {
+        let (id, call) = parse_line(&line);
+        match call {
+            // The line had an end, so the next one may make sense.
             Err(error) => refuse(&mut write, id, error).await?,
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
@@ -104,6 +127,21 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     }
 }
 
+/// A line as a call, and the id its answer is to have: 0 when it had none.
+pub(crate) fn parse_line(line: &[u8]) -> (u64, Result<Call>) {
+    match serde_json::from_slice::<Request>(line) {
+        Ok(request) => (request.id, parse(request)),
+        Err(error) => {
+            #[derive(serde::Deserialize)]
+            struct Numbered {
+                id: u64,
+            }
+            let id = serde_json::from_slice::<Numbered>(line).map_or(0, |line| line.id);
+            (id, Err(Error::invalid(format!("no request: {error}"))))
+        }
+    }
+}
+
 /// A call from a request; the method's name decides which parameters it must have.
 fn parse(request: Request) -> Result<Call> {
     let Request { method, params, .. } = request;
@@ -114,7 +152,11 @@ fn parse(request: Request) -> Result<Call> {
 
 async fn answer_call(write: &mut OwnedWriteHalf, id: u64, answer: Result<Value>) -> Result<()> {
     match answer {
-        Ok(value) => send(write, &Response { id, ok: Some(value), err: None, notice: None }).await,
+        Ok(value) => match send(write, &Response { id, ok: Some(value), err: None, notice: None }).await {
+            // Nothing of it was sent.
+            Err(error) if error.code == ErrorCode::Internal => refuse(write, id, error).await,
+            sent => sent,
+        },
         Err(error) => refuse(write, id, error).await,
     }
 }
@@ -161,7 +203,14 @@ fn stopping() -> Error {
 async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Result<()> {
     let mut line = serde_json::to_vec(value).map_err(|e| Error::system("cannot answer", e))?;
     line.push(b'\n');
-    write.write_all(&line).await.map_err(|e| Error::system("the client went away", e))
+    if line.len() > MAX_LINE {
+        // The others cut what they say; this is for what nobody thought of.
+        return Err(Error::new(ErrorCode::Internal, format!("the answer is too long: {} bytes", line.len())));
+    }
+    let written = timeout(UNREAD, write.write_all(&line)).await;
+    written
+        .map_err(|e| Error::system("the client does not read", e))?
+        .map_err(|e| Error::system("the client went away", e))
 }
 
 /// Reads lines of a bounded length.

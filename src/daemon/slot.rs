@@ -11,10 +11,10 @@ use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
-use super::prompt;
+use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SpawnParams};
+use crate::protocol::{KillParams, SendParams, SpawnParams};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -44,6 +44,14 @@ pub(crate) struct Newborn {
     pub(crate) warnings: Vec<String>,
 }
 
+/// A text that waits until the agent is ready.
+pub(crate) struct Letter {
+    pub(crate) params: SendParams,
+    pub(crate) reply: Reply,
+    /// When it is given back instead.
+    pub(crate) until: tokio::time::Instant,
+}
+
 /// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
@@ -65,19 +73,27 @@ pub(crate) struct Slot {
     pub(crate) unsettled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
     pub(crate) stillborn: bool,
+    /// It is being forgotten: its name is not free yet.
+    pub(crate) leaving: bool,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
     pub(crate) ralph_known: Option<RalphFile>,
     pub(crate) ralph_stamp: Option<RalphStamp>,
+    /// The stamp of our own last write.
+    pub(crate) ralph_written: Option<RalphStamp>,
     /// What the daemon before logged of the current iteration; emptied by the first line that is new.
     pub(crate) log_tail: Vec<String>,
+    /// Lines of the log that are not written yet.
+    pub(crate) unlogged: Vec<String>,
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
     pub(crate) newborn: Option<Newborn>,
+    /// What people sent while the agent was coming up.
+    pub(crate) letters: Vec<Letter>,
     pub(crate) after_stop: Vec<AfterStop>,
-    /// The last lines of the screen while a person is needed.
-    pub(crate) last_screen: Vec<String>,
+    /// The last lines of the screen as it was when it was captured, as they were captured.
+    pub(crate) last_screen: String,
 }
 
 /// What the engine must know of a spec.
@@ -99,13 +115,11 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
 }
 
 /// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
+/// What the run is given to read it is told by who gives it.
 pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    // One that cannot be read fails the run, in the driver.
-    let prompt = prompt::read(&spec.prompt).ok().flatten();
-    let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    Reader::new(&spec.profile, done, prompt).map_err(|e| invalid(&e))
+    Reader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
 }
 
 impl Slot {
@@ -126,14 +140,18 @@ impl Slot {
             save_error: None,
             unsettled: false,
             stillborn: false,
+            leaving: false,
             held: None,
             ralph_known: None,
             ralph_stamp: None,
+            ralph_written: None,
             log_tail: vec![],
+            unlogged: vec![],
             forced: vec![],
             newborn: None,
+            letters: vec![],
             after_stop: vec![],
-            last_screen: vec![],
+            last_screen: String::new(),
         })
     }
 
@@ -185,9 +203,18 @@ impl Slot {
 
     /// Makes the reader new for the run that is about to start.
     pub(crate) fn renew_reader(&mut self) {
-        // The pattern was compiled before, so only a changed prompt file can matter here.
         if let Ok(reader) = reader(&self.spec) {
             self.reader = Arc::new(Mutex::new(reader));
+        }
+    }
+
+    /// Makes the reader new for the run that is under way: for a new done pattern, or in a new daemon.
+    pub(crate) fn reread(&mut self) {
+        let dir = self.driver.context.run_dir(self.engine.run());
+        if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
+            // Under the lock: what is being given just now is either in the folder or told afterwards.
+            given::recall(&dir, &mut fresh);
+            *shared = fresh;
         }
     }
 

@@ -10,6 +10,7 @@ use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Wo
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::screen::Pattern;
 
+use super::legacy;
 use super::slot::{self, AfterStop, Newborn, Reply, Slot};
 use super::supervisor::Supervisor;
 use super::views;
@@ -54,7 +55,15 @@ impl Supervisor {
             );
         }
         check(&spec_of(&name, params.clone()))?;
+        if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.legacy.as_ref()) {
+            if !params.replace {
+                legacy::in_use(&name, theirs)?;
+            }
+            // Nothing of it is ended or written: its files are kept with those of earlier loops.
+            return Ok(Admitted::Now(name));
+        }
         match self.slots.get(&name) {
+            Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its server is gone and nobody resumed it: the new worker takes the name over.
@@ -103,7 +112,8 @@ impl Supervisor {
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
-        if let Some(old) = self.slots.remove(name) {
+        super::crash::point("birth");
+        if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
             if respawned {
                 (slot.worktree, slot.extra) = (old.worktree, old.extra);
             } else {
@@ -161,7 +171,16 @@ impl Supervisor {
             _ => return,
         };
         let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
-        Self::answer(reply, outcome.map(|()| Spawned { worker: views::worker(slot), seq, warnings }));
+        Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
+    }
+
+    /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
+    /// given its window already, and makes it when it wakes.
+    pub(super) fn answer_frozen(&mut self, name: &WorkerName) {
+        let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
+        let message = format!("tmux does not answer; worker '{name}' starts when it does");
+        let hint = format!("swarm status {name}, or give it up: swarm kill {name}");
+        Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::Timeout, message).hint(hint)));
     }
 
     /// Removes a worker whose first run never came up, with all that was made for it.
@@ -179,7 +198,7 @@ impl Supervisor {
 
     fn forget(&mut self, name: &WorkerName) {
         self.slots.remove(name);
-        for outcome in [self.store.remove(name), self.store.remove_ralph_dir(name.as_str())] {
+        for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
                 tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");
             }

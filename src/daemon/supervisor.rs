@@ -17,8 +17,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::boot::Found;
+use super::cleaning::Cleaning;
 use super::driver::{Context, Report};
-use super::notices::Notices;
+use super::notices::{Listening, Notices};
 use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
 use super::views;
@@ -60,6 +61,12 @@ pub(crate) enum Input {
     Respawn(Box<Respawn>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// What became of the worktree of a worker that is to be forgotten.
+    Cleaned(Box<Cleaning>),
+    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
+    TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
+    /// Something was done to the directory or its lock.
+    DirectoryTouched,
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -200,6 +207,9 @@ impl Supervisor {
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
             Input::Respawn(wish) => self.respawn_on(*wish),
+            Input::Cleaned(cleaning) => self.cleaned(*cleaning),
+            Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
+            Input::DirectoryTouched => self.leave_if_removed(),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -231,6 +241,7 @@ impl Supervisor {
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Silent => Event::Reachable(false),
+            Report::Frozen => return self.answer_frozen(name),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {
@@ -245,6 +256,7 @@ impl Supervisor {
             Report::Exited(run, exit) => Event::Exited(run, exit),
             Report::PaneLost(run) => Event::PaneLost(run),
             Report::ServerLost(run) => Event::ServerLost(run),
+            Report::Typed(run) => Event::Typed(run),
             Report::Probed(run, busy) => Event::Probed(run, busy),
             Report::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
@@ -263,14 +275,15 @@ impl Supervisor {
             self.find(name)?;
         }
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
-        let workers = self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| views::worker(s)).collect();
+        let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
         let seq = self.notices.seq();
-        let (notices, gap) = self.notices.listen(params.worker, params.since);
-        Ok((Snapshot { seq, gap, workers }, notices))
+        let Listening { notices, replayed, gap, foreign } = self.notices.listen(params.worker, params.since);
+        Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))
     }
 
     fn pause_all(&mut self) {
-        let names: Vec<_> = self.slots.keys().cloned().collect();
+        let ours = self.slots.iter().filter(|(_, slot)| slot.legacy.is_none());
+        let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.step(&name, Event::Pause(swarm_state::notice::PauseBy::Shutdown));
         }

@@ -7,6 +7,7 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
+use super::legacy;
 use super::slot::Slot;
 use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
@@ -15,7 +16,7 @@ use crate::{procs, wrapper};
 pub(crate) const LOCAL: &str = "%Y-%m-%dT%H:%M:%S%.6f";
 
 /// One worker.
-pub(crate) fn worker(slot: &Slot) -> WorkerView {
+fn worker(slot: &Slot) -> WorkerView {
     let (spec, engine) = (&slot.spec, &slot.engine);
     let run = engine.run().0;
     let live = engine.has_pane();
@@ -45,14 +46,90 @@ pub(crate) fn worker(slot: &Slot) -> WorkerView {
             pane: slot.pane.as_ref().filter(|_| live).map(|p| p.id.clone()),
         },
         worktree: slot.worktree.clone(),
-        screen: if status == Status::Waiting { slot.last_screen.clone() } else { vec![] },
+        screen: if status == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
+        outcome: engine.outcome(),
+        ready: engine.is_ready(),
+        idle: engine.is_idle(),
+    }
+}
+
+/// The last lines of its screen, harmless to print.
+fn screen(slot: &Slot) -> Vec<String> {
+    let lines = slot.last_screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    lines.map(swarm_state::screen::printable).collect()
+}
+
+/// Bytes of JSON that fit an answer with room to spare.
+const ROOM: usize = 900_000;
+
+/// One worker, as long as an answer can be.
+pub(crate) fn whole(slot: &Slot) -> WorkerView {
+    let mut view = worker(slot);
+    fit(std::slice::from_mut(&mut view));
+    view
+}
+
+/// All workers of a list, cut so that together they fit an answer: a command may hold a whole prompt.
+pub(crate) fn workers<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<WorkerView> {
+    let mut views: Vec<WorkerView> = slots.map(worker).collect();
+    fit(&mut views);
+    views
+}
+
+/// Shortens what a user can make long, by the same measure for each, if the whole would not fit.
+fn fit(views: &mut [WorkerView]) {
+    let size = |views: &[WorkerView]| serde_json::to_vec(views).map_or(usize::MAX, |text| text.len());
+    if size(views) <= ROOM {
+        return;
+    }
+    // Half of a worker's share is for what is never long; a byte can become six in JSON.
+    let share = ROOM / views.len().max(1) / 12;
+    for view in views {
+        shorten_all(&mut view.cmd, share);
+        shorten_all(&mut view.tags, share / 4);
+        shorten_all(&mut view.screen, share / 4);
+        if let Some(reason) = &mut view.reason {
+            shorten(reason, share / 4);
+        }
+        let mut left = share / 4;
+        view.env.retain(|name, _| {
+            let fits = name.len() <= left;
+            left = left.saturating_sub(name.len());
+            fits
+        });
+    }
+}
+
+/// Cuts texts so that together they have at most `room` bytes and one text, and says by `…` where.
+fn shorten_all(texts: &mut Vec<String>, room: usize) {
+    let mut left = room;
+    let mut kept = 0;
+    for text in texts.iter_mut() {
+        kept += 1;
+        if text.len() > left {
+            shorten(text, left);
+            break;
+        }
+        left -= text.len();
+    }
+    texts.truncate(kept);
+}
+
+fn shorten(text: &mut String, room: usize) {
+    if text.len() > room {
+        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
     }
 }
 
 /// Why it is so; what cannot be saved comes first, since a loop stands still because of it.
 fn reason(slot: &Slot) -> Option<String> {
+    if let Some(theirs) = &slot.legacy {
+        return Some(legacy::reason(theirs));
+    }
     let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
     unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
 }
@@ -112,4 +189,37 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
 /// True for a loop that the last shutdown paused.
 pub(crate) fn paused_by_shutdown(slot: &Slot) -> bool {
     !slot.engine.is_stopped() && slot.engine.ralph().is_some_and(|l| l.paused == Some(PauseBy::Shutdown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view(cmd: &[String]) -> WorkerView {
+        let line =
+            include_str!("../../tests/golden/calls.jsonl").lines().find(|l| l.contains("\"restarts\""));
+        let answer: Value = serde_json::from_str(line.unwrap()).unwrap();
+        let view = [&answer["ok"], &answer["ok"]["worker"], &answer["ok"]["workers"][0]]
+            .into_iter()
+            .find_map(|v| serde_json::from_value::<WorkerView>(v.clone()).ok());
+        WorkerView { cmd: cmd.to_vec(), ..view.unwrap() }
+    }
+
+    #[test]
+    fn a_list_of_long_commands_fits_an_answer_and_a_short_one_is_whole() {
+        let short = view(&["agent".into(), "é".repeat(1000)]);
+        let mut views = vec![short.clone()];
+        fit(&mut views);
+        assert_eq!(views, std::slice::from_ref(&short));
+        for (count, text) in
+            [(1, "\u{1}".repeat(1 << 19)), (300, "é".repeat(10_000)), (12, "x".repeat(100_000))]
+        {
+            let long = view(&["agent".into(), "-p".into(), text.clone(), text]);
+            let mut views = vec![long; count];
+            fit(&mut views);
+            assert!(serde_json::to_vec(&views).unwrap().len() < ROOM);
+            assert_eq!(views[0].cmd.len(), 3);
+            assert!(views[0].cmd[0] == "agent" && views[0].cmd[2].ends_with('…'));
+        }
+    }
 }

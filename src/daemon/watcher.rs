@@ -5,11 +5,10 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, WorkerName};
-use tokio::task::JoinSet;
 
 use super::driver::SharedReader;
-use crate::tmux::watch::Gate;
-use crate::tmux::{Health, Tmux};
+use crate::tmux::watch::{Gate, Said};
+use crate::tmux::{Health, Tmux, pane_number};
 
 /// Lines of the screen that are kept for a worker that waits for a person.
 const LAST_LINES: usize = 12;
@@ -37,7 +36,7 @@ pub(crate) struct Look {
     /// For the engine.
     pub(crate) event: Event,
     /// The last lines of its screen, when it was captured.
-    pub(crate) screen: Option<Vec<String>>,
+    pub(crate) screen: Option<String>,
 }
 
 /// What a round of looks brings back.
@@ -65,31 +64,23 @@ impl Watcher {
         let sent = super::local_now().timestamp();
         let mut looks = vec![];
         let mut unreachable = vec![];
-        match tmux.list().await {
-            Ok(rows) => {
-                let dirty = self.gate.dirty(&rows, sent);
-                let mut captures = JoinSet::new();
+        match tmux.glance().await {
+            Ok(panes) => {
+                self.gate.take(&panes, sent);
+                let mut dirty = vec![];
                 for target in targets {
-                    // A pane that is dead or not listed is told of by the watch on its process.
-                    let Some(row) = rows.iter().find(|row| row.pane == target.pane.id && !row.dead) else {
-                        continue;
-                    };
-                    if dirty.contains(&row.pane) {
-                        // At once: tmux answers them one after the other, without a turn of ours between.
-                        captures.spawn(capture(tmux.clone(), target));
-                    } else {
-                        let event = Event::Quiet(target.pane.run);
-                        looks.push((target.name, Look { pane: target.pane, event, screen: None }));
+                    let said = pane_number(&target.pane.id).map_or(Said::Absent, |pane| self.gate.said(pane));
+                    match said {
+                        // The watch on its process tells of it.
+                        Said::Absent | Said::Dead => {}
+                        Said::Quiet => {
+                            let event = Event::Quiet(target.pane.run);
+                            looks.push((target.name, Look { pane: target.pane, event, screen: None }));
+                        }
+                        Said::Dirty(size) => dirty.push((target, size)),
                     }
                 }
-                while let Some(captured) = captures.join_next().await {
-                    match captured {
-                        Ok(Ok(look)) => looks.push(look),
-                        // It printed and was not read: the next look must read it.
-                        Ok(Err(pane)) => self.gate.forget(&pane),
-                        Err(error) => tracing::error!(%error, "a look failed"),
-                    }
-                }
+                self.capture(tmux, dirty, &mut looks).await;
             }
             Err(error) => {
                 // A server that is gone is told by the watches on its processes.
@@ -101,21 +92,56 @@ impl Watcher {
         }
         Looked { server, watcher: self, looks, unreachable }
     }
+
+    /// Captures those that printed and reads what they show.
+    async fn capture(
+        &mut self,
+        tmux: &Tmux,
+        dirty: Vec<(Target, (u16, u16))>,
+        looks: &mut Vec<(WorkerName, Look)>,
+    ) {
+        let wanted = |target: &Target| (target.pane.id.clone(), if target.whole { HISTORY } else { 0 });
+        let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
+        let texts = tmux.screens(&wanted).await;
+        for ((target, size), text) in dirty.into_iter().zip(texts) {
+            let Target { name, pane, reader, .. } = target;
+            let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
+            let (Some(reading), Some(text)) = (reading, text) else {
+                // It printed and was not read: the next look must read it.
+                if let Some(pane) = pane_number(&pane.id) {
+                    self.gate.forget(pane);
+                }
+                continue;
+            };
+            let event = Event::Screen(pane.run, reading);
+            looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
+        }
+    }
 }
 
-/// Reads one pane; gives back the pane's id when that cannot be done now.
-async fn capture(tmux: Tmux, target: Target) -> Result<(WorkerName, Look), String> {
-    let pane = &target.pane;
-    let history = if target.whole { HISTORY } else { 0 };
-    let Ok(Some(captured)) = tmux.capture(&pane.id, history).await else { return Err(pane.id.clone()) };
-    let reading = target.reader.lock().map(|reader| reader.read(&captured.text, captured.size));
-    let Ok(reading) = reading else { return Err(pane.id.clone()) };
-    let event = Event::Screen(pane.run, reading);
-    Ok((target.name, Look { pane: target.pane, event, screen: Some(last_lines(&captured.text)) }))
+/// The end of a text, from the last so many lines on that are not blank.
+fn last_lines(text: &str) -> String {
+    let (mut start, mut kept) = (text.len() + 1, 0);
+    for line in text.rsplit('\n') {
+        if kept == LAST_LINES {
+            break;
+        }
+        start -= line.len() + 1;
+        kept += usize::from(!line.trim().is_empty());
+    }
+    text[start..].to_owned()
 }
 
-fn last_lines(text: &str) -> Vec<String> {
-    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-    let from = lines.len().saturating_sub(LAST_LINES);
-    lines[from..].iter().map(|l| swarm_state::screen::printable(l.trim_end())).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_counted_without_blank_ones() {
+        let text: String = (0..30).map(|n| format!("line {n}\n\n")).collect();
+        assert!(last_lines(&text).starts_with("line 18\n\nline 19\n"));
+        for text in ["", "\n", "a", "a\nb", "\n\na\n"] {
+            assert_eq!(last_lines(text), text);
+        }
+    }
 }

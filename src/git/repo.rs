@@ -25,7 +25,9 @@ pub(super) struct Repo {
 pub(super) struct Listed {
     pub(super) path: PathBuf,
     /// The full name of the branch that is checked out there.
-    branch: Option<String>,
+    pub(super) branch: Option<String>,
+    /// git did not come to the end of making it.
+    pub(super) unfinished: bool,
 }
 
 impl Repo {
@@ -101,6 +103,19 @@ impl Repo {
         }
     }
 
+    /// Refuses a name that git reads as something else before it looks among the branches, such as a tag:
+    /// whoever merged the branch by its name would get that.
+    pub(super) async fn refuse_shadowed(&self, branch: &str) -> Result<()> {
+        let args = ["rev-parse", "--verify", "--quiet", "--symbolic-full-name", branch];
+        let other = git(&self.main, SHORT, &args).await?.text();
+        if other.is_empty() || other.starts_with("refs/remotes/") {
+            return Ok(());
+        }
+        let text =
+            format!("branch '{branch}' cannot be made beside '{other}': git would take one for the other");
+        Err(Error::invalid(text).hint("choose another name with --branch"))
+    }
+
     /// Refuses a branch that a worktree of the repository has checked out.
     pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
         let full = format!("refs/heads/{branch}");
@@ -132,16 +147,7 @@ impl Repo {
     pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
         let args = ["worktree", "list", "--porcelain"];
         let said = ask(&self.main, "cannot list the worktrees", &args).await?;
-        let mut found: Vec<Listed> = vec![];
-        for line in said.bytes().split(|byte| *byte == b'\n') {
-            if let Some(path) = line.strip_prefix(b"worktree ") {
-                let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-                found.push(Listed { path, branch: None });
-            } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
-                last.branch = Some(String::from_utf8_lossy(branch).into_owned());
-            }
-        }
-        Ok(found)
+        Ok(listed(said.bytes()))
     }
 
     /// Refuses a directory that is not, or no more, the worktree that was made: with its `.git` gone, git
@@ -166,6 +172,22 @@ impl Repo {
     }
 }
 
+/// The worktrees in the output of `git worktree list --porcelain`.
+pub(super) fn listed(output: &[u8]) -> Vec<Listed> {
+    let mut found: Vec<Listed> = vec![];
+    for line in output.split(|byte| *byte == b'\n') {
+        if let Some(path) = line.strip_prefix(b"worktree ") {
+            let path = PathBuf::from(OsString::from_vec(path.to_vec()));
+            found.push(Listed { path, branch: None, unfinished: false });
+        } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
+            last.branch = Some(String::from_utf8_lossy(branch).into_owned());
+        } else if let (b"locked initializing", Some(last)) = (line, found.last_mut()) {
+            last.unfinished = true;
+        }
+    }
+    found
+}
+
 /// The main working tree of the repository whose shared directory is `common`.
 async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
     if common.file_name().is_some_and(|name| name == ".git") {
@@ -186,8 +208,12 @@ async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
 pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
     let refuse =
         || Error::invalid(format!("{branch:?} is no valid branch name")).hint("choose another with --branch");
-    // `@` passes git's check and means HEAD; a NUL cannot even be passed to it.
-    if branch.starts_with('-') || branch.contains('\0') || ["", "@", "HEAD"].contains(&branch) {
+    // `@` passes git's check and means HEAD; `refs/heads/x` passes and reads as `x`; a NUL cannot even be passed to it.
+    if branch.starts_with('-')
+        || branch.starts_with("refs/")
+        || branch.contains('\0')
+        || ["", "@", "HEAD"].contains(&branch)
+    {
         return Err(refuse());
     }
     // git expands `@{-1}` to the branch before; only a name that stays itself is one.

@@ -4,14 +4,17 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::process::{Child, Command};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
+use crate::room;
 
 /// For what only reads or changes a reference.
 pub(super) const SHORT: Duration = Duration::from_secs(30);
@@ -110,7 +113,9 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     // A group of its own, so that hooks end with it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.kill_on_drop(true).process_group(0);
-    let child = command.spawn().map_err(|error| {
+    static ROOM: LazyLock<Semaphore> = LazyLock::new(room::for_processes);
+    let _room = room::wait(&ROOM).await;
+    let child = room::start(&mut command).await.map_err(|error| {
         let error = Error::system("cannot run git", error);
         if error.message.contains("No such file") { error.hint("install git") } else { error }
     })?;

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
@@ -436,4 +437,82 @@ async fn a_held_index_and_an_identity_that_is_missing_are_no_trouble() {
     fs::write(fixture.repo().join("file"), "two\n").unwrap();
     let taken = shot(&fixture, 1).await;
     assert_eq!(fixture.git(&["show", &format!("{}:file", taken.commit)]), "two\n");
+}
+
+proptest! {
+    #[test]
+    fn no_output_of_git_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), lines in "([RCM? ]{0,3}|worktree |branch |[a-zé\\x00\n]{0,9}){0,20}") {
+        for output in [&bytes[..], lines.as_bytes()] {
+            changed_files(output);
+            repo::listed(output);
+        }
+    }
+
+    #[test]
+    fn what_git_lists_is_read(trees in prop::collection::vec(("/[ -~é]{0,20}", prop::option::of("refs/heads/[!-~]{1,20}")), 0..6)) {
+        let mut output = String::new();
+        for (path, branch) in &trees {
+            output.push_str(&format!("worktree {path}\nHEAD 0123\n"));
+            output.push_str(&branch.as_ref().map_or("detached\n\n".to_owned(), |b| format!("branch {b}\n\n")));
+        }
+        let read = repo::listed(output.as_bytes());
+        let read: Vec<_> = read.into_iter().map(|l| (l.path.display().to_string(), l.branch)).collect();
+        prop_assert_eq!(read, trees);
+    }
+
+    #[test]
+    fn what_status_lists_is_read(files in prop::collection::vec(("[MADRC?!][MD? ]", "[ -~é\n]{1,20}"), 0..8)) {
+        let mut output = vec![];
+        for (state, file) in &files {
+            output.extend(format!("{state} {file}\0").bytes());
+            if state.starts_with(['R', 'C']) {
+                output.extend(b"its old name\0");
+            }
+        }
+        let wanted: Vec<String> = files.into_iter().map(|(_, file)| file).collect();
+        prop_assert_eq!(changed_files(&output), wanted);
+    }
+}
+
+#[tokio::test]
+async fn a_making_that_was_cut_off_is_brought_to_an_end() {
+    let fixture = Fixture::new();
+    let worker = WorkerName::new("w").unwrap();
+    let mut noted = None;
+    let note = |wt: &Worktree| {
+        noted = Some(wt.clone());
+        Err(Error::invalid("no room"))
+    };
+    let spec = WorktreeSpec::default();
+    create_noted_worktree(&fixture.repo(), &worker, &spec, note).await.unwrap_err();
+    fixture.assert_untouched();
+    let noted = noted.unwrap();
+    assert!(!settle_worktree(&noted).await.unwrap(), "not begun");
+
+    let made = fixture.create("w", None).await.unwrap();
+    assert_eq!(made.worktree, noted);
+    assert!(settle_worktree(&noted).await.unwrap(), "whole");
+    assert!(noted.path.join("file").exists());
+
+    // As git leaves it when it is killed in the middle.
+    fs::remove_file(noted.path.join("file")).unwrap();
+    fs::write(fixture.repo().join(".git/worktrees/w/locked"), "initializing").unwrap();
+    assert!(!settle_worktree(&noted).await.unwrap(), "half");
+    assert_eq!((noted.path.exists(), fixture.trees()), (false, 1));
+    let again = fixture.create("w", None).await.unwrap();
+    assert_eq!(again.worktree, noted);
+    assert!(remove_worktree(&again.worktree, false).await.unwrap().branch_deleted);
+}
+
+#[tokio::test]
+async fn work_that_git_is_told_to_overlook_is_work() {
+    for mark in ["--skip-worktree", "--assume-unchanged"] {
+        let fixture = Fixture::new();
+        let made = fixture.create("w", None).await.unwrap();
+        git_in(&made.worktree.path, &["update-index", mark, "file"]);
+        fs::write(made.worktree.path.join("file"), "precious\n").unwrap();
+        let refused = remove_worktree(&made.worktree, false).await.unwrap_err();
+        assert!(refused.message.contains("file"), "{refused:?}");
+        assert_eq!(fs::read_to_string(made.worktree.path.join("file")).unwrap(), "precious\n");
+    }
 }

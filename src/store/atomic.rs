@@ -1,9 +1,14 @@
 //! Writing a file whole or not at all.
+//!
+//! Two grades: what decides how a worker goes on is on the disk when the call returns. What a daemon that was
+//! killed must find again, but not a machine that lost its power, is not waited for: it is about panes, which
+//! are gone with the power too, or it is made safe a moment later. Waiting for the disk is most of what stands
+//! between two iterations.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{file_name, sync_dir};
@@ -20,37 +25,46 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |file| file.write_all(bytes)).map(drop)
 }
 
+/// As [`write_atomic`], but nothing waits for the disk: readers find the old file or the new one, and after a
+/// loss of power either of them, or an empty one.
+///
+/// # Errors
+/// The system's own.
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, |temporary| create(temporary)?.write_all(bytes))
+}
+
 /// As [`write_atomic`]; gives what the system says of the new file, taken before anybody else can see it.
 pub(super) fn write_with(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> io::Result<Metadata> {
+    let metadata = replace(path, |temporary| {
+        let mut file = create(temporary)?;
+        write(&mut file)?;
+        file.sync_all()?;
+        file.metadata()
+    })?;
+    sync_dir(path.parent().unwrap_or(Path::new("/")))?;
+    Ok(metadata)
+}
+
+/// Fills a temporary file and puts it in the place of `path`. On failure nothing of it is left.
+fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let temporary =
         path.with_file_name(format!(".{}.{}-{count}{ENDING}", file_name(path), std::process::id()));
-    let written = fill(&temporary, write).and_then(|metadata| {
-        fs::rename(&temporary, path)?;
-        Ok(metadata)
-    });
-    match written {
-        Ok(metadata) => {
-            sync_dir(path.parent().unwrap_or(Path::new("/")))?;
-            Ok(metadata)
-        }
-        Err(error) => {
-            let _ = fs::remove_file(&temporary);
-            Err(error)
-        }
+    let done = fill(&temporary).and_then(|filled| fs::rename(&temporary, path).map(|()| filled));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary);
     }
+    done
 }
 
-fn fill(temporary: &PathBuf, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<Metadata> {
+fn create(temporary: &Path) -> io::Result<File> {
     // Truncated, not `create_new`: a left-over of a dead process with our pid must not stop us.
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temporary)?;
-    write(&mut file)?;
-    file.sync_all()?;
-    file.metadata()
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temporary)
 }
 
 /// True for the temporary file of a write, finished or not.

@@ -1,12 +1,10 @@
 //! The workers' records.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use chrono::{DateTime, FixedOffset, Local, NaiveDateTime, TimeDelta, TimeZone};
-use swarm_state::format::{self, FormatError, Record, v0};
+use swarm_state::format::{self, FormatError, Record};
 use swarm_state::model::WorkerName;
 
 use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
@@ -67,47 +65,6 @@ impl Store {
         })
     }
 
-    /// Adds the predecessor's workers. Its file is never moved: the predecessor may still use it.
-    fn load_legacy(&self, records: &mut Vec<Record>, problems: &mut Vec<Problem>) {
-        let path = self.paths.legacy_state();
-        let listed = match read(&path) {
-            Ok(None) => return,
-            Ok(Some(bytes)) => v0::parse_workers(&bytes, &local).map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        let listed = match listed {
-            Ok(listed) => listed,
-            Err(cause) => {
-                let message = format!("'{}' was left alone: {cause}", path.display());
-                return problems.push(Problem::of(None, message));
-            }
-        };
-        let mut taken: BTreeSet<_> = records.iter().map(|record| record.name.clone()).collect();
-        for worker in listed {
-            match worker {
-                Ok(mut record) => {
-                    if self.is_reserved(&record.name) || !taken.insert(record.name.clone()) {
-                        continue;
-                    }
-                    // Read only: a broken one is found again, and reported, when somebody asks for it.
-                    if let Ok(Some(bytes)) = read(&self.paths.ralph_state(&record.name))
-                        && let Ok(file) = format::parse_ralph(&bytes)
-                    {
-                        v0::join_ralph(&mut record, &file);
-                    }
-                    records.push(record);
-                }
-                Err(bad) => {
-                    let who = bad.name.as_deref().unwrap_or("without a name");
-                    let message =
-                        format!("worker {who:?} in '{}' cannot be read: {}", path.display(), bad.message);
-                    let name = bad.name.and_then(|name| WorkerName::new(&name).ok());
-                    problems.push(Problem::of(name.as_ref(), message));
-                }
-            }
-        }
-    }
-
     /// Writes a record.
     ///
     /// # Errors
@@ -116,15 +73,41 @@ impl Store {
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
-        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))
+        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))?;
+        // What it said stands in the record now.
+        let _ = fs::remove_file(self.paths.killed_mark(&record.name));
+        Ok(())
     }
 
-    /// Removes a record; one that is not there is no error.
+    /// Notes that a worker was killed where its record cannot be written: an empty file, for which a full disk
+    /// usually has room. False when it has not.
+    pub fn mark_killed(&self, name: &WorkerName) -> bool {
+        fs::File::create(self.paths.killed_mark(name)).is_ok()
+    }
+
+    /// Whether that was noted since the record was written.
+    pub fn was_killed(&self, name: &WorkerName) -> bool {
+        self.paths.killed_mark(name).exists()
+    }
+
+    /// Removes the record of a worker that is over; one that is not there is no error. The predecessor's
+    /// worker of that name, if it listed one, is over with it and stays hidden.
     ///
     /// # Errors
     /// As [`Store::save`].
     pub fn remove(&self, name: &WorkerName) -> Result<()> {
+        self.writable(name)?;
+        self.dismiss_legacy(name)?;
+        self.take_back(name)
+    }
+
+    /// Removes the record of a worker that never came to be: all is as it was before it.
+    ///
+    /// # Errors
+    /// As [`Store::save`].
+    pub fn take_back(&self, name: &WorkerName) -> Result<()> {
         let path = self.writable(name)?;
+        let _ = fs::remove_file(self.paths.killed_mark(name));
         match fs::remove_file(&path) {
             Ok(()) => sync_dir(&self.paths.workers_dir()).map_err(|e| failed("remove", &path, e)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -159,13 +142,4 @@ fn set_aside_earlier(path: &Path) -> Option<Problem> {
     let (stem, _) = file_name(path).split_once(".json.corrupt-")?;
     let message = format!("'{}' was set aside earlier: remove it when you need it no more", path.display());
     Some(Problem::of(WorkerName::new(stem).ok().as_ref(), message))
-}
-
-/// Local time on the time line. In the hour that a clock change repeats, the earlier reading is taken; a
-/// time that it skipped is read as if the clock had not changed yet.
-fn local(at: NaiveDateTime) -> DateTime<FixedOffset> {
-    let place = |at: NaiveDateTime| Local.from_local_datetime(&at).earliest();
-    let hour = TimeDelta::hours(1);
-    let earlier = || place(at.checked_sub_signed(hour)?)?.checked_add_signed(hour);
-    place(at).or_else(earlier).map_or_else(|| at.and_utc().fixed_offset(), |time| time.fixed_offset())
 }

@@ -6,11 +6,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use swarm_state::model::WorkerName;
 
-use super::{Store, failed};
+use super::rotate::rotated;
+use super::{Store, entries, failed, file_name};
 use crate::error::Result;
 use crate::paths::private_dir;
 
@@ -29,7 +30,8 @@ pub struct Tail {
 }
 
 impl Store {
-    /// Adds one line to a loop's log, with its time already in it, durably.
+    /// Adds one line to a loop's log, with its time already in it. A later [`Store::sync_iteration`] makes it safe
+    /// on the disk; what a loss of power took before that, the daemon's start adds again.
     ///
     /// # Errors
     /// When the disk refuses: the log is as it was then.
@@ -38,7 +40,7 @@ impl Store {
         let path = self.paths.iterations_log(name);
         // One call, one line: an agent's text in it must not make up entries of its own.
         let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        append(&path, format!("{line}\n").as_bytes(), true).map_err(|e| failed("write", &path, e))
+        append(&path, format!("{line}\n").as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
     /// The last lines of a loop's log, from at most `max_bytes` of it; empty when there is none.
@@ -72,7 +74,7 @@ impl Store {
         if size > 0 && size + block.len() as u64 > LOG_LIMIT {
             fs::rename(&path, rotated(&path)).map_err(|e| failed("rotate", &path, e))?;
         }
-        append(&path, block.as_bytes(), false).map_err(|e| failed("write", &path, e))
+        append(&path, block.as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
     /// The last lines of what a worker printed, over a rotation, from at most `max_bytes` of its log;
@@ -110,13 +112,45 @@ impl Store {
         Ok(total)
     }
 
+    /// What one iteration of a loop printed: the last lines, from at most `max_bytes` of it; `None` when nothing
+    /// of it is stored.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn read_iteration_output(
+        &self,
+        name: &WorkerName,
+        iteration: u32,
+        lines: usize,
+        max_bytes: u64,
+    ) -> Result<Option<Tail>> {
+        let path = self.paths.iteration_dir(name, iteration).join("output.txt");
+        if !path.exists() {
+            return Ok(None);
+        }
+        tail(&path, lines, max_bytes).map(Some).map_err(|e| failed("read", &path, e))
+    }
+
+    /// The iterations of a loop whose output is stored, in order.
+    pub fn stored_iterations(&self, name: &WorkerName) -> Vec<u32> {
+        let dirs = entries(&self.paths.ralph_dir(name).join("iterations"));
+        let mut found: Vec<u32> = dirs
+            .iter()
+            .filter(|dir| dir.join("output.txt").exists())
+            .filter_map(|dir| file_name(dir).parse().ok())
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
     /// Removes a worker's log, the rotated and the raw one too; what is not there is no error.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
         let path = self.paths.worker_log(name);
-        for path in [rotated(&path), path, self.paths.record_file(name)] {
+        let record = self.paths.record_file(name);
+        for path in [rotated(&path), path, rotated(&record), record] {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(failed("remove", &path, error));
@@ -126,10 +160,6 @@ impl Store {
         }
         Ok(())
     }
-}
-
-fn rotated(path: &Path) -> PathBuf {
-    path.with_extension("log.1")
 }
 
 /// The end of `text`, at most `max` bytes of it and starting with a whole line where it can; and how many
@@ -150,7 +180,7 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
 
 /// Adds whole lines. A line that a crash or a full disk cut off is ended first; when the disk is full,
 /// what was written of ours is taken back.
-fn append(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
+fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();
     let mut whole = Vec::with_capacity(bytes.len() + 1);
@@ -163,7 +193,7 @@ fn append(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
         }
     }
     whole.extend_from_slice(bytes);
-    let written = file.write_all(&whole).and_then(|()| if durable { file.sync_data() } else { Ok(()) });
+    let written = file.write_all(&whole);
     if written.is_err() {
         let _ = file.set_len(before);
     }

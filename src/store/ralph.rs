@@ -10,12 +10,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use swarm_state::format::{self, FormatError, RalphFile};
+use swarm_state::format::{self, FORMAT, FormatError, RalphFile};
 use swarm_state::model::WorkerName;
 
 use super::load::aside_sentence;
 use super::lock::lock_dir;
-use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
+use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_unsynced};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::private_dir;
 
@@ -88,7 +88,12 @@ impl Store {
         let mut file = decide(&found);
         match found {
             RalphRead::Absent => {}
-            RalphRead::Found(on_disk, _) => file.extra = on_disk.extra,
+            RalphRead::Found(on_disk, _) => {
+                if on_disk.format < FORMAT {
+                    keep_original(&path, on_disk.format)?;
+                }
+                file.extra = on_disk.extra;
+            }
             RalphRead::Bad(problem) if problem.reserved => {
                 return Err(Error::new(ErrorCode::Conflict, problem.message));
             }
@@ -105,7 +110,7 @@ impl Store {
         fs::metadata(self.paths.ralph_state(name)).ok().as_ref().map(RalphStamp::of)
     }
 
-    /// Writes one of an iteration's files.
+    /// Writes one of an iteration's files. It is safe on the disk after [`Store::sync_iteration`].
     ///
     /// # Errors
     /// When `file_name` is more than the name of a file, or the disk refuses.
@@ -123,7 +128,17 @@ impl Store {
         let dir = self.paths.iteration_dir(name, iteration);
         private_dir(&dir)?;
         let path = dir.join(file_name);
-        write_atomic(&path, bytes).map_err(|e| failed("write", &path, e))
+        write_unsynced(&path, bytes).map_err(|e| failed("write", &path, e))
+    }
+
+    /// Waits until an iteration's files and the loop's log are safe on the disk. What is missing by then is left
+    /// out.
+    pub fn sync_iteration(&self, name: &WorkerName, iteration: u32) {
+        let dir = self.paths.iteration_dir(name, iteration);
+        for path in entries(&dir).into_iter().chain([dir, self.paths.iterations_log(name)]) {
+            // Readers see them already; there is nothing that could be done better on failure.
+            let _ = fs::File::open(path).and_then(|file| file.sync_all());
+        }
     }
 
     /// Moves a loop's directory to the next free `NAME.N` (above all that are there, so that they stand in
@@ -173,6 +188,20 @@ impl Store {
         };
         removed.map_err(|e| failed("remove", &dir, e))
     }
+}
+
+/// Before a file of an older format is written over for the first time, it is kept as `FILE.vN`, byte for
+/// byte: a way back to the swarm that wrote it.
+fn keep_original(path: &Path, format: u32) -> Result<()> {
+    let kept = path.with_file_name(format!("{}.v{format}", file_name(path)));
+    if fs::symlink_metadata(&kept).is_ok() {
+        return Ok(());
+    }
+    let copy = || match read(path)? {
+        Some(bytes) => atomic::write_atomic(&kept, &bytes),
+        None => Ok(()),
+    };
+    copy().map_err(|e| failed("keep", path, e))
 }
 
 /// An editor may truncate the file before it writes it: a file that does not parse is looked at again,

@@ -140,13 +140,15 @@ impl Inner {
         }
     }
 
-    /// Starts the client. The server must be there: connecting never starts one.
+    /// Starts the client. The server must be there: connecting never starts one. (`attach-session` would, when
+    /// the server dies in this moment: an empty one, for ever, since ours do not end when they are empty.)
     async fn connect(&self) -> Result<Link> {
         self.ensure_hidden_session().await?;
+        self.end_stuck_clients();
         let mut command = self.command();
         command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
         let target = format!("={}:", self.hidden_session());
-        command.args(["-C", "attach-session", "-t", &target, "-f", "no-output,ignore-size"]);
+        command.args(["-N", "-C", "attach-session", "-t", &target, "-f", "no-output,ignore-size"]);
         let mut child = command.spawn().map_err(|cause| Error::system("cannot run tmux", cause))?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::system("cannot talk to tmux", "no pipe"));

@@ -5,13 +5,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::Semaphore;
 
 use super::{Inner, quote};
 use crate::error::{Error, ErrorCode, Result};
+use crate::room;
 
 /// How long one command may take before tmux counts as not answering.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -94,10 +97,12 @@ impl Inner {
 
 /// Runs a process to its end.
 pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result<Output> {
+    static ROOM: LazyLock<Semaphore> = LazyLock::new(room::for_processes);
+    let _room = room::wait(&ROOM).await;
     if stdin.is_some() {
         command.stdin(Stdio::piped());
     }
-    let mut child = command.spawn().map_err(cannot_start)?;
+    let mut child = room::start(&mut command).await.map_err(cannot_start)?;
     let mut pipe = child.stdin.take();
     let feed = async {
         if let (Some(mut pipe), Some(bytes)) = (pipe.take(), stdin) {

@@ -4,6 +4,7 @@
 //! never taken for death.
 
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::procs;
 /// The longest socket path, in bytes, that the system takes.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
+/// How long a server that was told to end usually takes at most.
+const GOODBYE: Duration = Duration::from_millis(300);
+
 /// A server, as it was when it last answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
@@ -31,7 +35,7 @@ pub(super) struct Seen {
 
 /// What a connection attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Probe {
+pub(super) enum Probe {
     /// Somebody listens.
     Listening,
     /// There is no socket, or nobody behind it.
@@ -137,25 +141,30 @@ impl Tmux {
             return Err(plain::refusal("end the server", &output.stderr));
         }
         if let Some(seen) = seen.filter(Seen::is_alive) {
+            if tokio::time::timeout(GOODBYE, procs::wait_gone(seen.pid)).await.is_err() {
+                inner.end_stuck_clients();
+            }
             let gone = procs::wait_gone(seen.pid);
             tokio::time::timeout(plain::TIMEOUT, gone).await.map_err(|_| inner.silent())?;
         }
         Ok(())
     }
 
-    /// Ends the server when no worker's window is left in it. True when it is gone.
+    /// Ends the server when no worker's window is left in it. True when it is gone, and its socket too.
     ///
     /// # Errors
     /// As [`Tmux::list`] and [`Tmux::kill_server`].
     pub async fn shutdown_if_empty(&self) -> Result<bool> {
-        if self.health().await == Health::Gone {
-            return Ok(true);
-        }
         let _creating = self.0.creating.lock().await;
-        if !self.list().await?.is_empty() {
-            return Ok(false);
+        if self.health().await != Health::Gone {
+            if !self.list().await?.is_empty() {
+                return Ok(false);
+            }
+            self.kill_server().await?;
         }
-        self.kill_server().await.map(|()| true)
+        // tmux leaves it. Nothing listens there, and who would make another server is the caller, who ends.
+        let _ = std::fs::remove_file(self.socket_path());
+        Ok(true)
     }
 }
 
@@ -187,7 +196,8 @@ impl Inner {
 
     /// A server whose socket was deleted makes it again when it is asked to (SIGUSR1). True when it did.
     async fn revive(&self) -> bool {
-        let Some(seen) = *lock(&self.server) else { return false };
+        let known = *lock(&self.server);
+        let Some(seen) = known.filter(Seen::is_alive).or_else(|| self.search()) else { return false };
         // Without a start time this might be anybody, and SIGUSR1 ends most programs.
         if seen.start_time.is_none() || !seen.is_alive() {
             return false;
@@ -206,6 +216,29 @@ impl Inner {
         }
         // It lives but cannot be reached: not gone.
         true
+    }
+
+    /// Ends control clients of daemons that are dead. When one has left a reply unread, the server keeps the
+    /// client for ever (seen on 3.3a), and a server that is told to end waits for it.
+    pub(super) fn end_stuck_clients(&self) {
+        let Socket::Path(socket) = &self.options.socket else { return };
+        let args: [&[u8]; 4] = [b"-S", socket.as_os_str().as_bytes(), b"-C", b"attach-session"];
+        let own_name = procs::name(std::process::id().cast_signed());
+        for client in procs::find_all("tmux: client", &args) {
+            // The parent of a live daemon's client is that daemon.
+            if procs::name(client.ppid) != own_name {
+                procs::signal_one(client.pid, Signal::SIGKILL);
+            }
+        }
+    }
+
+    /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be
+    /// empty, or of a daemon that died before it wrote one down.
+    fn search(&self) -> Option<Seen> {
+        let Socket::Path(socket) = &self.options.socket else { return None };
+        let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
+        let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
+        Some(Seen { pid, start_time: procs::start_time(pid) })
     }
 
     /// The version that is installed; None for one that cannot be read (a build from tmux's own tree).
@@ -262,7 +295,9 @@ impl Inner {
         if output.ok {
             return Ok(());
         }
-        if output.stderr.contains("can't find session") {
+        // The second is what a server without any session says: one that lost all of them, or that was
+        // started by a command which found nothing to do.
+        if ["can't find session", "no current target"].iter().any(|said| output.stderr.contains(said)) {
             return self.start_hidden_session().await;
         }
         Err(plain::refusal("find the server", &output.stderr))
@@ -300,7 +335,7 @@ impl Inner {
 }
 
 /// What `tmux -V` says, without the `tmux`.
-async fn said_version() -> Result<String> {
+pub(super) async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
     command.arg("-V").kill_on_drop(true).stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -309,7 +344,7 @@ async fn said_version() -> Result<String> {
 }
 
 /// Tries to connect. tmux takes a connection that says nothing for a client that left.
-async fn probe(socket: &Path) -> Probe {
+pub(super) async fn probe(socket: &Path) -> Probe {
     let attempt = tokio::net::UnixStream::connect(socket);
     match tokio::time::timeout(Duration::from_secs(2), attempt).await {
         Ok(Ok(_)) => Probe::Listening,

@@ -1,13 +1,13 @@
 //! Which panes have to be captured after a `list`: those that printed, and nothing else.
 //!
-//! Pure; the daemon's tick uses it. tmux keeps the time of a window's last output in whole seconds, so an
+//! Pure; the daemon's tick uses it, and it is made for ticks in which nothing changed: those allocate nothing. tmux keeps the time of a window's last output in whole seconds, so an
 //! unchanged time does not mean silence: what a pane prints in the very second in which the list was taken
 //! leaves the time as it was. A pane is therefore dirty when its time changed *or* is not older than the
 //! second of the list before this one. Resize and death do not touch that time and are looked at as well.
 
 use std::collections::HashMap;
 
-use super::Row;
+use super::Glance;
 
 /// Seconds after which a pane is captured even when nothing says that it printed.
 pub const FULL_CAPTURE_EVERY: i64 = 60;
@@ -15,52 +15,86 @@ pub const FULL_CAPTURE_EVERY: i64 = 60;
 /// What was seen of the panes so far.
 #[derive(Debug, Default)]
 pub struct Gate {
-    seen: HashMap<String, Seen>,
+    seen: HashMap<u32, Seen>,
     /// The second in which the list before this one was sent.
     sent: Option<i64>,
+    /// Tells this list from the one before.
+    round: u64,
 }
 
 #[derive(Debug)]
 struct Seen {
     activity: i64,
+    captured: i64,
+    round: u64,
     size: (u16, u16),
     dead: bool,
-    captured: i64,
+    dirty: bool,
+}
+
+/// What the last list says of a pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It is not listed.
+    Absent,
+    /// Its process has ended.
+    Dead,
+    /// It may have printed since it was captured, or has another size (this one).
+    Dirty((u16, u16)),
+    /// It printed nothing since.
+    Quiet,
 }
 
 impl Gate {
-    /// Takes one whole list and gives the ids of the panes to capture now, in the list's order. `sent_at` is
-    /// the wall clock, in whole Unix seconds rounded down, read **before** the list was asked for. Panes that
-    /// are no longer listed are forgotten. The caller captures every pane it is given, or calls
-    /// [`Gate::forget`] for those it could not capture.
-    pub fn dirty(&mut self, rows: &[Row], sent_at: i64) -> Vec<String> {
+    /// Takes one whole list. `sent_at` is the wall clock, in whole Unix seconds rounded down, read **before** the
+    /// list was asked for. Panes that are no longer listed are forgotten. The caller captures every pane that
+    /// is dirty after it, or calls [`Gate::forget`] for those it could not capture.
+    pub fn take(&mut self, panes: &[Glance], sent_at: i64) {
         let before = self.sent.replace(sent_at);
-        let mut old = std::mem::take(&mut self.seen);
-        let mut dirty = Vec::new();
-        for row in rows {
-            let known = old.remove(&row.pane);
-            let is_dirty = known.as_ref().is_none_or(|seen| {
-                let age = sent_at - seen.captured;
-                row.activity != seen.activity
-                    || before.is_none_or(|sent| row.activity >= sent)
-                    || row.size != seen.size
-                    || row.dead != seen.dead
-                    // A clock that stepped back makes the age negative: it says nothing then.
-                    || !(0..FULL_CAPTURE_EVERY).contains(&age)
-            });
-            let captured = known.filter(|_| !is_dirty).map_or(sent_at, |seen| seen.captured);
-            if is_dirty {
-                dirty.push(row.pane.clone());
+        self.round += 1;
+        let round = self.round;
+        for pane in panes {
+            let Glance { activity, dead, size, .. } = *pane;
+            let Some(seen) = self.seen.get_mut(&pane.pane) else {
+                let seen = Seen { activity, captured: sent_at, round, size, dead, dirty: true };
+                self.seen.insert(pane.pane, seen);
+                continue;
+            };
+            if seen.round == round {
+                // Listed once for each session that it is in.
+                continue;
             }
-            let seen = Seen { activity: row.activity, size: row.size, dead: row.dead, captured };
-            self.seen.insert(row.pane.clone(), seen);
+            // One that was away in between is new.
+            let known = std::mem::replace(&mut seen.round, round) + 1 == round;
+            seen.dirty = !known
+                || activity != seen.activity
+                || before.is_none_or(|sent| activity >= sent)
+                || size != seen.size
+                || dead != seen.dead
+                // A clock that stepped back makes the age negative: it says nothing then.
+                || !(0..FULL_CAPTURE_EVERY).contains(&(sent_at - seen.captured));
+            if seen.dirty {
+                (seen.activity, seen.size, seen.dead, seen.captured) = (activity, size, dead, sent_at);
+            }
         }
-        dirty
+        if self.seen.len() > panes.len() {
+            self.seen.retain(|_, seen| seen.round == round);
+        }
+    }
+
+    /// What the last list says of a pane.
+    pub fn said(&self, pane: u32) -> Said {
+        match self.seen.get(&pane).filter(|seen| seen.round == self.round) {
+            None => Said::Absent,
+            Some(seen) if seen.dead => Said::Dead,
+            Some(seen) if seen.dirty => Said::Dirty(seen.size),
+            Some(_) => Said::Quiet,
+        }
     }
 
     /// Makes the pane dirty at the next list.
-    pub fn forget(&mut self, pane: &str) {
-        self.seen.remove(pane);
+    pub fn forget(&mut self, pane: u32) {
+        self.seen.remove(&pane);
     }
 }
 
@@ -70,48 +104,75 @@ mod tests {
 
     use super::*;
 
-    fn row(activity: i64) -> Row {
-        Row { pane: "%1".into(), activity, size: (200, 50), ..Row::default() }
+    const SIZE: (u16, u16) = (200, 50);
+    const DIRTY: Said = Said::Dirty(SIZE);
+
+    fn pane(activity: i64) -> Glance {
+        Glance { pane: 1, activity, dead: false, size: SIZE }
+    }
+
+    /// What a list at this second says of pane 1.
+    fn said(gate: &mut Gate, panes: &[Glance], sent_at: i64) -> Said {
+        gate.take(panes, sent_at);
+        gate.said(1)
     }
 
     #[test]
     fn a_quiet_pane_is_captured_once_and_then_once_a_minute() {
         let mut gate = Gate::default();
-        let hits: Vec<i64> =
-            (100..260).step_by(2).filter(|now| !gate.dirty(&[row(50)], *now).is_empty()).collect();
+        let is_dirty = |now: &i64| said(&mut gate, &[pane(50)], *now) == DIRTY;
+        let hits: Vec<i64> = (100..260).step_by(2).filter(is_dirty).collect();
         assert_eq!(hits, [100, 160, 220]);
     }
 
     #[test]
     fn output_in_the_second_of_the_list_is_caught_by_the_next() {
         let mut gate = Gate::default();
-        assert_eq!(gate.dirty(&[row(100)], 100), ["%1"]);
+        assert_eq!(said(&mut gate, &[pane(100)], 100), DIRTY);
         // The time stands still, but the pane may have printed after the list, in second 100.
-        assert_eq!(gate.dirty(&[row(100)], 102), ["%1"]);
-        assert!(gate.dirty(&[row(100)], 104).is_empty());
+        assert_eq!(said(&mut gate, &[pane(100)], 102), DIRTY);
+        assert_eq!(said(&mut gate, &[pane(100)], 104), Said::Quiet);
     }
 
     #[test]
-    fn size_death_and_a_failed_capture_make_dirty() {
+    fn size_death_absence_and_a_failed_capture_are_told() {
         let mut gate = Gate::default();
-        gate.dirty(&[row(1)], 100);
-        assert!(gate.dirty(&[row(1)], 102).is_empty());
-        assert_eq!(gate.dirty(&[Row { size: (80, 24), ..row(1) }], 104).len(), 1);
-        assert_eq!(gate.dirty(&[Row { size: (80, 24), dead: true, ..row(1) }], 106).len(), 1);
-        assert!(gate.dirty(&[Row { size: (80, 24), dead: true, ..row(1) }], 108).is_empty());
-        gate.forget("%1");
-        assert_eq!(gate.dirty(&[Row { size: (80, 24), dead: true, ..row(1) }], 110).len(), 1);
-        assert!(gate.dirty(&[], 112).is_empty());
-        assert_eq!(gate.dirty(&[row(1)], 114).len(), 1, "a pane that came back is new");
+        let dead = Glance { dead: true, ..pane(1) };
+        gate.take(&[pane(1)], 100);
+        assert_eq!(said(&mut gate, &[pane(1)], 102), Said::Quiet);
+        assert_eq!(said(&mut gate, &[dead], 104), Said::Dead);
+        assert_eq!(said(&mut gate, &[pane(1)], 106), DIRTY, "another process in the pane");
+        assert_eq!(said(&mut gate, &[pane(1)], 108), Said::Quiet);
+        let small = Glance { size: (80, 24), ..pane(1) };
+        assert_eq!(said(&mut gate, &[small], 109), Said::Dirty((80, 24)));
+        assert_eq!(said(&mut gate, &[small], 109), Said::Quiet);
+        gate.take(&[pane(1)], 109);
+        gate.forget(1);
+        assert_eq!(said(&mut gate, &[pane(1)], 110), DIRTY);
+        assert_eq!(said(&mut gate, &[], 112), Said::Absent);
+        assert_eq!(said(&mut gate, &[pane(1)], 114), DIRTY, "a pane that came back is new");
+    }
+
+    #[test]
+    fn a_pane_in_two_sessions_is_one_and_others_are_forgotten() {
+        let mut gate = Gate::default();
+        let other = Glance { pane: 2, ..pane(1) };
+        gate.take(&[pane(1), other, pane(1)], 100);
+        assert_eq!((gate.said(1), gate.said(2)), (DIRTY, DIRTY));
+        // As many rows as there were panes, but one of the panes is gone.
+        assert_eq!(said(&mut gate, &[pane(1), pane(1)], 102), Said::Quiet);
+        assert_eq!(gate.said(2), Said::Absent);
+        gate.take(&[pane(1), other], 104);
+        assert_eq!(gate.said(2), DIRTY);
     }
 
     #[test]
     fn a_clock_that_steps_back_costs_a_capture_and_misses_nothing() {
         let mut gate = Gate::default();
-        gate.dirty(&[row(1000)], 1002);
-        assert!(gate.dirty(&[row(1000)], 1004).is_empty());
-        assert_eq!(gate.dirty(&[row(1000)], 500).len(), 1);
-        assert_eq!(gate.dirty(&[row(501)], 502).len(), 1);
+        gate.take(&[pane(1000)], 1002);
+        assert_eq!(said(&mut gate, &[pane(1000)], 1004), Said::Quiet);
+        assert_eq!(said(&mut gate, &[pane(1000)], 500), DIRTY);
+        assert_eq!(said(&mut gate, &[pane(501)], 502), DIRTY);
     }
 
     proptest! {
@@ -130,7 +191,7 @@ mod tests {
             for (step, delay) in steps {
                 now += step;
                 let activity = printed(now).map_or(0, |at| at.div_euclid(1000));
-                if !gate.dirty(&[row(activity)], now.div_euclid(1000)).is_empty() {
+                if said(&mut gate, &[pane(activity)], now.div_euclid(1000)) == DIRTY {
                     captured_until = now + delay;
                 }
                 now += delay;

@@ -6,7 +6,6 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
 
 use swarm_state::model::{Pane, Run};
 use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
@@ -90,9 +89,9 @@ impl Tmux {
             window("window-size", "manual"),
             resize(&end, new.size),
         ];
-        if let Some(file) = &new.record {
+        if let Some(argv) = &new.record {
             let target = ["pipe-pane", "-O", "-t", &end];
-            words.push(Words::from(target).and([recorder(file)]));
+            words.push(Words::from(target).and([recorder(argv)]));
         }
         words
     }
@@ -114,6 +113,22 @@ impl Tmux {
             }
             None => Err(plain::refusal("make a window", &output.stderr)),
         }
+    }
+
+    /// Whether a session has a window of that name with a live pane. By a plain process: nothing is started,
+    /// made or kept in the server, which need not be ours.
+    ///
+    /// # Errors
+    /// When tmux does not answer, or refuses for another reason than that there is no such thing.
+    pub async fn window_lives(&self, session: &str, window: &str) -> Result<bool> {
+        let target = format!("={session}:");
+        let list = Words::from(["list-panes", "-s", "-t", &target, "-F", "#{pane_dead}:#{window_name}"]);
+        let output = self.0.run(&[list]).await?;
+        if !output.ok {
+            return absent_is_fine("look for a window", output).map(|()| false);
+        }
+        let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(listed.lines().any(|line| line.strip_prefix("0:") == Some(window)))
     }
 
     /// Closes a window; the programs in it get SIGHUP. One that is gone already is fine.
@@ -176,9 +191,14 @@ fn literal(text: &[u8]) -> OsString {
     OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
 }
 
-/// The shell line that appends what it reads to a file. tmux expands formats and time in it.
-fn recorder(file: &Path) -> OsString {
-    let line = [b"exec cat >>", quote::shell(file.as_os_str().as_bytes()).as_slice()].concat();
+/// The shell line that starts a recorder, whose file is for us alone: the mask is that of whoever started
+/// tmux, and the agents' own business. tmux expands formats and time in it.
+fn recorder(argv: &[OsString]) -> OsString {
+    let mut line = b"umask 077; exec".to_vec();
+    for word in argv {
+        line.push(b' ');
+        line.extend(quote::shell(word.as_bytes()));
+    }
     let doubled = |byte: &u8| [*byte].repeat(1 + usize::from(matches!(byte, b'#' | b'%')));
     OsString::from_vec(line.iter().flat_map(doubled).collect())
 }
@@ -246,6 +266,7 @@ mod tests {
         assert_eq!(program(&new(&["p q"]))[4..], ["--", "env", "p q"]);
         let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
         assert_eq!(program(&odd)[3], "/");
-        assert_eq!(recorder(Path::new("/a'b#%.log")), "exec cat >>'/a'\\''b##%%.log'");
+        let argv = ["/s", "/a'b#%.log"].map(OsString::from);
+        assert_eq!(recorder(&argv), "umask 077; exec '/s' '/a'\\''b##%%.log'");
     }
 }

@@ -46,7 +46,7 @@ impl fmt::Debug for LaunchSpec {
 }
 
 impl LaunchSpec {
-    /// Writes it into `dir`, durably, readable by this user alone.
+    /// Writes it into `dir`, readable by this user alone. Not durable: no pane outlives the machine.
     ///
     /// # Errors
     /// What the system says.
@@ -84,7 +84,7 @@ pub struct ExitRecord {
 impl ExitRecord {
     /// The status as a shell would give it.
     pub(super) fn status(&self) -> u8 {
-        let status = self.code.or(self.signal.map(|signal| 128 + signal)).unwrap_or(1);
+        let status = self.code.or(self.signal.map(|signal| signal.saturating_add(128))).unwrap_or(1);
         u8::try_from(status & 0xff).unwrap_or(1)
     }
 }
@@ -149,14 +149,11 @@ pub(super) fn write_exit(dir: &Path, record: &ExitRecord) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Writes a whole file by way of another, durably.
+/// Writes a whole file by way of another.
 fn put(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let part = dir.join(format!("{name}.part"));
-    let mut file = create(&part)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&part, dir.join(name))?;
-    File::open(dir)?.sync_all()
+    create(&part)?.write_all(bytes)?;
+    std::fs::rename(&part, dir.join(name))
 }
 
 fn create(path: &Path) -> io::Result<File> {

@@ -44,8 +44,9 @@ pub use restart::Restarts;
 pub use watch::Watch;
 
 use crate::budget::{Budgets, Spent};
+use crate::format::RalphFile;
 use crate::gates::Verdict;
-use crate::model::{Exit, Run};
+use crate::model::{Exit, LoopStatus, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 use crate::screen::Reading;
@@ -262,6 +263,8 @@ pub enum Event {
     PromptSent(Run),
     /// It was not.
     PromptFailed(Run, String),
+    /// A person typed something into the run's pane.
+    Typed(Run),
     /// The agent's own hook said that its turn is over.
     TurnOver(Run),
     /// Whether the run's process tree is computing.
@@ -309,6 +312,9 @@ pub struct Worker {
     ralph: Option<Loop>,
     #[serde(default)]
     restarts: Option<Restarts>,
+    /// The last run of which it was told that it is ready.
+    #[serde(default)]
+    greeted: Run,
     #[serde(skip, default = "yes")]
     reachable: bool,
 }
@@ -349,6 +355,7 @@ impl Worker {
             trouble: None,
             ralph: None,
             restarts: None,
+            greeted: Run::default(),
             reachable: true,
         }
     }
@@ -400,6 +407,26 @@ impl Worker {
     #[must_use]
     pub fn lost(mut self) -> Self {
         self.phase = Phase::Lost;
+        self
+    }
+
+    /// The same worker, over; an earlier swarm said so.
+    #[must_use]
+    pub fn over(mut self, reason: StopReason) -> Self {
+        self.phase = Phase::Stopped { reason };
+        self
+    }
+
+    /// The same loop with the numbers of an earlier swarm's file; a plain worker stays as it is.
+    #[must_use]
+    pub fn counted(mut self, file: &RalphFile, started: Option<DateTime<FixedOffset>>) -> Self {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = file.current_iteration;
+            ralph.failures = file.consecutive_failures;
+            ralph.total_failures = file.total_failures;
+            ralph.iteration_started = started;
+            ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
+        }
         self
     }
 

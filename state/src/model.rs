@@ -114,7 +114,8 @@ impl Exit {
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Code(code) => Some(code),
-            Self::Signal(signal) => Some(128 + signal),
+            // A file may say any number.
+            Self::Signal(signal) => Some(signal.saturating_add(128)),
             Self::Lost | Self::Unknown => None,
         }
     }
@@ -386,6 +387,18 @@ impl Status {
             Self::Stopped | Self::Failed | Self::Lost => false,
         }
     }
+}
+
+/// How a worker that is over has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Well: it did what was asked, or its command exited with 0.
+    Done,
+    /// Badly.
+    Failed,
+    /// Somebody ended it.
+    Killed,
 }
 
 impl fmt::Display for Status {

@@ -71,6 +71,8 @@ pub enum StopReason {
     MaxIterations,
     /// Every gate held, checks or a promise among them.
     Verified,
+    /// Every gate holds, none of them a check: the promise is what counted.
+    Promised,
     /// The iteration limit, and the gates never held.
     Unverified,
     /// The time limit, seconds.
@@ -109,7 +111,7 @@ impl StopReason {
     /// True when a loop that ended so has done what was asked.
     pub fn is_success(&self) -> bool {
         match self {
-            Self::Complete | Self::Verified | Self::MaxIterations => true,
+            Self::Complete | Self::Verified | Self::Promised | Self::MaxIterations => true,
             Self::Exited(exit) => exit.is_success(),
             Self::Unverified
             | Self::OutOfTime(_)
@@ -130,6 +132,7 @@ impl StopReason {
             Self::Complete => "done_pattern",
             Self::MaxIterations | Self::Unverified => "max_iterations",
             Self::Verified => "all_checks_passed",
+            Self::Promised => "promise_accepted",
             Self::OutOfTime(_) => "timeout",
             Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
             Self::Outage(_) => "outage",
@@ -148,6 +151,7 @@ impl StopReason {
             Self::Complete => "done pattern matched".into(),
             Self::MaxIterations => "max iterations".into(),
             Self::Verified => "every gate holds".into(),
+            Self::Promised => "promise accepted".into(),
             Self::Unverified => "max iterations, and not every gate holds".into(),
             Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
             Self::Cost { spent, limit } => {
@@ -181,6 +185,12 @@ pub enum Entry {
     },
     /// The agent's input box is there.
     Ready {
+        /// The run.
+        run: u64,
+    },
+    /// The agent's turn is over, as far as the screen tells: its input box is there and has not changed for
+    /// a few seconds.
+    Idle {
         /// The run.
         run: u64,
     },
@@ -251,6 +261,17 @@ pub enum Entry {
         iteration: u32,
         /// The time-out, seconds.
         timeout: u64,
+    },
+    /// A check was run.
+    Checked {
+        /// At the end of which iteration; 0: before the first.
+        iteration: u32,
+        /// The command.
+        check: String,
+        /// Whether it passed.
+        passed: bool,
+        /// How long it took.
+        seconds: u64,
     },
     /// The gates of a loop were tried at the end of an iteration and not all hold.
     GatesMissed {
@@ -333,6 +354,8 @@ pub enum Entry {
         /// What is known.
         reason: String,
     },
+    /// A worker that was over was forgotten, with all that was left of it.
+    Cleaned,
     /// Something a person should know; the worker goes on.
     Warning {
         /// What.
@@ -359,7 +382,39 @@ pub fn duration(seconds: u64, gap: &str) -> String {
 impl Entry {
     /// The line that the follower prints, without its line end; `None` when it prints nothing.
     pub fn follow_line(&self, name: &str) -> Option<String> {
-        let text = match self {
+        match self {
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Idle { .. }
+            | Self::PromptSent { .. }
+            | Self::RunEnded { .. }
+            | Self::Cleaned
+            | Self::Stopped { .. } => None,
+            Self::PromptFailed { .. }
+            | Self::Waiting { .. }
+            | Self::IterationStarted { .. }
+            | Self::IterationEnded { .. }
+            | Self::IterationFailed { .. }
+            | Self::Inactivity { .. }
+            | Self::InactivityExtended { .. }
+            | Self::Checked { .. }
+            | Self::GatesMissed { .. }
+            | Self::GatesHeld { .. }
+            | Self::Outage { .. }
+            | Self::OutOfTime { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::LoopComplete { .. }
+            | Self::LoopFailed { .. }
+            | Self::Paused { .. }
+            | Self::Resumed
+            | Self::Lost { .. }
+            | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
+        }
+    }
+
+    /// What happened, in words without the worker's name.
+    pub fn words(&self) -> String {
+        match self {
             Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
             Self::IterationEnded { iteration, exit, seconds } => {
                 format!(
@@ -381,6 +436,11 @@ impl Entry {
             Self::InactivityExtended { timeout, .. } => {
                 format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
             }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let base = if *iteration == 0 { " before the first iteration" } else { "" };
+                let word = if *passed { "passed" } else { "failed" };
+                format!("check '{check}' {word}{base} ({})", duration(*seconds, " "))
+            }
             Self::GatesMissed { missing, .. } => format!("not done: {}", missing.join("; ")),
             Self::GatesHeld { .. } => "every gate holds, stopping loop".to_owned(),
             Self::Outage { message, wait, .. } => {
@@ -401,15 +461,18 @@ impl Entry {
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
             Self::Lost { reason } => format!("lost: {reason}"),
             Self::Warning { message } => format!("warning: {message}"),
-            Self::Started { .. }
-            | Self::Ready { .. }
-            | Self::PromptSent { .. }
-            | Self::RunEnded { .. }
-            | Self::Stopped { .. } => {
-                return None;
+            Self::Started { run } => format!("run {run} started"),
+            Self::Ready { .. } => "ready".to_owned(),
+            Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
+            Self::PromptSent { .. } => "prompt sent".to_owned(),
+            Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
+            Self::Stopped { reason } => format!("over: {}", reason.word()),
+            Self::RunEnded { run, exit, backoff, message, .. } => {
+                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+                let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
+                format!("run {run} ended (exit: {}){why}{next}", exit.word())
             }
-        };
-        Some(format!("[ralph] {name}: {text}"))
+        }
     }
 
     /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
@@ -439,6 +502,10 @@ impl Entry {
                 let wait = duration(*wait, "");
                 vec![format!("[WAIT] iteration {iteration} is done again after {wait}: {message}")]
             }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let (word, took) = (if *passed { "PASS" } else { "FAIL" }, duration(*seconds, ""));
+                vec![format!("[CHECK] iteration {iteration} {word} duration={took} {}", one_line(check))]
+            }
             Self::OutOfTime { iteration, limit, whole } => {
                 let what = if *whole { "max-time" } else { "iteration-timeout" };
                 vec![format!("[TIMEOUT] iteration {iteration} {what}={limit}s")]
@@ -461,9 +528,11 @@ impl Entry {
             Self::Warning { message } => vec![format!("[WARN] {message}")],
             Self::Started { .. }
             | Self::Ready { .. }
+            | Self::Idle { .. }
             | Self::PromptSent { .. }
             | Self::DonePatternMatched { .. }
             | Self::RunEnded { .. }
+            | Self::Cleaned
             | Self::Stopped { .. } => vec![],
         }
     }
@@ -475,6 +544,7 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
         StopReason::Killed => format!("killed after {}", count(iterations)),
         StopReason::Complete
         | StopReason::Verified
+        | StopReason::Promised
         | StopReason::Unverified
         | StopReason::OutOfTime(_)
         | StopReason::Cost { .. }
@@ -490,6 +560,11 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
 
 fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
     format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
+}
+
+/// A command of several lines, in one.
+fn one_line(command: &str) -> String {
+    command.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// "N iterations", also for one: the document's sentence is matched by scripts.

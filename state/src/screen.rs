@@ -7,12 +7,13 @@
 //! What is deliberately absent: the markers of the agent CLIs (they are data, see [`crate::profiles`]) and
 //! any memory of earlier readings (that an unchanged screen means silence is the engine's business).
 
-use std::sync::LazyLock;
+use std::sync::Arc;
 
-use crate::profiles::{self, Marker, Profile};
+use crate::profiles::Profile;
 
 mod baseline;
 mod echo;
+mod markers;
 mod pattern;
 mod python;
 mod text;
@@ -24,6 +25,7 @@ mod tests;
 
 use baseline::Baseline;
 use echo::Echo;
+use markers::Markers;
 pub use pattern::{Pattern, PatternError};
 pub use text::{printable, strip};
 
@@ -53,30 +55,12 @@ pub struct Blocked {
     pub what: String,
 }
 
-/// The dialogs that any agent may show, compiled once: that takes longer than a thousand readings. (Each of
-/// them does compile, as a test of the profiles holds.)
-static COMMON_STARTUP: LazyLock<Vec<(Pattern, Blocked)>> =
-    LazyLock::new(|| compile_markers(&profiles::common_startup(), true).flatten().collect());
-static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
-    LazyLock::new(|| compile_markers(&profiles::common_permission(), false).flatten().collect());
-
-fn compile_markers(
-    list: &[Marker],
-    startup: bool,
-) -> impl Iterator<Item = Result<(Pattern, Blocked), PatternError>> {
-    let blocked = move |marker: &Marker| Blocked { startup, what: marker.what.clone() };
-    list.iter().map(move |marker| Ok((Pattern::compile(&marker.pattern)?, blocked(marker))))
-}
-
 /// Reads the screens of one run of one agent.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    ready: Vec<Pattern>,
-    working: Vec<Pattern>,
-    startup: Vec<(Pattern, Blocked)>,
-    permission: Vec<(Pattern, Blocked)>,
+    markers: Arc<Markers>,
     done: Option<Pattern>,
-    echo: Option<Echo>,
+    echoes: Vec<Echo>,
     baseline: Option<Baseline>,
 }
 
@@ -93,20 +77,29 @@ impl Reader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
-        let compile =
-            |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<Vec<_>, _>>();
-        let blocked =
-            |list: &[Marker], startup| compile_markers(list, startup).collect::<Result<Vec<_>, _>>();
-        let echo = done.as_ref().zip(prompt).and_then(|(done, prompt)| Echo::new(done, &prompt));
-        Ok(Self {
-            ready: compile(&profile.ready)?,
-            working: compile(&profile.working)?,
-            startup: blocked(&profile.startup, true)?,
-            permission: blocked(&profile.permission, false)?,
-            done,
-            echo,
-            baseline: None,
-        })
+        let markers = Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None };
+        Ok(markers.looking_for(done, prompt))
+    }
+
+    /// A reader for another run of the same agent, with nothing on the screen yet: `done` and `prompt` as in
+    /// [`Reader::new`].
+    #[must_use]
+    pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
+        let mut reader = Self { done, echoes: vec![], baseline: None, markers: self.markers.clone() };
+        if let Some(prompt) = prompt {
+            reader.note_input(&prompt);
+        }
+        reader
+    }
+
+    /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
+    /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
+    pub fn note_input(&mut self, text: &str) -> bool {
+        let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
+        if !self.echoes.contains(&echo) {
+            self.echoes.push(echo);
+        }
+        true
     }
 
     /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
@@ -128,26 +121,19 @@ impl Reader {
         // Markers are looked for on the screen alone, not in what has scrolled off above it.
         let hidden = if height == 0 { 0 } else { captured.saturating_sub(height).min(rows.len()) };
         let screen = rows[hidden..].join("\n");
-        let blocked = self.dialogs().find(|(marker, _)| marker.is_match(&screen));
+        let blocked = self.markers.dialogs().find(|(marker, _)| marker.is_match(&screen));
         let any = |markers: &[Pattern]| markers.iter().any(|marker| marker.is_match(&screen));
-        let working = blocked.is_none() && any(&self.working);
+        let working = blocked.is_none() && any(&self.markers.working);
         // A screen whose last row but one is in use may have lost rows at its top.
         let scrolled = height > 0 && rows.len() + 1 >= height;
         Reading {
             fingerprint: text::fingerprint(&rows),
             size,
-            ready: blocked.is_none() && !working && any(&self.ready),
+            ready: blocked.is_none() && !working && any(&self.markers.ready),
             working,
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
-            done: self.is_done(&rows.join("\n"), scrolled),
+            done: self.done.is_some() && self.is_done(&rows.join("\n"), scrolled),
         }
-    }
-
-    /// What to look for. Start-up dialogs come first, since their wording is the narrower one, and of each
-    /// kind the profile's own, which know best what to call it.
-    fn dialogs(&self) -> impl Iterator<Item = &(Pattern, Blocked)> {
-        let (startup, permission) = (&*COMMON_STARTUP, &*COMMON_PERMISSION);
-        self.startup.iter().chain(startup).chain(&self.permission).chain(permission)
     }
 
     /// True when the done pattern stands in the final output: the whole history of the run.
@@ -164,10 +150,7 @@ impl Reader {
             if !done.is_match(view) {
                 return false;
             }
-            let found = match &self.echo {
-                Some(echo) => echo.outside(done, view, scrolled),
-                None => done.find_all(view),
-            };
+            let found = echo::outside(&self.echoes, done, view, scrolled);
             match &self.baseline {
                 Some(baseline) => baseline.has_fresh(done, view, &found),
                 None => !found.is_empty(),

@@ -234,3 +234,43 @@ fn where_nothing_can_be_drawn_it_says_so() {
     }
     until_no_trace(&world);
 }
+
+/// Everything about a tmux server that somebody else could have changed.
+fn all_of(terminal: &Terminal<'_>) -> Vec<String> {
+    let asked: [&[&str]; 9] = [
+        &["list-sessions", "-F", "#{session_id} #{session_name} #{session_windows} #{session_group}"],
+        &["list-panes", "-a", "-F", "#{window_id} #{window_layout} #{pane_id} #{pane_pid} #{pane_title}"],
+        &["list-clients"],
+        &["list-buffers"],
+        &["list-keys"],
+        &["show-options", "-g"],
+        &["show-options", "-s"],
+        &["show-hooks", "-g"],
+        &["show-environment", "-g"],
+    ];
+    asked.iter().map(|words| terminal.tmux(words).ok().out).collect()
+}
+
+#[test]
+fn from_inside_another_tmux_it_works_and_that_one_is_not_touched() {
+    let world = World::new();
+    let mut agent = world.agent("w");
+    let _ = world.spawn_agent("w", &agent, &[]);
+    let script = "echo \"inside ${TMUX%%,*}\"; read line; exec \"$0\" attach w";
+    let terminal = Terminal::run(&world, 0, &["sh", "-c", script, SWARM]);
+    terminal.until_shows(&format!("inside {}", terminal.socket.display()));
+    let before = all_of(&terminal);
+    terminal.keys(&["Enter"]);
+    world.until("somebody looks", || (views(&world).len() == 1).then_some(()));
+    assert_eq!(all_of(&terminal), before);
+    agent.tell("print hello from the agent");
+    terminal.until_shows("hello from the agent");
+    agent.tell("ask");
+    terminal.keys(&["an answer", "Enter"]);
+    world.until("the agent is answered", || (agent.file("asked.1") == "an answer\n").then_some(()));
+    terminal.keys(&["C-b", "d"]);
+    let screen = terminal.until_shows("code ");
+    assert!(screen.contains("code 0") && !screen.contains("nested"), "{screen}");
+    assert_eq!(all_of(&terminal), before);
+    until_no_trace(&world);
+}

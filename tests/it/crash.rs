@@ -1,159 +1,392 @@
-//! The daemon aborts at every point of a loop's life; the loop must come out as if nothing had happened.
+//! The daemon dies at every point of a worker's life; the worker must come out as if nothing had happened.
 //!
-//! Each world: a loop of three runs, a daemon that dies at one point, a second daemon. Then: three runs, never
-//! two at once, and state, log and counts that agree.
+//! A story is one life of one worker. A dry run counts the crash points of that life; then the story is told
+//! once for each of them, in a world of its own, with a daemon that kills itself there and a second one that
+//! goes on. The books must be right each time: the runs as the agent counted them, `iterations.log`,
+//! `state.json` and `status` agree, never two agents at once, and no pane, process, run folder, branch or
+//! temporary file is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 use crate::world::{World, is_alive, signal};
 
-/// An agent that tells its runs, and whether another one was there; says the word in its third run.
+/// How many worlds of one story live at once.
+const WORLDS: usize = 16;
+
+/// One life of the worker `w`: lived, and then checked.
+struct Story {
+    live: fn(&World),
+    check: fn(&World),
+}
+
+/// A loop whose second iteration fails and whose third says the word.
+const FAILING_LOOP: Story = Story {
+    live: |world| {
+        world.write("PROMPT.md", "go\n");
+        spawn(
+            world,
+            &["--ralph", "--prompt-file", "PROMPT.md", "-n", "9", "--done-pattern", "ALL DONE", "-d"],
+            AGENT,
+        );
+        until_over(world);
+    },
+    check: |world| {
+        check_log(
+            world,
+            3,
+            &[
+                "[END] iteration 1 exit=0",
+                "[END] iteration 2 exit=1",
+                "[FAIL] iteration 2 exit=1 attempt=1/5 backoff=1s",
+                "[END] iteration 3 exit=0",
+                "[DONE] loop complete after 3 iterations reason=done_pattern",
+            ],
+        );
+        check_state(world, 3, 1, "stopped");
+    },
+};
+
+/// An agent that writes its runs down, and whether another one was there.
 const AGENT: &str = r#"mkdir lock 2>/dev/null || echo overlap >>bad
 echo run >>runs
-[ "$(wc -l <runs)" -lt 3 ] || echo ALL DONE
+n=$(wc -l <runs)
+[ "$n" -lt 3 ] || echo ALL DONE
 sleep 0.1
-rmdir lock"#;
+rmdir lock
+[ "$n" -ne 2 ]"#;
 
-/// Runs the drill once: gives the world and how the loop ended in it.
-fn drill(point: &str, flags: &[&str], script: &str) -> (World, Value) {
+/// A plain worker with a prompt that is pasted.
+const PASTE: Story = Story {
+    live: |world| {
+        let tui = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-tui.pl");
+        let script = format!("echo run >>runs; export REC=rec EXIT=0; exec perl {tui}");
+        spawn(world, &["--prompt", "do it", "--prompt-via", "paste"], &script);
+        until_over(world);
+    },
+    check: |world| {
+        assert_eq!(world.lines("work/runs").len(), 1, "runs");
+        assert_eq!(world.lines("work/rec"), [r#"{"prompt":"do it"}"#], "what the agent got");
+        assert_eq!(world.status("w")["status"], "stopped");
+        assert_eq!(world.status("w")["exit_code"], 0);
+    },
+};
+
+/// A loop of one iteration that falls silent, and is ended for that.
+const SILENT: Story = Story {
+    live: |world| {
+        world.write("PROMPT.md", "go\n");
+        let flags = ["--ralph", "--prompt-file", "PROMPT.md", "-n", "1", "--inactivity-timeout", "1", "-d"];
+        spawn(world, &flags, "echo run >>runs; trap 'exit 0' TERM; sleep 600 & wait");
+        until_over(world);
+    },
+    check: |world| {
+        check_log(
+            world,
+            1,
+            &[
+                "[TIMEOUT] iteration 1",
+                "[END] iteration 1 exit=inactivity",
+                "[DONE] loop complete after 1 iterations reason=max_iterations",
+            ],
+        );
+        check_state(world, 1, 0, "stopped");
+    },
+};
+
+/// A plain worker that does not listen to SIGTERM, killed.
+const KILL: Story = Story {
+    live: |world| {
+        spawn(world, &[], "echo $$ >>runs; trap '' TERM; while :; do sleep 600; done");
+        world.until("the agent runs", || (!world.lines("work/runs").is_empty()).then_some(()));
+        insist(world, &["kill", "w"]);
+    },
+    check: |world| {
+        let runs = world.lines("work/runs");
+        assert_eq!(runs.len(), 1, "runs");
+        assert!(!is_alive(runs[0].parse().unwrap()), "the agent lives");
+        assert_eq!(world.status("w")["status"], "stopped");
+    },
+};
+
+/// A worker with a worktree of its own, killed with its worktree.
+const WORKTREE: Story = Story {
+    live: |world| {
+        let repo = world.path("repo");
+        if !repo.exists() {
+            world.repo("repo");
+        }
+        let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
+        spawn(world, &flags, "pwd >>../../work/runs; sleep 600");
+        world.until("the agent runs", || (!world.lines("work/runs").is_empty()).then_some(()));
+        assert_eq!(branches(world), ["main", "swarm/w"]);
+        insist(world, &["kill", "w", "--rm-worktree"]);
+    },
+    check: |world| {
+        assert_eq!(world.lines("work/runs"), [world.path("repo-worktrees/w").to_str().unwrap()]);
+        assert_eq!(branches(world), ["main"]);
+        assert!(!world.path("repo-worktrees").exists(), "the worktree is left");
+        assert_eq!(world.status("w")["status"], "stopped");
+    },
+};
+
+/// A loop that is paused in its first iteration and resumed when that is over.
+const PAUSE: Story = Story {
+    live: |world| {
+        world.write("PROMPT.md", "go\n");
+        nix::unistd::mkfifo(&world.path("work/hold"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        // Open for as long as the story lasts, so that a write waits for nobody and is not lost.
+        let hold = std::fs::OpenOptions::new().read(true).write(true).open(world.path("work/hold")).unwrap();
+        let go_on = || std::io::Write::write_all(&mut &hold, b"x\n").unwrap();
+        let runs = |n: usize| {
+            world.until(&format!("run {n}"), || {
+                awake(world);
+                (world.lines("work/runs").len() == n).then_some(())
+            });
+        };
+        let flags = ["--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "-d"];
+        spawn(world, &flags, "echo run >>runs; read x <>hold");
+        runs(1);
+        insist(world, &["ralph", "pause", "w"]);
+        go_on();
+        world.until("it rests", || {
+            awake(world);
+            world.iterations_log("w").contains("[END] iteration 1 exit=0").then_some(())
+        });
+        assert_eq!(world.ralph_state("w")["status"], "paused");
+        insist(world, &["ralph", "resume", "w"]);
+        runs(2);
+        go_on();
+        until_over(world);
+    },
+    check: |world| {
+        check_log(
+            world,
+            2,
+            &[
+                "[PAUSE]",
+                "[RESUME]",
+                "[END] iteration 1 exit=0",
+                "[END] iteration 2 exit=0",
+                "[DONE] loop complete after 2 iterations reason=max_iterations",
+            ],
+        );
+        check_state(world, 2, 0, "stopped");
+    },
+};
+
+// ---- living with a daemon that dies ----
+
+/// Sees to it that a daemon is there.
+fn awake(world: &World) {
+    if world.daemon_pid().is_none() {
+        let _ = world.swarm(&["daemon", "start"]);
+    }
+}
+
+/// Spawns `w`, again when the daemon died before it was written down.
+fn spawn(world: &World, flags: &[&str], script: &str) {
+    world.until("w is spawned", || {
+        let ran = world.spawn_sh("w", flags, script);
+        awake(world);
+        (ran.code == Some(0) || !world.status("w").is_null()).then_some(())
+    });
+}
+
+/// Says something until a daemon has done it.
+fn insist(world: &World, words: &[&str]) {
+    world.until(&format!("{words:?}"), || {
+        let ran = world.swarm(words);
+        awake(world);
+        (ran.code == Some(0)).then_some(())
+    });
+}
+
+fn until_over(world: &World) {
+    world.until("w is over", || {
+        awake(world);
+        let status = world.status("w")["status"].clone();
+        (status == "stopped" || status == "failed").then_some(())
+    });
+}
+
+// ---- the books ----
+
+/// Each line once, as many runs and starts as there are iterations, and never two runs at once.
+fn check_log(world: &World, iterations: usize, lines: &[&str]) {
+    let log = world.iterations_log("w");
+    assert_eq!(world.lines("work/runs").len(), iterations, "runs\n{log}");
+    assert!(world.lines("work/bad").is_empty(), "two at once\n{log}");
+    let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+    for line in lines {
+        assert_eq!(count(line), 1, "{line}\n{log}");
+    }
+    for iteration in 1..=iterations {
+        assert_eq!(count(&format!("[START] iteration {iteration}/")), 1, "{log}");
+    }
+    assert_eq!((count("[START]"), log.lines().count()), (iterations, iterations + lines.len()), "{log}");
+    let kept = std::fs::read_to_string(world.swarm_dir().join("logs/w.log")).unwrap();
+    for iteration in 1..=iterations {
+        assert!(
+            kept.contains(&format!("=== iteration {iteration}, ended")),
+            "no output of {iteration}\n{kept}"
+        );
+    }
+}
+
+fn check_state(world: &World, iteration: u64, failures: u64, status: &str) {
+    let (state, shown) = (world.ralph_state("w"), world.status("w"));
+    assert_eq!((&state["status"], &shown["status"]), (&status.into(), &status.into()), "{state}\n{shown}");
+    assert_eq!(state["current_iteration"], iteration, "{state}");
+    assert_eq!(state["total_failures"], failures, "{state}");
+    let meta = &shown["metadata"];
+    assert_eq!(
+        (&meta["ralph_iteration"], &meta["total_failures"], &meta["reason"]),
+        (&state["current_iteration"], &state["total_failures"], &state["reason"]),
+        "{state}\n{shown}"
+    );
+}
+
+fn branches(world: &World) -> Vec<String> {
+    let mut git = world.command("git");
+    git.current_dir(world.path("repo")).args(["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+    world.run(git).ok().out.lines().map(str::to_owned).collect()
+}
+
+/// Nothing is left of a worker that is over.
+fn check_left_overs(world: &World) {
+    world.until("no pane is left", || world.panes().is_empty().then_some(()));
+    let stray = || files(&world.swarm_dir()).into_iter().filter(|path| is_stray(path)).collect::<Vec<_>>();
+    let mut left = vec![];
+    world.until(&format!("no run folder or temporary file is left: {:?}", stray()), || {
+        left = stray();
+        left.is_empty().then_some(())
+    });
+}
+
+fn is_stray(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".tmp") || path.parent().is_some_and(|dir| dir.ends_with("runs"))
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let Ok(list) = std::fs::read_dir(dir) else { return vec![] };
+    let paths = list.flatten().map(|entry| entry.path());
+    paths
+        .flat_map(|path| if path.is_dir() { [files(&path), vec![path]].concat() } else { vec![path] })
+        .collect()
+}
+
+// ---- the walk ----
+
+/// The points of a story, `WORD:N` each, as a dry run passes them.
+fn points(story: &Story) -> Vec<String> {
     let mut world = World::new();
-    std::fs::write(world.work().join("PROMPT.md"), "go\n").unwrap();
+    let book = world.path("points");
+    world.set("SWARM_CRASH_COUNT", book.to_str().unwrap());
+    let _ = world.swarm(&["daemon", "start"]).ok();
+    world.unset("SWARM_CRASH_COUNT");
+    (story.live)(&world);
+    (story.check)(&world);
+    check_left_overs(&world);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let words = world.lines("points").into_iter();
+    words
+        .map(|word| {
+            let nth = seen.entry(word.clone()).or_default();
+            *nth += 1;
+            format!("{word}:{nth}")
+        })
+        .collect()
+}
+
+/// Tells a story with a daemon that dies at a point; says whether it came there.
+fn tell(story: &Story, point: &str) -> bool {
+    let mut world = World::new();
     world.set("SWARM_CRASH_AT", point);
-    drop(world.swarm(&["daemon", "start"]));
+    let _ = world.swarm(&["daemon", "start"]);
     world.unset("SWARM_CRASH_AT");
     let first = world.daemon_pid();
-    let loop_flags = [&["--ralph", "--prompt-file", "PROMPT.md", "-d"], flags].concat();
-    let said = world.spawn_sh("w", &loop_flags, script);
-    if said.code != Some(0) && world.status("w").is_null() {
-        // The daemon died before the worker was written down; nothing of it may have run.
-        assert!(world.lines("work/runs").is_empty(), "{point}: {said:?}");
-        let _ = world.spawn_sh("w", &loop_flags, script).ok();
+    let mut died = false;
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        (story.live)(&world);
+        died = first.is_none_or(|pid| !is_alive(pid));
+        awake(&world);
+        (story.check)(&world);
+        check_left_overs(&world);
+    }));
+    if told.is_err() {
+        panic!("the crash was at {point}\n{}", world.report());
     }
-    if let Some(first) = first {
-        world.until(&format!("{point}: the first daemon dies"), || (!is_alive(first)).then_some(()));
-    }
-    let _ = world.swarm(&["daemon", "start"]).ok();
-    let end = world.until(&format!("{point}: the loop is over"), || {
-        Some(world.status("w")).filter(|v| v["status"] == "stopped" || v["status"] == "failed")
+    died
+}
+
+/// Tells a story once for each of its points, and gives the words of those that the daemon died at.
+#[expect(clippy::print_stderr, reason = "the number of points is for whoever asks with --nocapture")]
+fn walk(name: &str, story: &Story) -> BTreeSet<String> {
+    let points = points(story);
+    let next = AtomicUsize::new(0);
+    let passed_by = Mutex::new(vec![]);
+    std::thread::scope(|scope| {
+        for _ in 0..WORLDS {
+            scope.spawn(|| {
+                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if !tell(story, point) {
+                        passed_by.lock().unwrap().push(point.clone());
+                    }
+                }
+            });
+        }
     });
-    (world, end)
+    let passed_by = passed_by.into_inner().unwrap();
+    eprintln!("{name}: {} points, not come to: {passed_by:?}", points.len());
+    // A look more or less at a screen is a point more or less; most are the same in each telling.
+    assert!(passed_by.len() * 10 <= points.len(), "not come to: {passed_by:?} of {points:?}");
+    let died = points.iter().filter(|point| !passed_by.contains(point));
+    died.filter_map(|point| point.split_once(':')).map(|(word, _)| word.to_owned()).collect()
 }
 
-fn check(world: &World, point: &str, end: &Value, reason: &str) {
-    let log = world.iterations_log("w");
-    let tell = || format!("{point}: {end}\n{log}\n{}", world.report());
-    assert_eq!(world.lines("work/runs").len(), 3, "{}", tell());
-    assert!(world.lines("work/bad").is_empty(), "two at once, {}", tell());
-    assert!(world.panes().is_empty(), "a pane is left, {}", tell());
-    let state = world.ralph_state("w");
-    assert_eq!((&state["status"], &state["current_iteration"]), (&"stopped".into(), &3.into()), "{}", tell());
-    assert_eq!((&state["total_failures"], &end["status"]), (&0.into(), &"stopped".into()), "{}", tell());
-    let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
-    for iteration in 1..=3 {
-        assert_eq!(count(&format!("[START] iteration {iteration}/")), 1, "{}", tell());
-        assert_eq!(count(&format!("[END] iteration {iteration} exit=0")), 1, "{}", tell());
-    }
-    assert_eq!(state["reason"], reason, "{}", tell());
-    assert_eq!(count(&format!("[DONE] loop complete after 3 iterations reason={reason}")), 1, "{}", tell());
-}
-
-/// Three iterations and no gate.
-fn by_count(points: &[&str]) {
-    for point in points {
-        let (world, end) = drill(point, &["-n", "3"], AGENT);
-        check(&world, point, &end, "max_iterations");
-    }
-}
-
-/// A done pattern that the third run prints.
-fn by_pattern(points: &[&str]) {
-    for point in points {
-        let (world, end) = drill(point, &["-n", "9", "--done-pattern", "ALL DONE"], AGENT);
-        check(&world, point, &end, "done_pattern");
+/// Insists that a walk met these words.
+fn met(walk: &BTreeSet<String>, words: &[&str]) {
+    for word in words {
+        assert!(walk.contains(*word), "no daemon died at {word:?}: {walk:?}");
     }
 }
 
 #[test]
-fn before_a_save_of_the_first_iteration() {
-    by_count(&["persist:1", "persist:2", "persist:3", "persist:4"]);
+fn a_loop_with_a_failure() {
+    let seen = walk("loop", &FAILING_LOOP);
+    met(&seen, &["persist", "record", "persist+", "tell", "tell+", "spawn", "launch", "spawn+", "exited"]);
+    met(&seen, &["judge", "stored", "verdict", "judge+", "leave"]);
 }
 
 #[test]
-fn before_a_save_of_the_later_iterations() {
-    by_count(&["persist:5", "persist:6", "persist:7", "persist:8"]);
+fn a_pasted_prompt() {
+    met(&walk("paste", &PASTE), &["deliver", "paste", "enter", "taken", "deliver+"]);
 }
 
 #[test]
-fn before_the_last_saves() {
-    by_pattern(&["persist:8", "persist:9", "persist:10"]);
+fn a_silent_agent() {
+    met(&walk("silent", &SILENT), &["probe", "probe+", "terminate", "terminate+"]);
 }
 
 #[test]
-fn after_a_save_of_the_first_iteration() {
-    by_count(&["persist+:1", "persist+:2", "persist+:3", "persist+:4"]);
+fn a_kill_by_force() {
+    met(&walk("kill", &KILL), &["terminate", "terminate+", "force_kill", "force_kill+"]);
 }
 
 #[test]
-fn after_a_later_save() {
-    by_pattern(&["persist+:5", "persist+:7", "persist+:9", "persist+:10"]);
+fn a_worktree_made_and_removed() {
+    met(&walk("worktree", &WORKTREE), &["birth", "worktree", "remove", "remove+"]);
 }
 
 #[test]
-fn around_a_launch() {
-    by_count(&["spawn:1", "spawn:2", "spawn:3", "spawn+:1", "spawn+:3"]);
-}
-
-#[test]
-fn around_a_judgement() {
-    by_count(&["judge:1", "judge:3", "judge+:1"]);
-    by_pattern(&["judge:3", "judge+:2", "judge+:3"]);
-}
-
-#[test]
-fn before_news_are_told() {
-    by_count(&["tell:1", "tell:2", "tell:3", "tell:5"]);
-    by_pattern(&["tell:9", "tell:10", "tell:11"]);
-}
-
-#[test]
-fn after_news_were_told() {
-    by_count(&["tell+:1", "tell+:2", "tell+:3", "tell+:4"]);
-    by_pattern(&["tell+:9", "tell+:10", "tell+:11"]);
-}
-
-#[test]
-fn around_a_failure() {
-    let script = "echo run >>runs; [ $(wc -l <runs) -gt 1 ] || exit 1";
-    for point in ["tell:3", "tell+:3", "persist:4", "persist+:4", "persist+:5"] {
-        let (world, end) = drill(point, &["-n", "3"], script);
-        let log = world.iterations_log("w");
-        assert_eq!(world.lines("work/runs").len(), 3, "{point}: {end}\n{log}");
-        let count = |text: &str| log.matches(text).count();
-        assert_eq!(
-            (count("[FAIL] iteration 1 exit=1 attempt=1/5 backoff=1s"), count("[END]")),
-            (1, 3),
-            "{log}"
-        );
-        assert_eq!(world.ralph_state("w")["total_failures"], 1, "{point}: {log}");
-    }
-}
-
-#[test]
-fn around_the_end_of_a_silent_agent() {
-    let script = "echo run >>runs; trap 'exit 0' TERM; sleep 600 & wait";
-    for point in ["probe:1", "tell:3", "persist:3", "terminate:1", "judge:1"] {
-        let (world, end) = drill(point, &["-n", "1", "--inactivity-timeout", "1"], script);
-        let log = world.iterations_log("w");
-        assert_eq!(world.lines("work/runs").len(), 1, "{point}: {end}\n{log}");
-        let count = |text: &str| log.matches(text).count();
-        assert_eq!(
-            (count("[TIMEOUT]"), count("exit=inactivity"), count("[DONE]")),
-            (1, 1, 1),
-            "{point}: {log}"
-        );
-        assert!(world.panes().is_empty(), "{point}");
-    }
+fn a_pause_and_a_resume() {
+    walk("pause", &PAUSE);
 }
 
 #[test]

@@ -113,7 +113,9 @@ fn a_long_directory_works_and_shares_nothing() {
 #[test]
 fn a_closed_terminal_and_its_signals_do_not_reach_it() {
     let world = World::new();
-    let mut script = world.command("script");
+    // Who runs the tests may ignore the signal, and a shell cannot trap what was ignored when it began.
+    let mut script = world.command("perl");
+    script.args(["-e", "$SIG{INT} = 'DEFAULT'; exec @ARGV or die", "script"]);
     let line = format!("{SWARM} daemon start; {SWARM} spawn --name w -- sleep 600");
     script.args(["-qec", &line, "/dev/null"]);
     let _ = world.run(script).ok();
@@ -125,6 +127,30 @@ fn a_closed_terminal_and_its_signals_do_not_reach_it() {
     signal(pid, Signal::SIGHUP);
     assert_eq!(world.until_status("w", "running")["status"], "running");
     assert_eq!(world.daemon_pid(), Some(pid));
+}
+
+#[test]
+fn ctrl_c_in_the_terminal_that_started_it_does_not_reach_it() {
+    let world = World::new();
+    let mut script = world.command("script");
+    let line = format!(
+        "trap 'echo hit >>hits' INT; {SWARM} spawn --name w -- sleep 600; echo >there; read -r x; read -r x; true"
+    );
+    script.args(["-qec", &line, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut terminal = script.spawn().unwrap();
+    let mut keys = terminal.stdin.take().unwrap();
+    world.until("all is there", || world.path("work/there").exists().then_some(()));
+    // One that comes before the shell reads may be flushed with what else was typed ahead.
+    world.until("the terminal's own group is hit", || {
+        let _ = keys.write_all(b"\x03");
+        (!world.lines("work/hits").is_empty()).then_some(())
+    });
+    drop(keys);
+    let _ = terminal.kill();
+    terminal.wait().unwrap();
+    assert_eq!(world.until_status("w", "running")["status"], "running");
+    let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap();
+    assert_eq!(log.matches(" serving ").count(), 1, "{log}");
 }
 
 // ---- the wire ----

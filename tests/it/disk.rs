@@ -102,6 +102,37 @@ fn a_kill_does_not_wait_for_room() {
 }
 
 #[test]
+fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "9"]);
+    let _ = world.spawn_sh("r", &["--restart", "always"], "echo >>runs; exec sleep 600").ok();
+    let _ = world.spawn("f", &["--restart", "always", "--max-restarts", "9"], &["false"]).ok();
+    world.until_status("f", "backing_off");
+    world.until("it runs", || (world.lines("work/runs").len() == 1).then_some(()));
+    disk.fill();
+    let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("could not be saved");
+    world.crash_daemon();
+    disk.free();
+    for name in ["l", "r", "f"] {
+        world.until_status(name, "stopped");
+        assert_eq!(world.status(name)["reason"], "killed");
+        world.until("it is saved after all", || {
+            let mark = world.swarm_dir().join(format!("workers/{name}.killed"));
+            (!mark.exists()).then_some(())
+        });
+    }
+    assert_eq!((world.lines("work/runs").len(), world.panes().len()), (1, 0));
+    world.crash_daemon();
+    let _ = world.spawn("r", &[], &["sleep", "600"]).ok();
+    world.crash_daemon();
+    assert_eq!(world.status("r")["status"], "running", "another worker of the name is another");
+}
+
+#[test]
 fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");
@@ -121,4 +152,35 @@ fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
     world.crash_daemon();
     let _ = world.swarm(&["respawn", "w"]).ok();
     world.until("it runs once more", || (world.lines("work/runs").len() == 2).then_some(()));
+}
+
+#[test]
+fn what_is_not_saved_is_not_logged() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let mut agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "2"]);
+    let count = |text: &str| world.iterations_log("l").matches(text).count();
+    // Of this pause nobody knows any more when the daemon has died: it was never saved.
+    disk.fill();
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
+    world.crash_daemon();
+    disk.free();
+    world.start_daemon();
+    assert_eq!((world.ralph_state("l")["status"].as_str(), count("[PAUSE]")), (Some("running"), 0));
+    // This one is written down when there is room again.
+    disk.fill();
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
+    assert_eq!(count("[PAUSE]"), 0, "{}", world.iterations_log("l"));
+    disk.free();
+    world.until_logged("l", "[PAUSE]");
+    assert_eq!(world.ralph_state("l")["status"], "paused");
+    let _ = world.swarm(&["ralph", "resume", "l"]).ok();
+    agent.tell("exit 0");
+    agent.until_run(&world, 2);
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!((count("[PAUSE]"), count("[RESUME]"), count("[START]"), count("[END]")), (1, 1, 2, 2));
 }

@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_DOCS=1 cargo test --test it docs` writes them anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
@@ -77,4 +77,121 @@ fn the_pages_tell_the_exit_codes() {
     }
     assert!(pages.contains_key("swarm-ralph-status.1"));
     assert!(pages.values().all(|page| !page.contains("ready-on-stdout")), "a hidden flag is shown");
+}
+
+fn golden(name: &str) -> Vec<String> {
+    let path = format!("{}/tests/golden/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("golden lines").lines().map(str::to_owned).collect()
+}
+
+/// The escapes that keep a line of text what it is in a page.
+const ESCAPES: [(&str, &str); 6] =
+    [("-", "\\-"), ("'", "\\(aq"), ("~", "\\(ti"), ("^", "\\(ha"), ("`", "\\(ga"), ("\\", "\\e")];
+
+/// A line of text as it stands in a page.
+fn to_roff(line: &str) -> String {
+    let escape = |c: char| {
+        let known = ESCAPES.iter().find(|(plain, _)| plain.starts_with(c));
+        known.map_or_else(|| c.to_string(), |(_, roff)| (*roff).to_owned())
+    };
+    line.chars().map(escape).collect()
+}
+
+/// The pages that are written by hand, without their headings' section numbers.
+fn by_hand(name: &str) -> String {
+    std::fs::read_to_string(directory().join(name)).unwrap_or_else(|e| panic!("man/{name}: {e}"))
+}
+
+/// What the protocol's page must hold: a heading, and below it the first golden lines of that name.
+fn sections() -> Vec<(String, Vec<String>)> {
+    let mut wanted: Vec<(String, Vec<String>)> = vec![];
+    let mut add = |name: &str, lines: &[String]| {
+        if !wanted.iter().any(|(known, _)| known == name) {
+            wanted.push((name.to_owned(), lines.to_vec()));
+        }
+    };
+    let word = |line: &str, at: &[&str]| {
+        let mut value: serde_json::Value = serde_json::from_str(line).expect("a golden line is JSON");
+        at.iter().for_each(|key| value = value[*key].take());
+        value.as_str().expect("a word").to_owned()
+    };
+    for pair in golden("calls").chunks(2) {
+        add(&word(&pair[0], &["method"]), pair);
+    }
+    for line in golden("notices") {
+        add(&word(&line, &["notice", "kind"]), &[line]);
+    }
+    wanted
+}
+
+#[test]
+fn the_protocols_page_has_every_method_and_notice_and_no_line_of_its_own() {
+    let page = by_hand("swarm-protocol.7");
+    for (name, lines) in sections() {
+        let lines: Vec<String> = lines.iter().map(|line| to_roff(line)).collect();
+        let example = format!(".EX\n{}\n.EE\n", lines.join("\n"));
+        let below = page.split(&format!("\n.SS {name}\n")).nth(1).unwrap_or_default();
+        let section = below.split("\n.S").next().unwrap_or_default();
+        assert!(
+            format!("{section}\n").contains(&example),
+            "man/swarm-protocol.7 must say what '{name}' is. Add this in METHODS or NOTICES, with a sentence:\n\n\
+             .SS {name}\nWhat it does.\n.PP\n{example}"
+        );
+    }
+    let known: BTreeSet<String> = ["hello", "calls", "errors", "notices"]
+        .iter()
+        .flat_map(|name| golden(name))
+        .map(|line| to_roff(&line))
+        .collect();
+    for line in page.lines().filter(|line| line.starts_with("{\"")) {
+        assert!(
+            known.contains(line),
+            "this line of man/swarm-protocol.7 stands in no file of tests/golden: {line}"
+        );
+    }
+    let sections = sections();
+    for heading in page.lines().filter_map(|line| line.strip_prefix(".SS ")) {
+        assert!(
+            sections.iter().any(|(name, _)| name == heading),
+            "man/swarm-protocol.7: '{heading}' is no method"
+        );
+    }
+    for line in golden("errors") {
+        let error: serde_json::Value = serde_json::from_str(&line).expect("a golden line is JSON");
+        let code = error["err"]["code"].as_str().expect("a code");
+        assert!(
+            page.contains(&format!("\n.B {code}\n")),
+            "man/swarm-protocol.7 must have the error '{code}'"
+        );
+    }
+}
+
+#[test]
+fn the_states_page_gives_the_sizes_that_hold() {
+    use swarm::store::{DAEMON_LOG_LIMIT, LOG_LIMIT, RECORD_LIMIT};
+    let page = by_hand("swarm-state.5").replace("\\-", "-");
+    for (file, limit) in
+        [("daemon.log", DAEMON_LOG_LIMIT), ("NAME.log", LOG_LIMIT), ("NAME.raw", RECORD_LIMIT)]
+    {
+        let sentence = format!("At {} MiB it becomes\n.IR {file}.1 ,", limit >> 20);
+        assert!(page.contains(&sentence), "man/swarm-state.5: {sentence}");
+    }
+    let fixture = include_str!("../../state/fixtures/v1/ralph/agent/state.json");
+    assert!(page.contains(fixture.trim_end()), "man/swarm-state.5: the example is no state file any more");
+    let format = swarm_state::format::FORMAT;
+    assert!(page.contains(&format!("now {format}.")), "man/swarm-state.5: the format is {format}");
+}
+
+#[test]
+fn the_pages_written_by_hand_are_clean_roff() {
+    for name in ["swarm-protocol.7", "swarm-state.5"] {
+        let mut groff = std::process::Command::new("groff");
+        groff.args(["-man", "-ww", "-Tutf8"]).arg(directory().join(name));
+        let Ok(done) = groff.output() else {
+            eprintln!("skipped: no groff here");
+            return;
+        };
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && said.is_empty(), "{name}: {said}");
+    }
 }

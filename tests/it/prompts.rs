@@ -7,23 +7,23 @@ use serde_json::Value;
 use crate::world::{World, is_alive};
 
 /// The fake agent's path, and under another name where a profile goes by the name.
-fn tui() -> String {
+pub(crate) fn tui() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-tui.pl").to_owned()
 }
 
 /// The file that the fake agent writes what it got into.
-fn record(world: &World) -> PathBuf {
+pub(crate) fn record(world: &World) -> PathBuf {
     world.path("work/rec")
 }
 
 /// What was recorded so far.
-fn recorded(world: &World) -> Vec<Value> {
+pub(crate) fn recorded(world: &World) -> Vec<Value> {
     world.lines("work/rec").iter().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 /// Spawns the fake agent with some flags and knobs.
 #[track_caller]
-fn spawn(world: &World, flags: &[&str], knobs: &[&str]) {
+pub(crate) fn spawn(world: &World, flags: &[&str], knobs: &[&str]) {
     let rec = format!("REC={}", record(world).display());
     let envs: Vec<&str> = knobs.iter().chain([&rec.as_str()]).flat_map(|knob| ["--env", knob]).collect();
     let _ = world.spawn("w", &[flags, &["--prompt-via", "paste"], &envs].concat(), &[&tui()]).ok();
@@ -31,7 +31,7 @@ fn spawn(world: &World, flags: &[&str], knobs: &[&str]) {
 
 /// Waits until so many prompts were submitted and gives them.
 #[track_caller]
-fn prompts(world: &World, count: usize) -> Vec<String> {
+pub(crate) fn prompts(world: &World, count: usize) -> Vec<String> {
     world.until(&format!("{count} prompts; got {:?}", recorded(world)), || {
         let all = recorded(world);
         (all.len() >= count)
@@ -41,7 +41,7 @@ fn prompts(world: &World, count: usize) -> Vec<String> {
 
 /// Waits until the worker has taken its prompt, so that a second one would have come by now.
 #[track_caller]
-fn settled(world: &World) {
+pub(crate) fn settled(world: &World) {
     world.until("the prompt is taken", || {
         let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap_or_default();
         log.contains("PromptSent").then_some(())

@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
-    AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView, Empty, Killed,
-    Lines, Listing, Peeked, RalphView, Request, Response, Snapshot, Spawned, WorkerView,
+    AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView, Empty,
+    Forgotten, Killed, Lines, Listing, Peeked, RalphView, Request, Response, Sent, Snapshot, Spawned,
+    WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -42,9 +43,11 @@ fn check_call(call: &Call, answer: &Value) {
         Call::Status(_) => same_part::<WorkerView>(answer),
         Call::Peek(_) => same_part::<Peeked>(answer),
         Call::Logs(_) | Call::RalphLogs(_) => same_part::<Lines>(answer),
-        Call::Send(_) | Call::Interrupt(_) | Call::DaemonHandover(_) => same_part::<Empty>(answer),
+        Call::Send(_) => same_part::<Sent>(answer),
+        Call::Interrupt(_) | Call::Eof(_) | Call::DaemonHandover(_) => same_part::<Empty>(answer),
         Call::Attach(_) => same_part::<AttachView>(answer),
         Call::Kill(_) => same_part::<Killed>(answer),
+        Call::Clean(_) => same_part::<Forgotten>(answer),
         Call::RalphPause(_) | Call::RalphResume(_) => same_part::<Changed>(answer),
         Call::RalphStatus(_) | Call::RalphSet(_) => same_part::<RalphView>(answer),
         Call::RalphClean(_) => same_part::<Cleaned>(answer),
@@ -55,7 +58,7 @@ fn check_call(call: &Call, answer: &Value) {
 }
 
 /// How many methods there are; to be raised with each new one.
-const METHODS: usize = 20;
+const METHODS: usize = 22;
 
 #[test]
 fn hellos_keep_their_shape_for_ever() {
@@ -111,7 +114,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 19;
+const KINDS: usize = 26;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -138,7 +141,14 @@ fn every_notice_keeps_its_shape() {
             Entry::Stopped { .. } => 16,
             Entry::Lost { .. } => 17,
             Entry::Warning { .. } => 18,
-            Entry::RunEnded { .. } => 19,
+            Entry::RunEnded { .. } => 21,
+            Entry::Idle { .. } => 19,
+            Entry::Cleaned => 20,
+            Entry::GatesMissed { .. } => 22,
+            Entry::GatesHeld { .. } => 23,
+            Entry::Outage { .. } => 24,
+            Entry::OutOfTime { .. } => 25,
+            Entry::Checked { .. } => 26,
         });
     }
     assert_eq!(kinds.len(), KINDS);

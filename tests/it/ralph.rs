@@ -130,9 +130,17 @@ fn silence_that_burns_cpu_earns_an_extension() {
     let w = World::new();
     let mut agent = w.agent("a");
     w.spawn_loop("agent", &agent, &["--inactivity-timeout", "3"]);
-    agent.tell("run (while :; do :; done) &");
-    w.until_logged("agent", "[EXTEND] iteration 1 inactivity=3s reason=computing\n");
-    assert_eq!(agent.starts(), 1);
+    agent.tell("run echo building; while [ ! -e \"$dir/go\" ]; do :; done & echo $! >\"$dir/busy\"");
+    // A descendant computes, the agent itself waits: for ten time-outs at most.
+    let extended = "[EXTEND] iteration 1 inactivity=3s reason=computing\n";
+    w.until("three time-outs pass", || {
+        (w.iterations_log("agent").matches(extended).count() >= 3).then_some(())
+    });
+    assert_eq!((agent.starts(), &w.status("agent")["status"]), (1, &"running".into()));
+    // It stops computing and is silent now: that is a hang.
+    agent.tell("run touch \"$dir/go\"");
+    agent.until_run(&w, 2);
+    assert!(w.iterations_log("agent").contains("[TIMEOUT] iteration 1 inactivity=3s\n"));
     w.swarm(&["kill", "agent"]).ok();
 }
 

@@ -65,7 +65,7 @@ fn the_policy_and_the_wait_are_shown() {
     let reason = format!("exit status 1, restart 2/10 at {}", next.format("%H:%M:%S"));
     assert_eq!(status["reason"], reason);
     let page = w.swarm(&["status", "w"]).ok().out;
-    assert!(page.contains("restart on-failure, ") && page.contains("at most 10 restarts"), "{page}");
+    assert!(page.contains("restart    on-failure (failed in a row: 2, at most 10 restarts)\n"), "{page}");
     let listed = w.swarm(&["ls", "--format", "json"]).ok().json();
     assert_eq!(listed[0]["restart"]["when"], "on-failure");
     let _ = w.swarm(&["kill", "w"]).ok();
@@ -356,6 +356,26 @@ fn a_loop_takes_no_policy() {
     assert_eq!(w.daemon_pid(), None);
     let _ = w.spawn("w", &["--restart", "no"], &["false"]).ok();
     assert_eq!(w.until_status("w", "failed")["reason"], "exit status 1");
+}
+
+#[test]
+fn an_interactive_agent_that_dies_gets_its_prompt_again() {
+    let w = World::new();
+    let rec = format!("REC={}", w.path("work/rec").display());
+    let tui = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/fake-tui.pl");
+    let flags = ["--restart", "on-failure", "--prompt", "do it", "--prompt-via", "paste", "--env", &rec];
+    let _ = w.spawn("w", &flags, &[tui]).ok();
+    until_lines(&w, "rec", 1);
+    let pid = w.status("w")["pid"].as_u64().unwrap();
+    signal(u32::try_from(pid).unwrap(), Signal::SIGKILL);
+    until_lines(&w, "rec", 2);
+    let status = w.until_status("w", "running");
+    assert_eq!((&status["restarts"], &status["restart"]["failures"]), (&json!(1), &json!(1)));
+    for line in w.lines("work/rec") {
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["prompt"], "do it");
+    }
+    let _ = w.swarm(&["kill", "w"]).ok();
+    assert_eq!(w.lines("work/rec").len(), 2);
 }
 
 /// A worker of three runs, of which two fail, and a daemon that dies at one point.

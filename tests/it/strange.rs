@@ -141,3 +141,52 @@ fn a_prompt_that_is_no_text_arrives_byte_for_byte() {
     w.until_status("o", "stopped");
     assert_eq!(fs::read(w.work().join("got")).unwrap(), bytes);
 }
+
+#[test]
+fn broken_records_are_kept_aside_and_their_agents_are_found_again() {
+    let w = World::new();
+    let names = ["empty", "cut", "object", "list", "zeros"];
+    for name in names {
+        w.spawn(name, &[], &["sleep", "600"]).ok();
+    }
+    let pids: Vec<_> = names.iter().map(|name| w.status(name)["pid"].clone()).collect();
+    w.swarm(&["daemon", "stop"]).ok();
+    let mut broken = vec![];
+    for name in names {
+        let path = w.swarm_dir().join(format!("workers/{name}.json"));
+        let text = fs::read(&path).unwrap();
+        let bytes = match name {
+            "empty" => vec![],
+            "cut" => text[..text.len() * 2 / 5].to_vec(),
+            "object" => b"{}".to_vec(),
+            "list" => b"[]".to_vec(),
+            _ => vec![0; text.len()],
+        };
+        fs::write(&path, &bytes).unwrap();
+        broken.push(bytes);
+    }
+    let listed = w.swarm(&["ls", "--format", "names"]).ok();
+    for name in names {
+        assert!(listed.out.lines().any(|line| line == name), "{}", listed.out);
+        assert!(
+            listed.err.contains(&format!("{name}.json' cannot be read and was set aside")),
+            "{}",
+            listed.err
+        );
+    }
+    w.spawn("new", &[], &["sleep", "600"]).ok();
+    for ((name, pid), bytes) in names.iter().zip(pids).zip(broken) {
+        let seen = w.until_status(name, "running");
+        assert_eq!(seen["pid"], pid);
+        let aside = fs::read_dir(w.swarm_dir().join("workers")).unwrap().flatten().map(|e| e.path());
+        let head = format!("{name}.json.corrupt-");
+        let mut aside =
+            aside.filter(|p| p.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&head)));
+        assert_eq!(fs::read(aside.next().unwrap()).unwrap(), bytes, "{name}");
+        w.swarm(&["kill", name]).ok();
+    }
+    assert_eq!(w.panes().len(), 1);
+    // Once told is not for ever: a later daemon still says what lies there.
+    w.swarm(&["daemon", "restart"]).ok();
+    w.swarm(&["ls"]).ok().warns("cut.json.corrupt-");
+}

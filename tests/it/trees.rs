@@ -24,13 +24,24 @@ fn codes_and_signals_are_told_apart_and_none_is_a_success() {
         ("kill", "kill -KILL $$"),
         ("term", "kill -TERM $$"),
         ("segv", "kill -SEGV $$"),
+        ("int", "kill -INT $$"),
+        ("hup", "kill -HUP $$"),
+        ("quit", "kill -QUIT $$"),
+        ("pipe", "kill -PIPE $$"),
         ("code", "exit 143"),
     ] {
         let _ = world.spawn_sh(name, &[], script).ok();
     }
-    for (name, code, by) in
-        [("kill", 137, Some(9)), ("term", 143, Some(15)), ("segv", 139, Some(11)), ("code", 143, None)]
-    {
+    for (name, code, by) in [
+        ("kill", 137, Some(9)),
+        ("term", 143, Some(15)),
+        ("segv", 139, Some(11)),
+        ("int", 130, Some(2)),
+        ("hup", 129, Some(1)),
+        ("quit", 131, Some(3)),
+        ("pipe", 141, Some(13)),
+        ("code", 143, None),
+    ] {
         let seen = world.until_status(name, "failed");
         assert_eq!(seen["exit_code"], code, "{seen}");
         assert_eq!(seen["signal"].as_i64(), by, "{seen}");
@@ -74,6 +85,45 @@ fn quick_exits_are_all_known() {
         assert_eq!(log.matches("exit=0 ").count(), 12, "{log}");
         assert_eq!(world.ralph_state(name)["total_failures"], 0, "{log}");
     }
+}
+
+#[test]
+fn two_hundred_quick_exits_are_all_known() {
+    let world = World::new();
+    world.start_daemon();
+    let spawn = |i: usize| {
+        let _ = world.spawn_sh(&format!("q{i}"), &[], if i % 10 == 7 { "exit 3" } else { "exit 0" }).ok();
+    };
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            scope.spawn(move || (first..200).step_by(4).for_each(spawn));
+        }
+    });
+    let all = world.until("all have ended", || {
+        let all = world.swarm(&["ls", "--format", "json"]).ok().json();
+        let over = |w: &serde_json::Value| w["status"] == "stopped" || w["status"] == "failed";
+        all.as_array().unwrap().iter().all(over).then_some(all)
+    });
+    for seen in all.as_array().unwrap() {
+        let wanted = if seen["name"].as_str().unwrap().ends_with('7') { 3 } else { 0 };
+        assert_eq!(seen["exit_code"], wanted, "{seen}");
+        assert_eq!(seen["status"], if wanted == 0 { "stopped" } else { "failed" }, "{seen}");
+    }
+    assert_eq!(all.as_array().unwrap().len(), 200);
+    world.until("no pane is left", || world.panes().is_empty().then_some(()));
+}
+
+#[test]
+fn a_wrapper_that_is_killed_is_no_success_and_leaves_nobody() {
+    let world = World::new();
+    let _ = world.spawn_sh("w", &[], "echo $$ >>pids; sleep 7779 & echo $! >>pids; wait").ok();
+    let tree = pids(&world, "work/pids", 2);
+    let wrapper = world.panes()[0].rsplit(' ').next().unwrap().parse().unwrap();
+    signal(wrapper, Signal::SIGKILL);
+    let seen = world.until_status("w", "failed");
+    assert_ne!(seen["exit_code"], 0, "{seen}");
+    world.until("nothing is left", || (!tree.iter().any(|pid| is_alive(*pid))).then_some(()));
+    world.until("its pane is closed", || world.panes().is_empty().then_some(()));
 }
 
 #[test]

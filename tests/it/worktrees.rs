@@ -62,6 +62,40 @@ fn what_cannot_work_leaves_no_branch() {
 }
 
 #[test]
+fn a_branch_that_git_would_take_for_something_else_is_refused() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    git(&world, &repo, &["tag", "v9"]);
+    git(&world, &repo, &["tag", "swarm/tagged"]);
+    git(&world, &repo, &["branch", "fix"]);
+    git(&world, &repo, &["config", "core.ignorecase", "true"]);
+    let before = (branches(&world, &repo), fs::read_to_string(repo.join(".git/config")).unwrap());
+    let cwd = ["--cwd", repo.to_str().unwrap(), "--worktree"];
+    for bad in [
+        "v9",
+        "fix/login",
+        "FIX",
+        "refs/heads/x",
+        "heads/main",
+        "a b",
+        "a:b",
+        "a@{b",
+        "@{-1}",
+        ".x",
+        "x.",
+        "a//b",
+        "a/",
+    ] {
+        let flags = [&cwd[..], &["--branch", bad]].concat();
+        let _ = world.spawn("w", &flags, &["sleep", "600"]).code(1).warns("--branch");
+    }
+    let _ = world.spawn("tagged", &cwd, &["sleep", "600"]).code(1).warns("refs/tags/swarm/tagged");
+    assert_eq!((branches(&world, &repo), fs::read_to_string(repo.join(".git/config")).unwrap()), before);
+    assert!(!world.path("repo-worktrees").exists());
+    assert_eq!(world.swarm(&["ls", "--format", "names"]).ok().out, "");
+}
+
+#[test]
 fn a_repository_without_a_commit_is_refused_with_gits_words() {
     let world = World::new();
     let empty = world.path("empty");
@@ -130,12 +164,15 @@ fn a_loop_keeps_one_tree_over_its_iterations() {
 #[test]
 fn many_trees_at_once_are_all_there() {
     let world = World::new();
-    let repo = world.repo("repo");
+    let origin = world.repo("origin");
+    git(&world, &world.work(), &["clone", "-q", origin.to_str().unwrap(), "../repo"]);
+    let repo = world.path("repo");
+    let config = fs::read_to_string(repo.join(".git/config")).unwrap();
     world.start_daemon();
     // Somebody else's git holds the lock for a moment.
     fs::write(repo.join(".git/config.lock"), "").unwrap();
     let cwd = repo.to_str().unwrap();
-    let spawns: Vec<_> = (0..12)
+    let spawns: Vec<_> = (0..16)
         .map(|i| {
             world.follow(&[
                 "spawn",
@@ -156,8 +193,9 @@ fn many_trees_at_once_are_all_there() {
     for mut spawn in spawns {
         assert_eq!(spawn.wait(&world), 0, "{}", spawn.output());
     }
-    assert_eq!(git(&world, &repo, &["worktree", "list"]).lines().count(), 13);
-    assert_eq!(branches(&world, &repo).len(), 13);
+    assert_eq!(git(&world, &repo, &["worktree", "list"]).lines().count(), 17);
+    assert_eq!(branches(&world, &repo).len(), 17);
+    assert_eq!(fs::read_to_string(repo.join(".git/config")).unwrap(), config);
 }
 
 #[test]

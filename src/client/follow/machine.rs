@@ -103,6 +103,8 @@ impl Machine {
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.parked(true),
             Entry::Started { .. }
             | Entry::Ready { .. }
+            | Entry::Idle { .. }
+            | Entry::Cleaned
             | Entry::PromptSent { .. }
             | Entry::PromptFailed { .. }
             | Entry::Waiting { .. }
@@ -110,6 +112,7 @@ impl Machine {
             | Entry::InactivityExtended { .. }
             | Entry::OutOfTime { .. }
             | Entry::Outage { .. }
+            | Entry::Checked { .. }
             | Entry::GatesMissed { .. }
             | Entry::GatesHeld { .. }
             | Entry::DonePatternMatched { .. }
@@ -123,6 +126,10 @@ impl Machine {
 
     /// A subscription began.
     pub(super) fn snapshot(&mut self, snapshot: &Snapshot) -> Vec<Act> {
+        if snapshot.seq < self.seen {
+            // Another daemon counts anew: the clock was put back. All that it has to tell is news.
+            self.seen = 0;
+        }
         self.repeated = snapshot.seq.max(self.seen);
         let mut acts = vec![];
         if snapshot.gap {
@@ -199,6 +206,7 @@ impl Machine {
             StopReason::Killed => End { hint: None, ..self.gave_up() },
             StopReason::Complete
             | StopReason::Verified
+            | StopReason::Promised
             | StopReason::Unverified
             | StopReason::OutOfTime(_)
             | StopReason::Cost { .. }

@@ -165,7 +165,12 @@ fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
 fn left_overs_of_a_crash_are_swept() {
     let fixture = Fixture::new();
     fixture.store.write_ralph(&name("agent"), &ralph()).unwrap();
+    for iteration in [1, 9999, 10000] {
+        fixture.store.write_iteration_file(&name("agent"), iteration, "contract.md", b"whole").unwrap();
+    }
     let left = [
+        fixture.paths().root().join(".tmux.conf.99-3.tmp"),
+        fixture.paths().iteration_dir(&name("agent"), 10000).join(".contract.md.99-2.tmp"),
         fixture.paths().workers_dir().join(".agent.json.99-0.tmp"),
         fixture.paths().ralph_dir(&name("agent")).join(".state.json.99-1.tmp"),
     ];
@@ -190,7 +195,12 @@ fn there_is_one_daemon() {
     drop(lock);
     // Whatever pid stands there: nobody holds it.
     fs::write(paths.lock(), "1\n").unwrap();
-    assert_eq!(DaemonLock::holder(paths), None);
+    // A child that another test forks in this moment holds the lock until its exec.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while DaemonLock::holder(paths).is_some() {
+        assert!(std::time::Instant::now() < until, "somebody holds it");
+        thread::yield_now();
+    }
     let lock = DaemonLock::try_acquire(paths).unwrap().unwrap();
     fs::remove_dir_all(paths.root()).unwrap();
     assert!(!lock.is_current());
@@ -250,4 +260,36 @@ proptest! {
         let kept = entries(&fixture.paths().workers_dir());
         prop_assert_eq!(fs::read(&kept[0]).unwrap(), bytes);
     }
+}
+
+#[test]
+fn a_name_of_the_predecessor_that_was_ours_and_is_removed_does_not_come_back() {
+    const LIST: &str = include_str!("../../../state/fixtures/predecessor/state.json");
+    let fixture = Fixture::new();
+    fs::write(fixture.paths().legacy_state(), LIST).unwrap();
+    let names = || {
+        let (records, problems) = fixture.reopened().load_all();
+        assert_eq!(problems, []);
+        records.into_iter().map(|r| r.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    // One that never came to be changes nothing.
+    fixture.store.save(&record("bg")).unwrap();
+    fixture.store.take_back(&name("bg")).unwrap();
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    fixture.store.save(&agent()).unwrap();
+    assert_eq!(names(), ["agent", "bg", "feature"]);
+    for gone in ["agent", "bg"] {
+        fixture.store.remove(&name(gone)).unwrap();
+        fixture.store.remove(&name(gone)).unwrap();
+    }
+    assert_eq!(names(), ["feature"]);
+    assert_eq!(fs::read_to_string(fixture.paths().legacy_state()).unwrap(), LIST);
+    // The predecessor started another one of that name: that is a new worker.
+    fs::write(fixture.paths().legacy_state(), LIST.replace("22:43:49.927103", "23:00:00.000000")).unwrap();
+    assert_eq!(names(), ["agent", "feature"]);
+    // What is kept of it is no reason to lose sight of anything when it is damaged.
+    fs::write(fixture.paths().legacy_over(), "{").unwrap();
+    let (records, problems) = fixture.reopened().load_all();
+    assert_eq!((records.len(), problems.len()), (3, 1));
 }

@@ -51,6 +51,8 @@ impl AwakeClock {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     const S: fn(u64) -> Duration = Duration::from_secs;
@@ -71,5 +73,28 @@ mod tests {
         let (awake, jump) = clock.observe(S(2), -3_600_000, S(2));
         assert_eq!((awake, jump.map(|j| j.wall_ms)), (S(2), Some(-3_602_000)));
         assert_eq!(clock.observe(S(1), -3_600_000, S(2)).0, S(2), "it never goes back");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_the_clocks_do_awake_time_never_goes_back_and_never_jumps(
+            readings in prop::collection::vec((any::<u64>(), any::<i64>(), 0u64..4000), 1..40),
+            steps in prop::collection::vec(0u64..20_000, 1..40),
+        ) {
+            let (mut clock, mut last) = (AwakeClock::new(S(0), 0), S(0));
+            for (raw, wall_ms, planned) in readings {
+                let (awake, _) = clock.observe(Duration::from_millis(raw), wall_ms, S(planned));
+                prop_assert!(awake >= last && awake <= last.saturating_add(S(planned) + TOLERANCE));
+                last = awake;
+            }
+            // And a clock that steps now and then, as suspends do.
+            let (mut clock, mut raw, mut last) = (AwakeClock::new(S(7), 0), S(7), S(7));
+            for step in steps {
+                raw += Duration::from_millis(step);
+                let (awake, _) = clock.observe(raw, i64::MIN, S(2));
+                prop_assert!(awake >= last && awake - last <= S(2) + TOLERANCE);
+                last = awake;
+            }
+        }
     }
 }

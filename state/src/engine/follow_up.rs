@@ -38,7 +38,11 @@ impl Worker {
         };
         if complete {
             let mut effects = self.told_end(ended, now);
-            effects.extend(self.stop(if gated { StopReason::Verified } else { StopReason::Complete }));
+            effects.extend(self.stop(match (gated, verdict.checks.is_empty()) {
+                (false, _) => StopReason::Complete,
+                (true, false) => StopReason::Verified,
+                (true, true) => StopReason::Promised,
+            }));
             return effects;
         }
         if let Some(effects) = self.outage_over(&verdict, why, now) {
@@ -167,7 +171,7 @@ impl Worker {
             let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
             effects.push(Effect::Tell(Entry::DonePatternMatched { iteration }));
         }
-        if let (StopReason::Verified, Some(ralph)) = (&reason, &self.ralph) {
+        if let (StopReason::Verified | StopReason::Promised, Some(ralph)) = (&reason, &self.ralph) {
             effects.push(Effect::Tell(Entry::GatesHeld { iteration: ralph.iteration }));
         }
         effects.extend(self.last_word().map(Effect::Tell));

@@ -42,7 +42,41 @@ impl Worker {
             watch.probing = true;
             return vec![Effect::Probe(self.run)];
         }
+        self.turn()
+    }
+
+    /// The agent has something to do: what was seen of its screen before does not say that its turn is over.
+    pub(super) fn typed(&mut self) -> Vec<Effect> {
+        match &mut self.phase {
+            Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => {}
+        }
         vec![]
+    }
+
+    /// Tells that the agent is ready, once a run, and that its turn is over, once a turn.
+    fn turn(&mut self) -> Vec<Effect> {
+        let Phase::Running { watch } = &mut self.phase else { return vec![] };
+        if self.trouble.is_some() || !watch.ready {
+            return vec![];
+        }
+        let mut effects = vec![];
+        if watch.idle() && !watch.idle_told {
+            watch.idle_told = true;
+            effects.push(Effect::Tell(Entry::Idle { run: self.run.0 }));
+        }
+        if std::mem::replace(&mut self.greeted, self.run) != self.run {
+            effects.splice(0..0, [Effect::Persist, Effect::Tell(Entry::Ready { run: self.run.0 })]);
+        }
+        effects
     }
 
     /// How much silence ends the run now; `None` while no silence does.
@@ -53,7 +87,7 @@ impl Worker {
     }
 
     pub(super) fn ready(&mut self, now: Now) -> Vec<Effect> {
-        self.trouble = None;
+        (self.trouble, self.greeted) = (None, self.run);
         let tell = Effect::Tell(Entry::Ready { run: self.run.0 });
         if self.policy.paste {
             self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };

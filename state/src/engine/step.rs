@@ -20,10 +20,7 @@ impl Worker {
             Event::Kill => self.kill(now),
             Event::Edited(edits) => self.edited(edits),
             Event::Tick => self.tick(now),
-            Event::Reachable(reachable) => {
-                self.reachable = reachable;
-                vec![]
-            }
+            Event::Reachable(reachable) => self.reached(reachable),
             Event::Up(run) if run == self.run => self.up(now),
             Event::SpawnFailed(run, error) if run == self.run => self.spawn_failed(error, now),
             Event::Adopted(run) if run == self.run => self.adopted(now),
@@ -32,6 +29,7 @@ impl Worker {
             Event::Quiet(run) if run == self.run => self.look(None, now),
             Event::PromptSent(run) if run == self.run => self.prompt_over(None),
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
+            Event::Typed(run) if run == self.run => self.typed(),
             Event::TurnOver(run) if run == self.run => self.turn_over(now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
@@ -47,6 +45,7 @@ impl Worker {
             | Event::Quiet(_)
             | Event::PromptSent(_)
             | Event::PromptFailed(..)
+            | Event::Typed(_)
             | Event::TurnOver(_)
             | Event::Probed(..)
             | Event::Exited(..)
@@ -54,6 +53,22 @@ impl Worker {
             | Event::ServerLost(_)
             | Event::Judged(..) => vec![],
         }
+    }
+
+    // ---- tmux ----
+
+    /// tmux answers, or no longer does. Who began to listen while it did not is told how the agent is.
+    fn reached(&mut self, reachable: bool) -> Vec<Effect> {
+        let before = std::mem::replace(&mut self.reachable, reachable);
+        if before || !reachable {
+            return vec![];
+        }
+        if let Phase::Running { watch } = &mut self.phase {
+            watch.idle_told = false;
+        }
+        let trouble = self.trouble.as_ref().filter(|_| self.has_pane());
+        let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });
+        waits.map(Effect::Tell).into_iter().collect()
     }
 
     // ---- people ----

@@ -132,6 +132,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::Quiet(run)
         | Event::PromptSent(run)
         | Event::PromptFailed(run, _)
+        | Event::Typed(run)
         | Event::TurnOver(run)
         | Event::Probed(run, _)
         | Event::Exited(run, _)

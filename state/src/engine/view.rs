@@ -2,8 +2,8 @@
 
 use chrono::Timelike;
 
-use super::{Phase, Restarts, Why, Worker};
-use crate::model::{LoopStatus, Status};
+use super::{Phase, Restarts, Watch, Why, Worker};
+use crate::model::{LoopStatus, Outcome, Status};
 use crate::notice::{PauseBy, StopReason, duration};
 use crate::outage::Outage;
 
@@ -28,6 +28,63 @@ impl Worker {
             Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
             Phase::Stopped { .. } => Status::Failed,
         }
+    }
+
+    /// True when it was killed, or is being killed.
+    pub fn is_killed(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Spawning { doomed: true }
+                | Phase::Ending { why: Why::Kill, .. }
+                | Phase::Judging { why: Some(Why::Kill), .. }
+                | Phase::Stopped { reason: StopReason::Killed }
+        )
+    }
+
+    /// How it has ended; `None` while it is not over (a paused or lost loop can go on).
+    pub fn outcome(&self) -> Option<Outcome> {
+        let Phase::Stopped { reason } = &self.phase else { return None };
+        Some(if reason.is_success() {
+            Outcome::Done
+        } else if *reason == StopReason::Killed {
+            Outcome::Killed
+        } else {
+            Outcome::Failed
+        })
+    }
+
+    /// True while the agent shows its input box, as far as the last look tells.
+    pub fn is_ready(&self) -> bool {
+        self.calm_watch().is_some_and(|watch| watch.ready)
+    }
+
+    /// True while the agent's turn is over, as far as the screen tells.
+    pub fn is_idle(&self) -> bool {
+        self.calm_watch().is_some_and(Watch::idle)
+    }
+
+    /// What was seen of an agent that runs and needs nobody.
+    fn calm_watch(&self) -> Option<&Watch> {
+        match &self.phase {
+            Phase::Running { watch } if self.reachable && self.trouble.is_none() => Some(watch),
+            Phase::Running { .. }
+            | Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => None,
+        }
+    }
+
+    /// True while the run's agent is coming up as it should: nothing can be typed yet, and something will
+    /// come of it: a ready screen, the news that there is none, or its end.
+    pub fn comes_up(&self) -> bool {
+        matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
     }
 
     /// Why it is so, in words, where there is something to say.

@@ -12,6 +12,10 @@ use crate::screen::Reading;
 /// The most that the time between two looks adds to stillness.
 const MAX_GAP: Duration = Duration::from_secs(6);
 
+/// How long a ready screen must be still before the agent's turn counts as over: between two tool calls an
+/// agent may show its box for a moment.
+const IDLE_QUIET: Duration = Duration::from_secs(4);
+
 /// How long after a change of size a redraw is not activity.
 const SETTLE: Duration = Duration::from_secs(4);
 
@@ -31,6 +35,12 @@ pub struct Watch {
     pub(super) done: bool,
     /// The agent said that it is at work.
     pub(super) working: bool,
+    /// The last look saw its input box.
+    #[serde(default)]
+    pub(super) ready: bool,
+    /// That its turn is over was told since the screen changed last.
+    #[serde(default)]
+    pub(super) idle_told: bool,
 }
 
 impl Watch {
@@ -47,6 +57,7 @@ impl Watch {
         self.stable = self.stable.saturating_add(gap);
         let Some(reading) = reading else { return false };
         self.working = reading.working;
+        self.ready = reading.ready && reading.blocked.is_none();
         self.done |= reading.done;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
@@ -67,6 +78,13 @@ impl Watch {
     pub(super) fn restart(&mut self) {
         self.stable = Duration::ZERO;
         self.extensions = 0;
+        self.idle_told = false;
+    }
+
+    /// True when the agent's turn is over, as far as the screen tells: its input box is there, it does not
+    /// say that it is at work, and nothing has changed for a few seconds.
+    pub(super) fn idle(&self) -> bool {
+        self.ready && !self.working && self.stable >= IDLE_QUIET
     }
 
     /// Forgives one time-out.
@@ -75,8 +93,9 @@ impl Watch {
         self.extensions = self.extensions.saturating_add(1);
     }
 
-    /// Forgets when the last look was and what was being found out: another daemon took it.
+    /// Forgets when the last look was, what it saw and what was being found out: another daemon took it.
     pub(super) fn forget_time(&mut self) {
+        (self.ready, self.idle_told) = (false, false);
         self.seen = None;
         self.settled = None;
         self.probing = false;
@@ -105,6 +124,27 @@ mod tests {
         let b = || Some(reading(2, (200, 50)));
         assert_eq!(stable_after(&[(0, a()), (2, a()), (4, None), (6, None)]), 6);
         assert_eq!(stable_after(&[(0, a()), (2, None), (4, b()), (6, None)]), 2);
+    }
+
+    #[test]
+    fn a_turn_is_over_when_a_ready_screen_was_still_for_some_seconds() {
+        let idle = |looks: &[(u64, Option<Reading>)]| {
+            let mut watch = Watch::default();
+            for (at, look) in looks {
+                watch.look(look.as_ref(), Duration::from_secs(*at));
+            }
+            watch.idle()
+        };
+        let ready = |print| Some(Reading { ready: true, ..reading(print, (200, 50)) });
+        let works = Some(Reading { working: true, ..ready(1).unwrap() });
+        let blocked = crate::screen::Blocked { startup: false, what: "x".into() };
+        let blocked = Some(Reading { blocked: Some(blocked), ..ready(1).unwrap() });
+        assert!(idle(&[(0, ready(1)), (2, None), (4, None)]));
+        assert!(!idle(&[(0, ready(1)), (2, None)]), "too soon");
+        assert!(!idle(&[(0, ready(1)), (2, None), (4, ready(2))]), "it changed");
+        assert!(!idle(&[(0, reading(1, (200, 50)).into()), (2, None), (4, None)]), "no input box");
+        assert!(!idle(&[(0, works), (2, None), (4, None)]), "at work");
+        assert!(!idle(&[(0, blocked), (2, None), (4, None)]), "a dialog");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::model::{LoopStatus, Prompt, PromptVia};
+use crate::engine::Worker;
+use crate::model::{LoopStatus, Prompt, PromptVia, RestartSpec, RestartWhen};
 use crate::notice::PauseBy;
 use crate::profiles::Profile;
 
@@ -13,6 +14,7 @@ const V0_STATE: &[u8] = include_bytes!("../../fixtures/v0/state.json");
 const V0_RALPH: &[u8] = include_bytes!("../../fixtures/v0/ralph/agent/state.json");
 const V0_EARLY: &[u8] = include_bytes!("../../fixtures/v0/ralph/early/state.json");
 const V1_AGENT: &[u8] = include_bytes!("../../fixtures/v1/workers/agent.json");
+const V1_RESTARTING: &[u8] = include_bytes!("../../fixtures/v1/workers/restarting.json");
 const V1_PLAIN: &[u8] = include_bytes!("../../fixtures/v1/workers/plain.json");
 const V1_RALPH: &[u8] = include_bytes!("../../fixtures/v1/ralph/agent/state.json");
 const V1_FRESH: &[u8] = include_bytes!("../../fixtures/v1/ralph/fresh/state.json");
@@ -62,6 +64,21 @@ fn a_record_is_read_and_written_as_it_was() {
     // Foreign keys (`colour`, `metadata.ticket`) too; beside them may stand what a later release added.
     assert_kept(&before, &after, "");
     assert_eq!(parse_record(&record.to_bytes().unwrap()).unwrap(), record);
+}
+
+/// Between two runs: its policy, the count and the wait are on disk, for every swarm to come.
+#[test]
+fn a_worker_that_waits_for_its_restart_is_read_as_it_was() {
+    let record = parse_record(V1_RESTARTING).unwrap();
+    let spec = RestartSpec { when: RestartWhen::OnFailure, max_restarts: 5 };
+    assert_eq!(record.spec.restart, Some(spec));
+    let before: Value = serde_json::from_slice(V1_RESTARTING).unwrap();
+    assert_kept(&before, &serde_json::from_slice(&record.to_bytes().unwrap()).unwrap(), "");
+    let worker: Worker = serde_json::from_value(record.engine.clone()).unwrap();
+    assert_eq!(worker.restarts().map(|r| (r.spec(), r.failures())), Some((spec, 2)));
+    assert_eq!(worker.reason().as_deref(), Some("exit status 1, restart 2/5 at 10:30:07"));
+    assert_eq!(worker.deadline(), Some(std::time::Duration::from_secs(105)));
+    assert_kept(&before["engine"], &serde_json::to_value(&worker).unwrap(), "");
 }
 
 #[test]
@@ -301,7 +318,8 @@ fn round(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-const ALL: [&[u8]; 8] = [V0_STATE, V0_RALPH, V0_EARLY, V1_AGENT, V1_PLAIN, V1_RALPH, V1_FRESH, V1_EDITED];
+const ALL: [&[u8]; 9] =
+    [V0_STATE, V0_RALPH, V0_EARLY, V1_AGENT, V1_PLAIN, V1_RESTARTING, V1_RALPH, V1_FRESH, V1_EDITED];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]

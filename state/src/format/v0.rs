@@ -104,8 +104,14 @@ fn worker(
         worktree,
         engine: Value::Null,
         legacy: Some(legacy),
-        extra: map,
+        extra: map.into_iter().map(apart).collect(),
     })
+}
+
+/// A key of somebody's own that is one of ours in a record gets another name there, and so survives.
+fn apart((key, value): (String, Value)) -> (String, Value) {
+    let ours = ["format", "name", "metadata", "started", "pane", "worktree", "spec", "engine", "legacy"];
+    if ours.contains(&key.as_str()) { (format!("v0_{key}"), value) } else { (key, value) }
 }
 
 /// Fills in what a loop's own file says, which the list of workers leaves out.

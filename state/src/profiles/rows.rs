@@ -13,7 +13,8 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Anything else. A last row that starts with an input mark is ready: a program at its prompt.
+/// Anything else. A last row that starts with an input mark is ready: a program at its prompt. Not so where
+/// the row looks like the chosen one of a list: with a number, or below an indented row.
 pub(super) fn generic() -> Profile {
     Profile {
         name: "generic".into(),
@@ -24,7 +25,10 @@ pub(super) fn generic() -> Profile {
         arg_flag: None,
         // Nobody knows whether the command takes `--`; a script would see it as its argument.
         end_of_options: false,
-        ready: words(&[r"^(?:❯|>|\$|>>>)(?:[ \u00a0][^\n]*)?\Z"]),
+        ready: words(&[
+            r"^(?:❯|>|\$|>>>)\Z",
+            r"(?:\A|^(?![ \u00a0]+\S)[^\n]*\n)(?:❯|>|\$|>>>)[ \u00a0](?![ \u00a0]*\d+[.)])[^\n]*\Z",
+        ]),
         working: vec![],
         startup: vec![],
         permission: vec![],

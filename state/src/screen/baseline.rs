@@ -31,7 +31,8 @@ impl Baseline {
         let old: Vec<&str> = self.rows.iter().map(|row| bare(row)).collect();
         let now: Vec<&str> = rows.iter().map(|row| bare(row)).collect();
         let Some(kept) = aligned(&old, &now) else { return self.has_new_context(done, view, found) };
-        let row_of = |at: usize| view[..at].matches('\n').count();
+        // Bytes, since the last byte of a match may lie within a character.
+        let row_of = |at: usize| view.bytes().take(at).filter(|byte| *byte == b'\n').count();
         found.iter().any(|range| {
             let last = row_of(range.end.saturating_sub(1).max(range.start));
             !kept.iter().any(|kept| kept.contains(&last))

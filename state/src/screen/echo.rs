@@ -105,7 +105,7 @@ fn is_mark(c: char) -> bool {
 }
 
 /// What is known of a prompt that holds the done pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
     ink: String,
     /// The prompt is the marker and nothing else: a copy of it proves nothing.
@@ -125,38 +125,6 @@ impl Echo {
         let whole = found.iter().any(|range| ink.range(range) == (0..ink.text.len()));
         let bare = !flat.contains(' ') || (whole && !done.is_varying());
         (!ink.text.is_empty()).then_some(Self { ink: ink.text, bare })
-    }
-
-    /// The matches of `done` in `view` that are not the prompt's echo.
-    ///
-    /// `scrolled`: the top of the view may be the rest of something that was longer.
-    pub(super) fn outside(&self, done: &Pattern, view: &str, scrolled: bool) -> Vec<Range<usize>> {
-        let mut masked = view.to_owned();
-        if !self.bare {
-            let ink = Ink::of(view);
-            let copies = ink.text.match_indices(&self.ink);
-            let copies: Vec<_> = copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), view)).collect();
-            for copy in copies {
-                blank(&mut masked, &copy);
-            }
-        }
-        let mut found = done.find_all(&masked);
-        for _ in 0..ROUNDS {
-            if found.is_empty() {
-                break;
-            }
-            let ink = Ink::of(&masked);
-            let pieces: Vec<_> =
-                found.iter().filter_map(|range| self.piece(&masked, &ink, range, scrolled)).collect();
-            if pieces.is_empty() {
-                break;
-            }
-            for piece in &pieces {
-                blank(&mut masked, piece);
-            }
-            found = done.find_all(&masked);
-        }
-        found
     }
 
     /// The part of the view around a match that is a part of the prompt.
@@ -214,6 +182,40 @@ impl Echo {
         }
         start..end
     }
+}
+
+/// The matches of `done` in `view` that are no echo of any of these prompts.
+///
+/// `scrolled`: the top of the view may be the rest of something that was longer.
+pub(super) fn outside(echoes: &[Echo], done: &Pattern, view: &str, scrolled: bool) -> Vec<Range<usize>> {
+    let mut masked = view.to_owned();
+    for echo in echoes.iter().filter(|echo| !echo.bare) {
+        let ink = Ink::of(&masked);
+        let copies = ink.text.match_indices(&echo.ink);
+        let copies: Vec<_> = copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), &masked)).collect();
+        for copy in copies {
+            blank(&mut masked, &copy);
+        }
+    }
+    let mut found = done.find_all(&masked);
+    for _ in 0..ROUNDS {
+        if found.is_empty() {
+            break;
+        }
+        let ink = Ink::of(&masked);
+        let pieces: Vec<_> = found
+            .iter()
+            .filter_map(|range| echoes.iter().find_map(|echo| echo.piece(&masked, &ink, range, scrolled)))
+            .collect();
+        if pieces.is_empty() {
+            break;
+        }
+        for piece in &pieces {
+            blank(&mut masked, piece);
+        }
+        found = done.find_all(&masked);
+    }
+    found
 }
 
 /// Bytes that two runs of characters have in common.

@@ -56,6 +56,39 @@ fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
 }
 
 #[test]
+fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
+    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    for (screen, ready) in [
+        ("❯", true),
+        ("hello\n>", true),
+        ("  indented words\n❯", true),
+        ("~/src main\n❯ try \"fix it\"", true),
+        ("\n> 2 files to go", true),
+        ("$ ls -l", true),
+        ("Which flavour?\n  mint\n❯ vanilla", false),
+        ("Which flavour?\n  1. mint\n❯ 2. vanilla", false),
+        ("Which flavour?\n❯ 1. mint", false),
+        ("> 2) no, exit", false),
+    ] {
+        assert_eq!(reader.read(screen, (80, 24)).ready, ready, "{screen:?}");
+    }
+}
+
+#[test]
+fn every_text_that_the_agent_was_given_has_an_echo() {
+    let mut reader =
+        Reader::new(&Profile::generic(), Some(Pattern::compile("TASK_DONE").unwrap()), None).unwrap();
+    let second = "and when that is right too print TASK_DONE";
+    let screen = format!("> When finished print TASK_DONE\nso far\n> {second}\n");
+    assert!(reader.done_in(&screen));
+    assert!(!reader.note_input("nothing of interest"));
+    assert!(reader.note_input(PROMPT) && reader.note_input(second) && reader.note_input(second));
+    assert_eq!(reader.echoes.len(), 2);
+    assert!(!reader.done_in(&screen), "both are echo");
+    assert!(reader.done_in(&format!("{screen}TASK_DONE\n")));
+}
+
+#[test]
 fn markers_in_the_scrollback_say_nothing() {
     let old = "Do you trust the files in this folder?\n❯ No, exit\n".to_owned() + &"\n".repeat(5);
     let reading = reader("sh", "x", None).read(&format!("{old}{}", "❯ \n\n"), (80, 4));
@@ -263,7 +296,7 @@ proptest! {
             Mutex::new(profiles::table().iter().map(|row| reader(&row.name, "^MARK|MARK", None)).collect())
         });
         for reader in READERS.lock().unwrap().iter_mut() {
-            reader.echo = reader.done.as_ref().and_then(|done| Echo::new(done, &prompt));
+            reader.echoes = reader.done.iter().filter_map(|done| Echo::new(done, &prompt)).collect();
             reader.set_baseline(&before);
             let reading = reader.read(&text, (80, rows));
             prop_assert!(!(reading.ready && (reading.working || reading.blocked.is_some())));

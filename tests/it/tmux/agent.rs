@@ -64,6 +64,35 @@ async fn the_last_output_is_not_lost() {
 }
 
 #[tokio::test]
+async fn no_state_of_the_terminal_keeps_a_run_from_ending() {
+    let world = World::new().await;
+    let group = "perl -MPOSIX -e '$SIG{TTOU} = \"IGNORE\"; setpgid(0, 0); tcsetpgrp(0, getpgrp) or die'";
+    for (name, keys, script) in [
+        ("held", "C-s", "stty ixon"),
+        ("raw", "x", "stty raw -echo"),
+        // The question is swallowed by what it stands in.
+        ("sequence", "x", "printf '\\033Pq'"),
+        ("group", "x", group),
+    ] {
+        let wait = "echo ready; until [ -e $0.go ]; do sleep 0.01; done";
+        let script = format!("{}; {script} || exit 9; : >$0.done; exit 4", wait.replace("$0", name));
+        let script = script.replace("$0", name);
+        let (pane, dir) = world.agent(name, &script).await;
+        world.screen_with(&pane.id, "ready").await;
+        world.tmux.keys(&pane.id, &[keys]).await.unwrap();
+        std::fs::write(world.path(&format!("{name}.go")), "").unwrap();
+        assert_eq!(world.exit(&dir).await.code, Some(4), "{name}");
+        bounded("the wrapper's end", procs::wait_gone(pane.pid)).await;
+        assert!(world.path(&format!("{name}.done")).exists());
+        let screen = world.capture(&pane.id).await.text;
+        assert!(
+            screen.starts_with("ready") && !screen.contains("[5n") && !screen.contains("[0n"),
+            "{screen}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_agent_has_its_own_environment_directory_and_input() {
     let world = World::new().await;
     let prompt = world.path("prompt");

@@ -42,7 +42,7 @@ fn logs(code: u8) -> Option<(u8, Option<String>)> {
 }
 
 fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
-    Snapshot { seq, gap: false, workers: vec![worker] }
+    Snapshot { seq, gap: false, workers: vec![worker], foreign: false, replayed: 0 }
 }
 
 #[test]
@@ -140,6 +140,22 @@ fn paused_by_another_client_it_stays() {
     m.snapshot(&snapshot(12, worker("stopped", json!({"status": "paused", "paused_by": "user"}))));
     assert_eq!(m.pending(), None);
     assert!(m.paused());
+}
+
+#[test]
+fn a_daemon_whose_clock_was_put_back_is_followed_on() {
+    let mut m = machine();
+    m.notice(&notice(1_000_000, Status::Running, ended(1)));
+    m.snapshot(&snapshot(500, worker("running", json!({}))));
+    let again = m.notice(&notice(499, Status::Running, Entry::IterationStarted { iteration: 2, max: 3 }));
+    assert!(matches!(again[..], [Act::Print(_)]), "{again:?}");
+    assert!(m.notice(&notice(499, Status::Running, Entry::Resumed)).is_empty(), "heard already");
+    let acts = m.notice(&notice(
+        501,
+        Status::Stopped,
+        Entry::LoopComplete { reason: StopReason::MaxIterations, iterations: 2 },
+    ));
+    assert_eq!(end(&acts).map(|(code, _)| code), Some(0));
 }
 
 #[test]

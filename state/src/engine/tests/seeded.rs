@@ -235,6 +235,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::Quiet(_) => Event::Quiet(run),
         Event::PromptSent(_) => Event::PromptSent(run),
         Event::PromptFailed(_, message) => Event::PromptFailed(run, message),
+        Event::Typed(_) => Event::Typed(run),
         Event::TurnOver(_) => Event::TurnOver(run),
         Event::Probed(_, busy) => Event::Probed(run, busy),
         Event::Exited(_, exit) => Event::Exited(run, exit),

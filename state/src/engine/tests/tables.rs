@@ -669,3 +669,52 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
     assert_eq!(last, "persist; \"done pattern matched, stopping loop\"; stopped => stopped(done_pattern)");
     assert_eq!(worker.status().as_str(), "stopped");
 }
+
+#[test]
+fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
+    let mut worker = Worker::plain(STDIN);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    let ready = |n| Reading { ready: true, ..screen(n) };
+    assert_eq!(after(&mut worker, still(1, 2, 2, &ready(1))), "persist; ready => running");
+    assert!(worker.is_ready() && !worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 4, 6, &ready(1))), "idle => running");
+    assert!(worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 8, 60, &ready(1))), "=> running");
+    let works = Reading { working: true, ..screen(2) };
+    assert_eq!(after(&mut worker, still(1, 62, 90, &works)), "=> running");
+    assert!(!worker.is_ready() && !worker.is_idle());
+    assert_eq!(after(&mut worker, still(1, 92, 94, &ready(3))), "=> running");
+    assert_eq!(after(&mut worker, script(96, [Event::Quiet(Run(1))])), "idle => running");
+    // What a person types is something to do, also before it shows.
+    worker.step(Event::Typed(Run(1)), at(97_000));
+    assert!(!worker.is_idle());
+    assert_eq!(after(&mut worker, script(98, [Event::Quiet(Run(1))])), "=> running");
+    assert_eq!(after(&mut worker, script(100, [Event::Quiet(Run(1))])), "idle => running");
+    // A new daemon has not looked yet.
+    worker.rebase(at(101_000));
+    assert!(!worker.is_ready() && !worker.is_idle());
+    assert_eq!(worker.outcome(), None);
+    worker.step(Event::Exited(Run(1), BAD), at(102_000));
+    worker.step(Event::Judged(Run(1), gates(false)), at(102_000));
+    assert_eq!(worker.outcome(), Some(crate::model::Outcome::Failed));
+}
+
+#[test]
+fn who_began_to_listen_while_tmux_was_silent_is_told_how_the_agent_is() {
+    let blocked = Blocked { startup: false, what: "may I?".into() };
+    let dialog = Reading { blocked: Some(blocked), ..screen(1) };
+    let ready = Reading { ready: true, ..screen(2) };
+    for (look, told) in [(&dialog, "\"waiting for a person: may I?\" => running"), (&ready, "=> running")] {
+        let mut worker = Worker::plain(STDIN);
+        worker.step(Event::Start, at(0));
+        worker.step(Event::Up(Run(1)), at(0));
+        after(&mut worker, still(1, 2, 10, look));
+        assert_eq!(after(&mut worker, script(12, [Event::Reachable(false)])), "=> running");
+        assert!(!worker.is_ready());
+        assert_eq!(after(&mut worker, script(14, [Event::Reachable(true)])), told);
+        assert_eq!(after(&mut worker, script(16, [Event::Reachable(true)])), "=> running");
+        let news = after(&mut worker, script(18, [Event::Quiet(Run(1))]));
+        assert_eq!(news, if look.ready { "idle => running" } else { "=> running" });
+    }
+}

@@ -109,6 +109,7 @@ impl Monitor {
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
+            | Event::Typed(_)
             | Event::TurnOver(_) => {}
         }
     }
@@ -266,7 +267,10 @@ impl Monitor {
         let (Some(ralph), Phase::Stopped { reason }) = (after.ralph(), after.phase()) else { return Ok(()) };
         let news = !before.is_stopped() && ralph.gated && reason.is_success();
         hold!(!news || verdict.is_complete(), "complete, and the gates do not hold: {reason:?}");
-        hold!(!news || *reason == StopReason::Verified, "complete by {reason:?}");
+        hold!(
+            !news || matches!(reason, StopReason::Verified | StopReason::Promised),
+            "complete by {reason:?}"
+        );
         Ok(())
     }
 
@@ -363,6 +367,7 @@ impl Op {
             20 | 21 => Event::PromptSent(run),
             22 => Event::PromptFailed(run, "no".into()),
             23 if arg < 128 => Event::TurnOver(run),
+            23 => Event::Typed(run),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
@@ -504,7 +509,7 @@ fn walks_reach_every_phase_and_every_entry() {
     }
     // Idle is left at once; a warning is the edge's.
     assert_eq!(phases.len(), 10 + 6, "{phases:?}");
-    assert_eq!(entries.len(), 22, "{entries:?}");
+    assert_eq!(entries.len(), 23, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 

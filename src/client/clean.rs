@@ -1,0 +1,67 @@
+//! `swarm clean`: forget workers that are over, each by itself.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::connect::QUICK;
+use super::send::each;
+use super::{Ctx, Ended};
+use crate::cli::Clean;
+use crate::error::Result;
+use crate::protocol::{Call, CleanParams, Empty, Forgotten, Listing};
+
+/// How long it may take to remove a worktree and the files of many iterations.
+const LIMIT: Duration = Duration::from_secs(330);
+
+pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
+    let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
+    if args.all {
+        names = over(ctx).await?;
+    }
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    if names.is_empty() {
+        ctx.out.note("no worker is over");
+        return Ok(0);
+    }
+    let alone = names.len() == 1 && !args.all;
+    let (keep_worktree, force_dirty) = (args.keep_worktree, args.force_dirty);
+    let calls = names
+        .into_iter()
+        .map(|name| (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty })));
+    let mut status = 0;
+    for (name, answer) in each::<Forgotten>(ctx, calls, LIMIT).await? {
+        match answer {
+            Ok(forgotten) => {
+                ctx.out.lines(&words(&name, &forgotten))?;
+                forgotten.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+            }
+            Err(error) if alone => return Err(error.into()),
+            Err(mut error) => {
+                if !error.message.contains(&format!("'{name}'")) {
+                    error.message = format!("{name}: {}", error.message);
+                }
+                ctx.out.error(&error);
+                status = 1;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// The names of the workers that are over.
+async fn over(ctx: &Ctx) -> Result<Vec<String>> {
+    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
+    Ok(listing.workers.into_iter().filter(|w| w.outcome.is_some()).map(|w| w.name).collect())
+}
+
+fn words(name: &str, forgotten: &Forgotten) -> Vec<String> {
+    let mut lines = vec![format!("cleaned {name}")];
+    if let Some(path) = &forgotten.worktree_removed {
+        lines.push(format!("removed worktree {}", path.display()));
+    }
+    if let Some(path) = &forgotten.worktree_kept {
+        lines.push(format!("left worktree {}", path.display()));
+    }
+    lines
+}

@@ -1,0 +1,126 @@
+//! The directory: whose it is, who may read it, how much room there is; and the settings.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::sys::statvfs::statvfs;
+
+use super::Check;
+use crate::paths::Paths;
+use crate::settings::Settings;
+
+/// Bytes free below which nothing can be trusted to be saved, and below which it will soon be so.
+const NO_ROOM: u64 = 64 << 20;
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// How many files a look at the permissions takes, and how deep it goes: enough for what holds secrets.
+const MOST_FILES: usize = 20_000;
+
+/// Whose the directory is, and whether others can read what is in it.
+pub(super) fn directory(paths: &Paths) -> Vec<Check> {
+    let root = paths.root();
+    let shown = root.display();
+    let found = match fs::metadata(root) {
+        Ok(found) => found,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return vec![Check::ok(
+                "directory",
+                format!("{shown} is not there yet; the first command makes it"),
+            )];
+        }
+        Err(error) => {
+            let message = format!("{shown} cannot be looked at: {error}");
+            return vec![Check::fail("directory", message, "set SWARM_DIR to a directory of your own")];
+        }
+    };
+    if found.uid() != nix::unistd::geteuid().as_raw() {
+        let message = format!("{shown} belongs to another user (uid {})", found.uid());
+        return vec![Check::fail("directory", message, "set SWARM_DIR to a directory of your own")];
+    }
+    let mut open = vec![];
+    collect_open(root, &mut open, &mut 0);
+    let cure = format!("chmod -R go-rwx '{shown}'");
+    if found.mode() & 0o077 != 0 {
+        let message = format!("{shown} is open to other users (mode {:04o})", found.mode() & 0o7777);
+        return vec![Check::warn("permissions", message, cure)];
+    }
+    if let Some((first, mode)) = open.first() {
+        let others = match open.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let message = format!("'{}' (mode {mode:04o}){others} would be open to other users", first.display());
+        return vec![Check::warn("permissions", message, cure)];
+    }
+    vec![Check::ok("directory", format!("{shown} is yours alone"))]
+}
+
+/// What below `dir` others have rights to, and their mode. Links are not followed.
+fn collect_open(dir: &Path, open: &mut Vec<(PathBuf, u32)>, count: &mut usize) {
+    let Ok(list) = fs::read_dir(dir) else { return };
+    for entry in list.flatten() {
+        *count += 1;
+        if *count > MOST_FILES {
+            return;
+        }
+        let Ok(found) = entry.metadata() else { continue };
+        if found.mode() & 0o077 != 0 && !found.is_symlink() {
+            open.push((entry.path(), found.mode() & 0o7777));
+        }
+        if found.is_dir() {
+            collect_open(&entry.path(), open, count);
+        }
+    }
+}
+
+/// Whether there is room to save state.
+pub(super) fn room(paths: &Paths) -> Check {
+    let root = paths.root();
+    let Some(place) = root.ancestors().find(|path| path.is_dir()) else {
+        return Check::fail("disk", format!("no part of {} is there", root.display()), "set SWARM_DIR");
+    };
+    let (free, no_inodes) = match room_of(place) {
+        Ok(room) => room,
+        Err(error) => {
+            let message = format!("the room at {} cannot be told: {error}", place.display());
+            return Check::warn("disk", message, format!("look at it with: df '{}'", place.display()));
+        }
+    };
+    let free_mib = free >> 20;
+    let cure = format!("make room, then look again with: df '{}'", place.display());
+    if no_inodes {
+        return Check::fail(
+            "disk",
+            format!("no file can be made at {}: no inodes are left", place.display()),
+            cure,
+        );
+    }
+    let message = format!("{free_mib} MiB are free at {}", place.display());
+    match free {
+        0..NO_ROOM => Check::fail("disk", format!("only {message}: state may not be saved"), cure),
+        NO_ROOM..LITTLE_ROOM => Check::warn("disk", format!("only {message}"), cure),
+        LITTLE_ROOM.. => Check::ok("disk", message),
+    }
+}
+
+/// The bytes that are free there, and whether no file can be made for want of inodes.
+fn room_of(place: &Path) -> std::io::Result<(u64, bool)> {
+    let stat = statvfs(place)?;
+    // Some file systems count no inodes and say 0 of 0.
+    Ok((fs2::available_space(place)?, stat.files() > 0 && stat.files_available() == 0))
+}
+
+/// Whether the settings can be read.
+pub(super) fn settings(paths: &Paths) -> Check {
+    match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
+        Ok(settings) if settings.files.is_empty() => {
+            Check::ok("settings", "no settings file; all is default")
+        }
+        Ok(settings) => {
+            let files: Vec<String> = settings.files.iter().map(|file| file.display().to_string()).collect();
+            Check::ok("settings", format!("read from {}", files.join(", ")))
+        }
+        Err(error) => Check::of("settings", error, "mend the file, or move it away"),
+    }
+}

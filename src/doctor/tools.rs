@@ -1,0 +1,93 @@
+//! The programs that swarm stands on: tmux, its server, git.
+
+use swarm_state::model::Pane;
+
+use super::{Check, Seen, own_server};
+use crate::paths::Paths;
+use crate::tmux::{Survey as Server, Version};
+use crate::{git, procs};
+
+/// The installed tmux.
+pub(super) async fn tmux() -> Check {
+    // Any handle will do: the program is asked, not a server.
+    let handle = own_server(&Paths::new("/nowhere".into()));
+    match handle.usable_version().await {
+        Err(error) => Check::of("tmux", error, "install tmux 3.2 or later, for example: apt install tmux"),
+        Ok(said) => {
+            let faults = Version::parse(&said).map(known_faults).unwrap_or_default();
+            let known = if faults.is_empty() {
+                String::new()
+            } else {
+                format!("; known faults, all stepped around: {}", faults.join(", "))
+            };
+            Check::ok("tmux", format!("version {said}{known}"))
+        }
+    }
+}
+
+/// What was measured of old versions. None of it harms an agent of ours; it may harm other users of tmux.
+fn known_faults(version: Version) -> Vec<&'static str> {
+    let mut faults = vec![];
+    if version < Version::new(3, 4) {
+        faults.push("a paste into a dead pane ends the server");
+    }
+    if version < Version::new(3, 6) {
+        faults.push("exit statuses get lost");
+        faults.push("captures in control mode leak memory");
+    }
+    if version >= Version::new(3, 3) && version < Version::new(3, 7) {
+        faults.push("a global 'window-size manual' ends the server");
+    }
+    faults
+}
+
+/// Our own tmux server.
+pub(super) fn server(seen: &Seen) -> Check {
+    let socket = seen.paths.tmux_socket();
+    match &seen.server {
+        Server::Alive { pid, rows } => {
+            let live = rows.iter().filter(|row| !row.dead).count();
+            Check::ok("tmux-server", format!("it runs (pid {pid}), {live} live panes"))
+        }
+        Server::Silent(why) => {
+            let message = format!("something is at {} and does not answer: {why}", socket.display());
+            let pid = known(seen).map_or_else(|| "PID".to_owned(), |pane| pane.server_pid.to_string());
+            let cure = format!(
+                "agents go on meanwhile; was it stopped? kill -CONT {pid}. As the last resort, which ends \
+                 every agent: kill -9 {pid}"
+            );
+            Check::fail("tmux-server", message, cure)
+        }
+        Server::Gone => match known(seen) {
+            Some(pane) => {
+                let message = format!(
+                    "it lives (pid {}), and its socket {} is gone",
+                    pane.server_pid,
+                    socket.display()
+                );
+                Check::fail("tmux-server", message, format!("kill -USR1 {} makes it again", pane.server_pid))
+            }
+            None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+        },
+    }
+}
+
+/// A pane that was last seen in our server, when that process still lives.
+fn known(seen: &Seen) -> Option<&Pane> {
+    let ours = seen.disk.records.iter().filter(|record| record.spec.tmux_socket.is_none());
+    let is_server = |pid: i32| procs::is_alive(pid) && procs::name(pid).is_some_and(|n| n.contains("tmux"));
+    ours.filter_map(|record| record.pane.as_ref()).find(|pane| is_server(pane.server_pid))
+}
+
+/// The installed git.
+pub(super) async fn git() -> Check {
+    let asked = tokio::time::timeout(std::time::Duration::from_secs(5), git::version()).await;
+    match asked {
+        Ok(Ok(version)) => Check::ok("git", format!("version {version}")),
+        Ok(Err(error)) => {
+            let message = format!("{}; only worktrees need it", error.message);
+            Check::warn("git", message, error.hint.unwrap_or_else(|| "install git".to_owned()))
+        }
+        Err(_) => Check::fail("git", "git does not answer", "look what 'git --version' waits for"),
+    }
+}

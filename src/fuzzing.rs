@@ -1,0 +1,132 @@
+//! What must hold for any input, as one function for each kind of input.
+//!
+//! The same functions are run by the fuzzer (`tests/fuzz/`, one target each) and, over random and known
+//! inputs, by the tests below: what the fuzzer finds is kept here with its bytes. Not built into the
+//! program, and no part of its interface. Deliberately absent: anything that touches the world.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+use swarm_state::format::{self, FORMAT};
+use swarm_state::model::WorkerName;
+use swarm_state::profiles::{self, Profile};
+use swarm_state::screen::{Pattern, Reader, printable, strip};
+
+use crate::daemon::server;
+use crate::protocol::{ClientHello, DaemonHello, Response};
+
+mod snapshot;
+
+/// A reader for each known agent: compiling the markers takes longer than many readings.
+static READERS: LazyLock<Vec<Reader>> = LazyLock::new(|| {
+    let reader = |profile: &Profile| Reader::new(profile, None, None).expect("a known profile compiles");
+    profiles::table().iter().map(reader).collect()
+});
+
+/// One line of the protocol, from either side.
+///
+/// # Panics
+/// When a line that was read is not the same after it was written again.
+pub fn protocol_line(line: &[u8]) {
+    let (id, call) = server::parse_line(line);
+    match call {
+        Ok(call) => {
+            let mut words = serde_json::to_value(&call).expect("a call is JSON");
+            words["id"] = id.into();
+            let again = serde_json::to_vec(&words).expect("JSON has a text");
+            assert_eq!(server::parse_line(&again), (id, Ok(call)));
+        }
+        Err(error) => assert!(!error.message.is_empty()),
+    }
+    let _ = serde_json::from_slice::<ClientHello>(line);
+    let _ = serde_json::from_slice::<DaemonHello>(line);
+    if let Ok(response) = serde_json::from_slice::<Response>(line) {
+        let again = serde_json::to_vec(&response).expect("an answer is JSON");
+        let again: Response = serde_json::from_slice(&again).expect("an answer can be read again");
+        assert_eq!(again, response);
+        if let Some(notice) = response.notice {
+            for line in notice.entry.log_lines() {
+                assert!(!line.is_empty());
+            }
+        }
+    }
+    if let Ok(text) = std::str::from_utf8(line)
+        && let Ok(name) = WorkerName::new(text)
+    {
+        assert_eq!(name.as_str(), text);
+    }
+}
+
+/// What tmux sends to a control client.
+///
+/// # Panics
+/// See `tmux::fuzz`.
+pub fn control_stream(bytes: &[u8]) {
+    crate::tmux::fuzz::control_stream(bytes);
+}
+
+/// A screen. The first three bytes choose the profile and the size; then pattern, prompt, the screen before
+/// the prompt and the screen, with NUL between them.
+///
+/// # Panics
+/// When what is said of a screen depends on its escapes, or changes by asking again.
+pub fn screen(bytes: &[u8]) {
+    let [profile, columns, rows, rest @ ..] = bytes else { return };
+    let rest = String::from_utf8_lossy(rest);
+    let mut parts = rest.splitn(4, '\0');
+    let mut part = || parts.next().unwrap_or_default();
+    let (pattern, prompt, before, text) = (part(), part(), part(), part());
+    let markers = &READERS[usize::from(*profile) % READERS.len()];
+    let pattern = Pattern::compile(pattern).ok();
+    let prompt = (!prompt.is_empty()).then(|| prompt.to_owned());
+    let mut reader = markers.looking_for(pattern, prompt);
+    if !before.is_empty() {
+        reader.set_baseline(before);
+    }
+    let size = (u16::from(*columns), u16::from(*rows));
+    let reading = reader.read(text, size);
+    assert_eq!(reading, reader.read(text, size));
+    assert!(reading.blocked.is_none() || !reading.ready && !reading.working);
+    let plain = strip(text);
+    assert!(!plain.contains(|c: char| c.is_control() && c != '\n'));
+    assert_eq!(strip(&plain), plain);
+    assert_eq!(reader.read(&plain, size), reading);
+    reader.done_in(text);
+    assert!(!printable(text).contains(char::is_control));
+}
+
+/// A file of state: a worker's record, a loop's state, the predecessor's list, or what the wrapper writes.
+///
+/// # Panics
+/// When a file that was read is not the same after it was written again.
+pub fn state_file(bytes: &[u8]) {
+    if let Ok(mut record) = format::parse_record(bytes) {
+        let again = format::parse_record(&record.to_bytes().expect("a record can be written"));
+        record.format = FORMAT;
+        assert_eq!(again.as_ref(), Ok(&record));
+        snapshot::walk(record.engine);
+    }
+    if let Ok(mut file) = format::parse_ralph(bytes) {
+        let again = format::parse_ralph(&file.to_bytes().expect("a loop's state can be written"));
+        file.format = FORMAT;
+        assert_eq!(again.as_ref(), Ok(&file));
+        if let Ok(edits) = format::edits(&file, &file) {
+            assert!(edits.is_empty());
+        }
+    }
+    let utc = |at: chrono::NaiveDateTime| at.and_utc().fixed_offset();
+    for mut record in format::v0::parse_workers(bytes, &utc).into_iter().flatten().flatten() {
+        let again = format::parse_record(&record.to_bytes().expect("a record can be written"));
+        record.format = FORMAT;
+        assert_eq!(again, Ok(record));
+    }
+    if let Ok(record) = serde_json::from_slice::<crate::wrapper::ExitRecord>(bytes) {
+        crate::daemon::exit_of(&record).code();
+    }
+    if let Ok(engine) = serde_json::from_slice::<Value>(bytes) {
+        snapshot::walk(engine);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What `doctor` asks: which git there is, and what of swarm's making no worker owns.
+
+use std::path::{Path, PathBuf};
+
+use super::MADE_BY;
+use super::repo::Repo;
+use super::run::{SHORT, ask, git};
+use crate::error::Result;
+
+/// A branch that swarm made, of no worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The main working tree of its repository.
+    pub repo: PathBuf,
+    /// Its name, `swarm/agent`.
+    pub branch: String,
+    /// Where it is checked out.
+    pub worktree: Option<PathBuf>,
+}
+
+/// The installed git, as it says it (`2.47.3`).
+///
+/// # Errors
+/// When there is none or it does not answer.
+pub async fn version() -> Result<String> {
+    let said = ask(Path::new("/"), "git cannot tell its version", &["--version"]).await?;
+    Ok(said.text().trim_start_matches("git version ").to_owned())
+}
+
+/// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that `is_known` does not know;
+/// none where there is no repository. Reads only.
+///
+/// # Errors
+/// When git cannot be run or cannot say.
+pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
+    let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
+    let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];
+    let listed = ask(&repo.main, "cannot list the branches", &args).await?.text();
+    let mut found = vec![];
+    for branch in listed.lines().filter(|branch| !is_known(branch)) {
+        let full = format!("refs/heads/{branch}");
+        let log = git(&repo.main, SHORT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
+        if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
+            continue;
+        }
+        let tree = repo.worktrees().await?.into_iter().find(|tree| tree.branch.as_deref() == Some(&full));
+        found.push(Leftover {
+            repo: repo.main.clone(),
+            branch: branch.to_owned(),
+            worktree: tree.map(|tree| tree.path),
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,122 @@
+//! A file that is appended to for ever and stays bounded: full, it becomes `FILE.1` in place of the one before.
+//!
+//! `daemon.log` and what `--record` keeps are written so, each by one process that outlives single writes.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::file_name;
+
+/// The most bytes of `daemon.log` before it is rotated; of the two files together, about twice that.
+pub const DAEMON_LOG_LIMIT: u64 = 4 << 20;
+
+/// The most bytes of what `--record` keeps before it is rotated; of the two files together, twice that.
+pub const RECORD_LIMIT: u64 = 32 << 20;
+
+/// The file that a full one becomes.
+pub(super) fn rotated(path: &Path) -> PathBuf {
+    path.with_file_name(format!("{}.1", file_name(path)))
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Appends all of `input` to `path`, rotated at `limit` bytes, until `input` ends. What cannot be written is
+/// dropped, and the input read on: whoever writes into it must never have to wait for our disk.
+pub fn record(mut input: impl Read, path: &Path, limit: u64) {
+    let mut out = open(path).ok();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let read = match input.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        };
+        let size = out.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
+        // One that somebody moved away is followed by a new one.
+        if size > 0 && size.saturating_add(read as u64) > limit || !path.exists() {
+            drop(fs::rename(path, rotated(path)));
+            out = open(path).ok();
+        }
+        let written = out.as_mut().map(|file| file.write_all(&buffer[..read]));
+        if !matches!(written, Some(Ok(()))) {
+            out = open(path).ok();
+        }
+    }
+}
+
+/// Standard error as the daemon's log. As long as it is the file at `path`, that is rotated; where it is a
+/// terminal or a service manager's journal, nothing is.
+#[derive(Clone, Debug)]
+pub struct LogWriter {
+    path: PathBuf,
+    limit: u64,
+}
+
+impl LogWriter {
+    /// For the log at `path`.
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, limit: DAEMON_LOG_LIMIT }
+    }
+
+    /// Makes standard error a new file when it is the log and full. What fails leaves it as it is.
+    fn rotate_if_full(&self) -> io::Result<()> {
+        let own = nix::sys::stat::fstat(io::stderr())?;
+        if u64::try_from(own.st_size).unwrap_or(0) < self.limit {
+            return Ok(());
+        }
+        let there = fs::symlink_metadata(&self.path)?;
+        if (there.dev(), there.ino()) != (own.st_dev, own.st_ino) {
+            return Ok(());
+        }
+        fs::rename(&self.path, rotated(&self.path))?;
+        let fresh = open(&self.path)?;
+        nix::unistd::dup2_stderr(&fresh)?;
+        Ok(())
+    }
+}
+
+impl Write for LogWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A log that cannot be rotated is better than none.
+        drop(self.rotate_if_full());
+        io::stderr().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_whole_over_a_rotation_and_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.raw");
+        let input: Vec<u8> = (0..1_000_000u32).flat_map(u32::to_le_bytes).collect();
+        record(input.as_slice(), &path, 1 << 20);
+        let (old, new) = (fs::read(rotated(&path)).unwrap(), fs::read(&path).unwrap());
+        assert!(old.len() <= 1 << 20 && new.len() <= 1 << 20);
+        let kept = [old, new].concat();
+        assert!(input.ends_with(&kept) && kept.len() > 1 << 20);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        // It goes on where it was.
+        record(&b"more"[..], &path, 1 << 20);
+        assert!(fs::read(&path).unwrap().ends_with(b"more"));
+    }
+
+    #[test]
+    fn a_disk_that_refuses_does_not_stop_the_reading() {
+        let mut input = io::Cursor::new(vec![b'x'; 1 << 20]);
+        record(&mut input, Path::new("/dev/full"), 1 << 20);
+        record(&mut input, Path::new("/no/such/directory/a.raw"), 1 << 20);
+        assert_eq!(input.position(), 1 << 20);
+    }
+}

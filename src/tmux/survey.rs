@@ -1,0 +1,64 @@
+//! One look at a server by a plain process, for `doctor`: nothing is started, made or kept.
+
+use super::plain::{self, Words};
+use super::server::{Probe, probe};
+use super::{Row, Tmux, Version, rows};
+use crate::error::{Error, ErrorCode, Result};
+
+/// What a look found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Survey {
+    /// Nothing listens at the socket.
+    Gone,
+    /// Something listens and does not answer in some seconds, or answers with a refusal; in words.
+    Silent(String),
+    /// It answers.
+    Alive {
+        /// The server's process; 0 when it does not say.
+        pid: i32,
+        /// The panes that are ours.
+        rows: Vec<Row>,
+    },
+}
+
+impl Tmux {
+    /// Looks at the server, without the control client that [`Tmux::health`] and [`Tmux::list`] make.
+    /// Takes at most some seven seconds.
+    pub async fn survey(&self) -> Survey {
+        if probe(&self.socket_path()).await == Probe::Absent {
+            return Survey::Gone;
+        }
+        let format = [rows::SHORT, rows::REST].concat();
+        let commands = [
+            Words::from(["display-message", "-p", "#{pid}"]),
+            Words::from(["list-panes", "-a", "-F", &format]),
+        ];
+        match self.0.run(&commands).await {
+            Ok(output) if output.ok => {
+                let first = output.stdout.split(|byte| *byte == b'\n').next().unwrap_or_default();
+                let pid = String::from_utf8_lossy(first).trim().parse().unwrap_or(0);
+                let listed = rows::parse_all(&output.stdout).into_iter();
+                let ours = listed.filter(|listed| rows::is_ours(listed, self.session()));
+                Survey::Alive { pid, rows: ours.map(|listed| listed.row).collect() }
+            }
+            Ok(output) if plain::says_absent(&output.stderr) => Survey::Gone,
+            Ok(output) => Survey::Silent(output.stderr),
+            Err(error) => Survey::Silent(error.message),
+        }
+    }
+
+    /// The version of the tmux that is installed, as it says it (`3.3a`).
+    ///
+    /// # Errors
+    /// When there is none, it does not answer, or it is too old for swarm.
+    pub async fn usable_version(&self) -> Result<String> {
+        let said = super::server::said_version().await?;
+        match Version::parse(&said) {
+            Some(version) if version < Version::MINIMUM => {
+                let message = format!("tmux {said} is too old: swarm needs {} or later", Version::MINIMUM);
+                Err(Error::new(ErrorCode::System, message).hint("install a newer tmux"))
+            }
+            Some(_) | None => Ok(said),
+        }
+    }
+}

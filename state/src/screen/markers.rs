@@ -1,0 +1,89 @@
+//! The compiled markers of agent profiles, each profile's once for all its workers.
+//!
+//! Compiling takes longer than a thousand readings, and what it makes more memory than the rest of a worker: a
+//! hundred workers of one agent share it. The store behind [`Markers::of`] only saves work; no answer depends
+//! on what is in it.
+
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+
+use super::{Blocked, Pattern, PatternError};
+use crate::profiles::{self, Marker, Profile};
+
+/// The dialogs that any agent may show. (Each of them does compile, as a test of the profiles holds.)
+static COMMON_STARTUP: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| dialogs(&profiles::common_startup(), true).flatten().collect());
+static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
+    LazyLock::new(|| dialogs(&profiles::common_permission(), false).flatten().collect());
+
+/// Those in use, by profile.
+static KNOWN: Mutex<Vec<(Profile, Weak<Markers>)>> = Mutex::new(Vec::new());
+
+/// What to look for on the screens of one agent.
+#[derive(Debug)]
+pub(super) struct Markers {
+    /// Any of these means that the input box is there.
+    pub ready: Vec<Pattern>,
+    /// Any of these means that the agent is at work.
+    pub working: Vec<Pattern>,
+    startup: Vec<(Pattern, Blocked)>,
+    permission: Vec<(Pattern, Blocked)>,
+}
+
+impl Markers {
+    /// The markers of a profile, shared with whoever else has them.
+    ///
+    /// # Errors
+    /// [`PatternError`] when one of them is no pattern.
+    pub(super) fn of(profile: &Profile) -> Result<Arc<Self>, PatternError> {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = known.iter().filter(|(other, _)| other == profile);
+        if let Some(markers) = same.filter_map(|(_, markers)| markers.upgrade()).next() {
+            return Ok(markers);
+        }
+        known.retain(|(_, markers)| markers.strong_count() > 0);
+        let markers = Arc::new(Self::compile(profile)?);
+        known.push((profile.clone(), Arc::downgrade(&markers)));
+        Ok(markers)
+    }
+
+    fn compile(profile: &Profile) -> Result<Self, PatternError> {
+        let all = |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<_, _>>();
+        Ok(Self {
+            ready: all(&profile.ready)?,
+            working: all(&profile.working)?,
+            startup: dialogs(&profile.startup, true).collect::<Result<_, _>>()?,
+            permission: dialogs(&profile.permission, false).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The dialogs to look for. Those at start-up come first, since their wording is the narrower one, and of
+    /// each kind the profile's own, which know best what to call it.
+    pub(super) fn dialogs(&self) -> impl Iterator<Item = &(Pattern, Blocked)> {
+        let (startup, permission) = (&*COMMON_STARTUP, &*COMMON_PERMISSION);
+        self.startup.iter().chain(startup).chain(&self.permission).chain(permission)
+    }
+}
+
+fn dialogs(list: &[Marker], startup: bool) -> impl Iterator<Item = Result<(Pattern, Blocked), PatternError>> {
+    let blocked = move |marker: &Marker| Blocked { startup, what: marker.what.clone() };
+    list.iter().map(move |marker| Ok((Pattern::compile(&marker.pattern)?, blocked(marker))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_in_use_is_compiled_once_and_a_changed_one_anew() {
+        let profile = Profile { name: "once".into(), ..Profile::generic() };
+        let first = Markers::of(&profile).unwrap();
+        assert!(Arc::ptr_eq(&first, &Markers::of(&profile).unwrap()));
+        let changed = Profile { ready: vec!["^now> $".into()], ..profile.clone() };
+        let other = Markers::of(&changed).unwrap();
+        assert!(!Arc::ptr_eq(&first, &other) && other.ready.len() == 1);
+        drop((first, other));
+        drop(Markers::of(&Profile::generic()).unwrap());
+        let names = |known: &(Profile, Weak<Markers>)| known.0.name == "once" && known.1.strong_count() > 0;
+        assert!(!KNOWN.lock().unwrap().iter().any(names), "what nobody uses is let go");
+    }
+}

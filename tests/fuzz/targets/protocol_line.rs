@@ -1,0 +1,4 @@
+//! One line of the protocol. What must hold is in `swarm::fuzzing`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| swarm::fuzzing::protocol_line(bytes));

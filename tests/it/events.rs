@@ -1,0 +1,127 @@
+//! `swarm events`: the notice stream as a user gets it: whole, resumable, and never with a silent hole.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::world::{Ran, SWARM, World};
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
+}
+
+fn seq(line: &Value) -> u64 {
+    line["seq"].as_u64().unwrap()
+}
+
+fn kinds(lines: &[Value]) -> Vec<&str> {
+    lines.iter().map(|line| line["kind"].as_str().unwrap()).collect()
+}
+
+/// A worker that ran and ended.
+#[track_caller]
+fn ran(world: &World, name: &str) {
+    world.spawn_sh(name, &[], "exit 0").ok();
+    world.until_status(name, "stopped");
+}
+
+fn events(world: &World, args: &[&str]) -> Vec<Value> {
+    lines(&world.swarm(&[&["events", "--format", "json"], args].concat()).ok().out)
+}
+
+#[test]
+fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
+    let world = World::new();
+    assert_eq!(world.swarm(&["events"]).ok().out, "");
+    ran(&world, "a");
+    ran(&world, "b");
+    let all = events(&world, &[]);
+    assert_eq!(kinds(&all), ["started", "stopped", "started", "stopped"]);
+    assert!(all.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "{all:?}");
+    assert_eq!(all[1]["reason"]["exited"]["code"], 0);
+    for (at, line) in all.iter().enumerate() {
+        assert_eq!(events(&world, &["--since", &seq(line).to_string()]), all[at + 1..]);
+    }
+    assert_eq!(events(&world, &["--since", "0"]), all);
+    assert_eq!(events(&world, &["b"]), all[2..]);
+    assert_eq!(events(&world, &["a", "b", "a"]), all);
+    let text = world.swarm(&["events", "a"]).ok().out;
+    assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: over: exited\n"), "{text}");
+    world.swarm(&["clean", "a"]).ok();
+    let told = events(&world, &["--since", &seq(&all[3]).to_string()]);
+    assert_eq!((kinds(&told), &told[0]["worker"]), (vec!["cleaned"], &"a".into()));
+    world.swarm(&["events", "nobody"]).code(2).warns("no worker named 'nobody'");
+    world.swarm(&["events", "--follow", "b", "nobody"]).code(2).warns("no worker named 'nobody'");
+}
+
+#[test]
+fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_told() {
+    let world = World::new();
+    ran(&world, "a");
+    let before = events(&world, &[]);
+    let last = seq(before.last().unwrap()).to_string();
+    let follower = world.follow(&["events", "--follow", "--format", "json"]);
+    follower.until_says(&world, "\n");
+    let first = lines(&follower.output());
+    assert_eq!((first.len(), &first[0]["kind"], &first[0]["gap"]), (1, &"snapshot".into(), &false.into()));
+    assert_eq!(first[0]["workers"][0]["name"], "a");
+    let resumed = world.follow(&["events", "-f", "--format", "json", "--since", &last]);
+    ran(&world, "b");
+    for follower in [&follower, &resumed] {
+        follower.until_says(&world, "\"kind\":\"stopped\"");
+    }
+    assert_eq!(kinds(&lines(&resumed.output())), ["started", "stopped"]);
+    world.crash_daemon();
+    for follower in [&follower, &resumed] {
+        follower.until_says(&world, "\"gap\":true");
+    }
+    ran(&world, "c");
+    for (follower, head) in [(&follower, 1), (&resumed, 0)] {
+        world.until("what happens after it", || follower.output().contains("\"worker\":\"c\"").then_some(()));
+        let told = lines(&follower.output());
+        assert_eq!(kinds(&told)[head..head + 3], ["started", "stopped", "snapshot"]);
+        assert!(told.windows(2).all(|pair| seq(&pair[0]) <= seq(&pair[1])), "{told:?}");
+    }
+    // A number of the daemon before.
+    let told = events(&world, &["--since", &last]);
+    assert_eq!((&told[0]["kind"], &told[0]["gap"]), (&"snapshot".into(), &true.into()));
+    assert_eq!(told[0]["workers"].as_array().unwrap().len(), 3);
+    assert_eq!(kinds(&told[1..]), ["started", "stopped"]);
+    let text = world.swarm(&["events", "--since", &last, "c"]).ok().out;
+    assert!(text.starts_with("(some notices are missing here; the workers are now: c stopped)\n"), "{text}");
+    // One that nobody gave.
+    assert_eq!(events(&world, &["--since", &u64::MAX.to_string()])[0]["gap"], true);
+}
+
+#[test]
+fn a_daemon_that_is_stopped_ends_the_stream_in_words() {
+    let world = World::new();
+    ran(&world, "a");
+    let mut follower = world.follow(&["events", "--follow", "--format", "json"]);
+    follower.until_says(&world, "snapshot");
+    world.swarm(&["daemon", "stop"]).ok();
+    assert_eq!(follower.wait(&world), 3, "{}", follower.output());
+    follower.says("swarm: error: the daemon was stopped");
+}
+
+fn shell(world: &World, script: &str) -> Ran {
+    let mut sh: Command = world.command("bash");
+    sh.arg("-c").arg(format!("{script}; echo \"${{PIPESTATUS[*]}}\"")).arg(SWARM);
+    world.run(sh)
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly_and_at_once() {
+    let world = World::new();
+    ran(&world, "a");
+    for args in ["events --format json", "events --follow --format json", "events --follow --since 0"] {
+        // Nothing happens after the first line that could break the pipe.
+        let ran = shell(&world, &format!("\"$0\" {args} | head -1")).ok();
+        assert_eq!(ran.err, "", "{args}");
+        assert!(ran.out.ends_with("\n0 0\n") && ran.out.lines().count() == 2, "{args}: {}", ran.out);
+    }
+    let ran = shell(&world, "\"$0\" events --follow | true").ok();
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("0 0\n", ""));
+    let ran = shell(&world, "\"$0\" events >/dev/full").ok();
+    assert!(ran.out == "1\n" && ran.err.contains("cannot write to standard output"), "{ran:?}");
+}

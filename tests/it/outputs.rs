@@ -1,0 +1,336 @@
+//! Streams that take nothing and arguments that mean nothing: no verb panics on them, and each says so by its
+//! exit status.
+//!
+//! The verbs are read from the command line's definition, so a new one is held to the same.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::CommandFactory;
+use nix::sys::signal::Signal;
+use swarm::cli::Cli;
+
+use crate::world::{Ran, SWARM, World, signal};
+
+/// Every verb that can be typed, with its words.
+fn verbs() -> Vec<(Vec<OsString>, clap::Command)> {
+    fn walk(command: &clap::Command, words: &[OsString], found: &mut Vec<(Vec<OsString>, clap::Command)>) {
+        let children: Vec<_> = command.get_subcommands().filter(|c| !c.is_hide_set()).collect();
+        if children.is_empty() {
+            found.push((words.to_vec(), command.clone()));
+        }
+        for child in children {
+            walk(child, &[words, &[child.get_name().into()]].concat(), found);
+        }
+    }
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    let mut found = vec![];
+    walk(&root, &[], &mut found);
+    // Those that end what the others need come last.
+    found.sort_by_key(|(words, _)| words[0] == "kill" || words[0] == "clean" || words[0] == "daemon");
+    assert!(found.len() > 15, "{}", found.len());
+    found
+}
+
+/// What a verb is given where it must be given something: the name of a worker, if there is nothing better.
+fn operands(words: &[OsString], verb: &clap::Command) -> Vec<OsString> {
+    let name: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let known: &[&str] = match name.join(" ").as_str() {
+        "spawn" => &["--", "true"],
+        "send" => &["w", "hello"],
+        "wait" => &["w", "--timeout", "1"],
+        "completions" => &["bash"],
+        "ralph set" => &["l", "max_iterations=9"],
+        "ralph clean" => &["none"],
+        name if name.starts_with("ralph ") => &["l"],
+        _ => &["w"],
+    };
+    let wanted = |arg: &clap::Arg| arg.is_required_set() || words[0] == "ralph";
+    let any = verb.get_positionals().any(wanted) || matches!(known[0], "--");
+    if any { known.iter().map(OsString::from).collect() } else { vec![] }
+}
+
+/// Runs a command to its end, or ends it: some verbs wait for what does not happen here.
+fn run(world: &World, mut command: Command, patience: Duration) -> Ran {
+    let err = world.path("stderr");
+    command.stderr(OpenOptions::new().create(true).append(true).open(&err).unwrap());
+    let mut child = command.spawn().unwrap();
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if start.elapsed() > patience * 2 => signal(child.id(), Signal::SIGKILL),
+            None if start.elapsed() > patience => signal(child.id(), Signal::SIGTERM),
+            None => {}
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    };
+    let said = std::fs::read(&err).unwrap_or_default();
+    drop(std::fs::remove_file(&err));
+    let said = String::from_utf8_lossy(&said).into_owned();
+    assert!(!said.contains("panicked"), "{command:?}: {said}");
+    if start.elapsed() < patience {
+        assert_ne!(status.code(), Some(101), "{command:?}: {said}");
+        assert!(status.code().is_some(), "{command:?} ended by {status}: {said}");
+    }
+    Ran { code: status.code(), out: String::new(), err: said }
+}
+
+/// How long a verb may take here.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `swarm WORDS…` behind a shell that does something to its streams.
+fn redirected<S: AsRef<OsStr>>(world: &World, how: &str, words: &[S]) -> Command {
+    let mut command = world.command("sh");
+    command.arg("-c").arg(format!("exec \"$0\" \"$@\" {how}")).arg(SWARM).args(words).stdout(Stdio::null());
+    command
+}
+
+/// A world with a worker `w` and a loop `l`.
+fn world() -> World {
+    let mut world = World::new();
+    world.set("TMPDIR", world.path("work").display().to_string());
+    world.write("PROMPT.md", "do it\n");
+    world.spawn("w", &[], &["sh", "-c", "echo hello; exec cat"]).ok();
+    world.spawn("l", &["--ralph", "--prompt-file", "PROMPT.md", "-n", "3", "-d"], &["cat", "-"]).ok();
+    world
+}
+
+/// What a verb prints on a file, and its exit status.
+fn plainly(world: &World, words: &[OsString]) -> (Option<i32>, u64) {
+    let path = world.path("stdout");
+    let mut command = world.command(SWARM);
+    command.args(words).stdout(File::create(&path).unwrap());
+    let code = run(world, command, PATIENCE).code;
+    (code, std::fs::metadata(&path).unwrap().len())
+}
+
+/// Holds one command line to every kind of stream that takes or gives nothing. True when it prints something,
+/// and so had to complain.
+fn hold(world: &World, words: &[OsString]) -> bool {
+    let (code, printed) = plainly(world, words);
+
+    let mut full = world.command(SWARM);
+    full.args(words).stdout(OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let full = run(world, full, PATIENCE);
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut left = world.command(SWARM);
+    left.args(words).stdout(writer);
+    let left = run(world, left, PATIENCE);
+    assert!(!left.err.to_lowercase().contains("broken pipe"), "{words:?}: {}", left.err);
+
+    let mut codes = vec![];
+    for how in [">&-", "<&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"] {
+        codes.push((how, run(world, redirected(world, how, words), PATIENCE).code));
+    }
+
+    // What changes the world by itself may say something else the second time.
+    let again = plainly(world, words);
+    let prints = printed > 0 && again.1 > 0;
+    if again.0 != code {
+        return false;
+    }
+    for (how, other) in codes {
+        assert_eq!(other, code, "{words:?} {how}");
+    }
+    if prints {
+        assert_eq!(full.code, Some(1), "{words:?} on a full disk: {}", full.err);
+        assert!(full.err.contains("cannot write to standard output"), "{words:?}: {}", full.err);
+        assert_eq!(left.code, Some(0), "{words:?} into a closed pipe: {}", left.err);
+    }
+    prints
+}
+
+#[test]
+fn every_verb_bears_streams_that_take_nothing() {
+    let w = world();
+    let mut complained = 0;
+    for (words, verb) in verbs() {
+        if words[0] == "demo" {
+            continue;
+        }
+        let words = [&words[..], &operands(&words, &verb)].concat();
+        complained += usize::from(hold(&w, &words));
+    }
+    assert!(complained > 10, "{complained}");
+}
+
+#[test]
+fn help_and_completions_bear_streams_that_take_nothing() {
+    let w = World::new();
+    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    for some in
+        [&["--help"][..], &["-h"], &["--version"], &["help"], &["help", "ralph", "set"], &[], &["no-such"]]
+    {
+        assert_eq!(hold(&w, &words(some)), !some.is_empty() && *some != ["no-such"], "{some:?}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(hold(&w, &words(&["completions", shell])));
+    }
+    for (verb, _) in verbs() {
+        assert!(hold(&w, &[&verb[..], &["--help".into()]].concat()));
+    }
+}
+
+#[test]
+fn a_demo_whose_reader_left_leaves_nothing_behind() {
+    let mut w = World::new();
+    let tmp = w.path("tmp");
+    std::fs::create_dir(&tmp).unwrap();
+    w.set("TMPDIR", tmp.display().to_string());
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut demo = w.command(SWARM);
+    demo.arg("demo").stdout(writer);
+    let ran = run(&w, demo, PATIENCE);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let mut demo = w.command(SWARM);
+    demo.arg("demo").stdout(OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let ran = run(&w, demo, PATIENCE);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let left: Vec<_> = std::fs::read_dir(&tmp).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn any_terminal_will_do() {
+    let mut w = world();
+    let wide = "9".repeat(30);
+    let odd = [
+        ("TERM", ""),
+        ("TERM", "no-such-terminal"),
+        ("TERM", "\u{1b}[2J"),
+        ("COLUMNS", "0"),
+        ("COLUMNS", "1"),
+        ("COLUMNS", "-1"),
+        ("COLUMNS", &wide),
+        ("COLUMNS", "4294967296"),
+        ("LANG", "C"),
+        ("LC_ALL", "C"),
+        ("NO_COLOR", "1"),
+    ];
+    for (name, value) in odd {
+        w.set(name, value);
+        for words in [
+            &["ls"][..],
+            &["status", "w"],
+            &["ralph", "ls"],
+            &["--help"],
+            &["help", "spawn"],
+            &["peek", "w"],
+            &["spawn", "--no-such"],
+        ] {
+            let ran = w.swarm(words);
+            assert!(!ran.err.contains("panicked"), "{name}={value} {words:?}: {}", ran.err);
+            assert_eq!(
+                ran.code,
+                Some(if words[0] == "spawn" { 2 } else { 0 }),
+                "{name}={value} {words:?}: {}",
+                ran.err
+            );
+        }
+        w.unset(name);
+    }
+    let mut bare = w.command(SWARM);
+    bare.env_remove("TERM").env_remove("LANG").env_remove("USER").arg("ls");
+    w.run(bare).ok();
+}
+
+/// Values that nobody means.
+fn odd_values() -> Vec<OsString> {
+    vec![
+        OsString::new(),
+        OsString::from_vec(vec![b'a', 0xff, 0xfe]),
+        "x".repeat(100_000).into(),
+        "-".into(),
+        "../..".into(),
+        "a\nb\u{1b}[2J".into(),
+        "18446744073709551616".into(),
+        "0".into(),
+    ]
+}
+
+/// Holds one command line to an end without a panic, and to an exit status that is documented. False when it
+/// went on for longer than `patience`, and was ended.
+fn ends_well(world: &World, words: &[OsString], patience: Duration) -> bool {
+    let mut command = world.command(SWARM);
+    command.args(words).stdout(Stdio::null());
+    let start = Instant::now();
+    let ran = run(world, command, patience);
+    if start.elapsed() > patience {
+        return false;
+    }
+    let shown = format!("{words:.200?}");
+    assert!(matches!(ran.code, Some(0..=2 | 5)), "{shown:.400}: {:?} {}", ran.code, ran.err);
+    if ran.code != Some(0) {
+        assert!(ran.err.contains("swarm: ") || ran.err.is_empty(), "{shown:.400}: {}", ran.err);
+    }
+    true
+}
+
+#[test]
+fn every_argument_bears_any_value() {
+    let w = world();
+    for (words, verb) in verbs() {
+        // What it ends, the others need; and a demo has no arguments.
+        if words[0] == "demo" || words[0] == "daemon" && words[1] != "status" {
+            continue;
+        }
+        let mut patience = PATIENCE;
+        for value in odd_values() {
+            let operands = operands(&words, &verb);
+            for arg in verb.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+                let given = match arg.get_long() {
+                    Some(long) => {
+                        let mut flag = OsString::from(format!("--{long}="));
+                        flag.push(&value);
+                        [&words[..], &[flag], &operands].concat()
+                    }
+                    None => [&words[..], &["--".into(), value.clone()]].concat(),
+                };
+                if !ends_well(&w, &given, patience) {
+                    // One that waits for what does not happen will wait for it again.
+                    patience = Duration::from_secs(1);
+                }
+            }
+        }
+    }
+    w.swarm(&["ls"]).ok();
+}
+
+#[test]
+fn what_a_pane_is_told_to_run_may_be_anything() {
+    let w = World::new();
+    let good = r#"{"argv":["true"],"env":{},"cwd":"/","stdin":null,"end_leftovers":false}"#;
+    let cases = [
+        (good.to_owned(), 0),
+        (good.replace("[\"true\"]", "[]"), 127),
+        (good.replace("\"true\"", "\"\""), 127),
+        (good.replace("\"true\"", "\"true\",\"\\u0000\""), 127),
+        (good.replace("{}", "{\"\":\"\",\"A=B\":\"C\"}"), 0),
+        (good.replace("{}", "{\"A\":\"\\u0000\"}"), 127),
+        (good.replace("\"/\"", "\"/no/such\""), 127),
+        (good.replace("null", "\"/no/such\""), 127),
+        (good[..30].to_owned(), 127),
+        (String::new(), 127),
+        ("[".repeat(100_000), 127),
+    ];
+    for (text, code) in cases {
+        let dir = w.path("run");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::write(dir.join("launch.json"), &text).unwrap();
+        let mut pane = w.command(SWARM);
+        pane.arg("__pane").arg(&dir).stdout(Stdio::null());
+        let ran = run(&w, pane, PATIENCE);
+        assert_eq!(ran.code, Some(code), "{text:.200}: {}", ran.err);
+        let record = swarm::wrapper::read_exit(&dir).expect("how it ended is written down");
+        assert_eq!(record.code, Some(code), "{text:.200}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,268 @@
+//! What people send: when it is typed, into what, and what they are told when that is in doubt.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::prompts::{prompts, record, recorded, spawn, tui};
+use crate::world::{SWARM, World, is_alive};
+
+/// Spawns the fake agent as one that nobody knows and without a prompt: swarm does not wait for its screen.
+#[track_caller]
+fn spawn_unknown(world: &World, knobs: &[&str]) {
+    let rec = format!("REC={}", record(world).display());
+    let envs: Vec<&str> = knobs.iter().chain([&rec.as_str()]).flat_map(|knob| ["--env", knob]).collect();
+    let _ = world.spawn("w", &envs, &[&tui()]).ok();
+}
+
+/// Waits until a text stands on the worker's screen.
+#[track_caller]
+fn until_shown(world: &World, text: &str) {
+    world.until(&format!("the screen shows {text:?}"), || {
+        world.swarm(&["peek", "w"]).out.contains(text).then_some(())
+    });
+}
+
+/// Lets an agent with `GATE` come up.
+fn open_gate(world: &World) {
+    world.write("gate", "");
+}
+
+#[test]
+fn a_text_for_an_agent_that_comes_up_waits_until_it_reads() {
+    let world = World::new();
+    spawn_unknown(&world, &["BOOT=1.5"]);
+    // On a machine so busy that it is not up in time, it is told that the text may be lost.
+    world.until("a text is taken", || {
+        let sent = world.swarm(&["send", "w", "hi there"]);
+        assert!(sent.code == Some(0) || sent.err.contains("may have lost"), "{sent:?}");
+        (sent.code == Some(0)).then_some(())
+    });
+    assert_eq!(prompts(&world, 1), ["hi there"]);
+}
+
+#[test]
+fn a_text_waits_until_the_prompt_is_in() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "first"], &["GATE=gate"]);
+    let mut second = world.follow(&["send", "w", "second"]);
+    until_shown(&world, "starting");
+    // Longer than a text for an agent that is not waited for would be held.
+    let _ = world.spawn("clock", &[], &["sleep", "6"]).ok();
+    world.until_status("clock", "stopped");
+    assert!(!second.has_ended(), "{}", second.output());
+    open_gate(&world);
+    assert_eq!(second.wait(&world), 0, "{}", second.output());
+    assert_eq!(prompts(&world, 2), ["first", "second"]);
+}
+
+#[test]
+fn a_text_for_an_agent_that_never_comes_up_is_given_back() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "first", "--ready-timeout", "2"], &["GATE=gate"]);
+    let ran = world.swarm(&["send", "w", "second"]).code(5);
+    let _ = ran.warns("nothing was sent, since worker 'w' is not ready: not ready after 2s");
+    spawn(&world, &["--prompt", "first", "--replace"], &["GATE=gate"]);
+    let mut second = world.follow(&["send", "w", "second"]);
+    until_shown(&world, "starting");
+    let _ = world.swarm(&["kill", "w"]).ok();
+    assert_eq!(second.wait(&world), 1, "{}", second.output());
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn a_text_that_may_have_been_lost_is_no_success() {
+    let world = World::new();
+    spawn_unknown(&world, &["GATE=gate"]);
+    let mut send = world.follow(&["send", "w", "hi there"]);
+    until_shown(&world, "hi there");
+    open_gate(&world);
+    match send.wait(&world) {
+        1 => send.says("the agent began to read its keys just then, and may have lost the text"),
+        // The machine is so busy that the gate was opened when nobody looked any more.
+        0 => send.says("worker 'w' has not read it yet"),
+        other => panic!("{other}: {}", send.output()),
+    }
+    until_shown(&world, "Welcome");
+    assert!(recorded(&world).is_empty());
+    let _ = world.swarm(&["send", "w", "once more"]).ok();
+    assert_eq!(prompts(&world, 1), ["once more"]);
+}
+
+#[test]
+fn a_line_for_a_script_that_is_busy_is_kept_and_told_of() {
+    let world = World::new();
+    let script = r#"until [ -e gate ]; do sleep 0.05; done; read -r l; echo "got $l"; exec sleep 600"#;
+    let _ = world.spawn_sh("w", &[], script).ok();
+    let ran = world.swarm(&["send", "w", "hello"]).ok();
+    let _ = ran.warns("swarm: warning: worker 'w' has not read it yet; its terminal keeps it\n");
+    open_gate(&world);
+    until_shown(&world, "got hello");
+}
+
+#[test]
+fn a_line_that_the_terminal_would_cut_is_refused() {
+    let world = World::new();
+    let script = r#"while printf '> ' && read -r l; do echo "length ${#l}."; done"#;
+    let _ = world.spawn_sh("w", &["--ready-wait"], script).ok();
+    world.write("fits", &format!("{}\n", "p".repeat(4094)));
+    world.write("long", &format!("short\n{}\n", "p".repeat(4095)));
+    let _ = world.swarm(&["send", "w", "--file", "fits"]).ok();
+    until_shown(&world, "length 4094.");
+    let _ = world.swarm(&["send", "w", "--file", "long"]).code(1).warns("longer than 4094 bytes");
+    let _ = world.swarm(&["send", "w", "end"]).ok();
+    until_shown(&world, "length 3.");
+    let logs = world.swarm(&["logs", "w"]).ok().out;
+    assert_eq!(logs.matches("length").count(), 2, "{logs}");
+    let flags = ["--replace", "--prompt-via", "paste", "--prompt-file", "long"];
+    let _ = world.spawn_sh("w", &flags, script).ok();
+    let seen = world.until_status("w", "waiting");
+    assert!(seen["reason"].as_str().unwrap().contains("longer than 4094 bytes"), "{seen}");
+}
+
+#[test]
+fn a_dialog_takes_an_answer_and_no_prompt() {
+    for order in ["TRUST=1", "TRUST=2"] {
+        let world = World::new();
+        spawn(&world, &["--prompt", "hi"], &[order]);
+        world.until_status("w", "waiting");
+        for text in ["2 files need work", "do this\nand that"] {
+            let ran = world.swarm(&["send", "w", text]).code(1);
+            let _ = ran.warns("a dialog is in the way: trust dialog").warns("swarm attach w");
+        }
+        assert!(recorded(&world).is_empty());
+        let yes = if order == "TRUST=1" { "2" } else { "1" };
+        let _ = world.swarm(&["send", "w", yes]).ok();
+        world.until("the prompt goes in", || (recorded(&world).len() == 2).then_some(()));
+        assert_eq!(recorded(&world), [json!({"trust": 1}), json!({"prompt": "hi"})], "{order}");
+    }
+}
+
+#[test]
+fn a_list_that_looks_like_an_input_box_gets_no_prompt() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "do it", "--ready-timeout", "2"], &["MENU=1"]);
+    let seen = world.until_status("w", "waiting");
+    assert!(seen["screen"].to_string().contains("vanilla"), "{seen}");
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn what_looks_like_an_option_of_ours_is_text() {
+    let world = World::new();
+    spawn(&world, &["--prompt", "--help"], &[]);
+    let texts = ["--help", "-h", "- [ ] do", "---\ntitle: x\n---\nbody", "--no-such-flag", "-"];
+    for text in &texts[..5] {
+        let _ = world.swarm(&["send", "w", text]).ok();
+    }
+    let mut send = world.command(SWARM);
+    world.write("dash", "-");
+    send.args(["send", "w", "-"]).stdin(std::fs::File::open(world.path("work/dash")).unwrap());
+    let _ = world.run(send).ok();
+    assert_eq!(prompts(&world, 7), [&["--help"][..], &texts].concat());
+    let _ = world.swarm(&["send", "--help"]).ok().says("Type text into a worker");
+    let _ = world.swarm(&["send", "w", "-"]).code(1).warns("nothing to send: standard input is empty");
+    let _ = world.spawn_sh("v", &["--prompt", "---", "--prompt-via", "stdin"], "cat >got").ok();
+    world.until_status("v", "stopped");
+    assert_eq!(world.lines("work/got"), ["---"]);
+}
+
+#[test]
+fn a_prompt_of_any_size_arrives_whole_by_every_route() {
+    let world = World::new();
+    for size in [255, 4095, 16_400, 200_000] {
+        let text: String = (0..size).map(|i| char::from(b'a' + (i % 26) as u8)).collect();
+        world.write("p", &text);
+        let flags = ["--replace", "--prompt-file", "p", "--prompt-via"];
+        let _ = world.spawn_sh("i", &[&flags[..], &["stdin"]].concat(), "cat >got.i").ok();
+        let _ = std::fs::remove_file(record(&world));
+        spawn(&world, &flags[..3], &[]);
+        assert!(prompts(&world, 1) == [text.as_str()], "pasted: {size}");
+        world.until_status("i", "stopped");
+        assert!(world.lines("work/got.i") == [text.as_str()], "on standard input: {size}");
+        let fits: String = text.chars().take(120_000).collect();
+        let arg = ["--replace", "--prompt", &fits, "--prompt-via", "arg"];
+        let print = r#"printf %s "$0" >got.a; printf %s "$1" >got.b"#;
+        let _ = world.spawn("a", &arg, &["sh", "-c", print]).ok();
+        world.until_status("a", "stopped");
+        assert!(world.lines("work/got.a") == [fits.as_str()], "as argument: {size}");
+        let _ = world.spawn("b", &["--replace"], &["sh", "-c", print, "x", &fits]).ok();
+        world.until_status("b", "stopped");
+        assert!(world.lines("work/got.b") == [fits.as_str()], "in the command: {size}");
+    }
+    world.write("p", &"p".repeat(1 << 20));
+    let _ = world.swarm(&["send", "w", "--file", "p"]).code(1).warns("at most 1048576");
+}
+
+#[test]
+fn the_callers_open_standard_input_holds_nobody() {
+    let world = World::new();
+    let flags = ["spawn", "--name", "w", "--prompt", "hi", "--prompt-via", "stdin", "--"];
+    let mut command = world.command(SWARM);
+    command.args(flags).args(["sh", "-c", "cat >got"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    // The pipe stays open as long as the child is not dropped.
+    let mut child = command.spawn().unwrap();
+    world.until("spawn returns", || child.try_wait().unwrap().filter(std::process::ExitStatus::success));
+    world.until_status("w", "stopped");
+    assert_eq!(world.lines("work/got"), ["hi"]);
+}
+
+#[test]
+fn a_users_tmux_settings_move_no_prompt() {
+    let settings = "set -g base-index 1\nset -g pane-base-index 1\nset -g renumber-windows on\n\
+                    set -g remain-on-exit on\nset -g default-shell /bin/false\nset -g prefix C-a\n";
+    for sourced in [false, true] {
+        let world = World::new();
+        std::fs::create_dir_all(world.path("home/.config/tmux")).unwrap();
+        std::fs::create_dir_all(world.path("home/.config/swarm")).unwrap();
+        for file in ["home/.tmux.conf", "home/.config/tmux/tmux.conf"] {
+            std::fs::write(world.path(file), settings).unwrap();
+        }
+        if sourced {
+            let source = format!("[tmux]\nsource = \"{}\"\n", world.path("home/.tmux.conf").display());
+            std::fs::write(world.path("home/.config/swarm/config.toml"), source).unwrap();
+        }
+        let _ = world.spawn("other", &[], &["sleep", "600"]).ok();
+        spawn(&world, &["--prompt", "hi"], &[]);
+        assert_eq!(prompts(&world, 1), ["hi"], "sourced: {sourced}");
+        let _ = world.swarm(&["send", "w", "more"]).ok();
+        assert_eq!(prompts(&world, 2)[1], "more");
+        let _ = world.swarm(&["kill", "other"]).ok();
+        let _ = world.swarm(&["send", "w", "again"]).ok();
+        assert_eq!(prompts(&world, 3)[2], "again");
+        let _ = world.spawn_sh("x", &[], "exit 5").ok();
+        assert_eq!(world.until_status("x", "failed")["exit_code"], 5);
+        let index = world.tmux(&["show-options", "-gv", "base-index"]).ok().out;
+        assert_eq!(index.trim(), if sourced { "1" } else { "0" });
+    }
+}
+
+#[test]
+fn a_text_of_which_the_agent_died_was_not_taken() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &["DIE=paste"]);
+    let _ = world.swarm(&["send", "w", "job"]).code(1).warns("ended");
+    assert_eq!(world.until_status("w", "failed")["exit_code"], 3);
+}
+
+#[test]
+fn an_agent_that_was_adopted_takes_what_is_sent() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &[]);
+    let (seen, panes) = (world.status("w"), world.panes());
+    for stop in [true, false] {
+        if stop {
+            let _ = world.swarm(&["daemon", "stop"]).ok();
+        } else {
+            world.crash_daemon();
+        }
+        world.start_daemon();
+        let now = world.status("w");
+        assert_eq!((&now["status"], &now["pid"]), (&json!("running"), &seen["pid"]));
+        assert_eq!(world.panes(), panes);
+        let before = recorded(&world).len();
+        let _ = world.swarm(&["send", "w", "hi"]).ok();
+        assert_eq!(prompts(&world, before + 1)[before], "hi");
+    }
+    assert!(is_alive(seen["pid"].as_u64().unwrap().try_into().unwrap()));
+}
