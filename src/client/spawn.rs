@@ -133,7 +133,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
     let inactivity_timeout =
         args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout).unwrap_or(INACTIVITY);
-    Ok(RalphParams { prompt_file: prompt_file(&file)?, max_iterations, inactivity_timeout })
+    Ok(RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout))
 }
 
 /// Checks that a prompt file can be read, again and again, and makes its path absolute.

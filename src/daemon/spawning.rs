@@ -309,9 +309,10 @@ fn spec_of(name: &WorkerName, params: SpawnParams) -> WorkerSpec {
         tmux_socket: params.tmux_socket,
         size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
         ralph: params.ralph.map(|ralph| LoopSpec {
-            prompt_file: ralph.prompt_file,
-            max_iterations: ralph.max_iterations,
-            inactivity_timeout: ralph.inactivity_timeout,
+            task: ralph.task,
+            gates: ralph.gates,
+            budgets: ralph.budgets,
+            ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)
         }),
         restart: params.restart,
     }

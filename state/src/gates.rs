@@ -8,10 +8,61 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outage::Outage;
-use crate::promise::Claim;
+use crate::promise::{Claim, OnNoWork, Promise};
 
 #[cfg(test)]
 mod tests;
+
+/// How long a check may take when nobody says, seconds.
+pub const CHECK_TIMEOUT: u64 = 120;
+
+/// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
+/// done pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gates {
+    /// Shell commands that must exit with 0, in this order.
+    pub checks: Vec<String>,
+    /// Seconds each of them may take; at least 1.
+    pub check_timeout: u64,
+    /// How many run side by side; at least 1.
+    pub check_jobs: u32,
+    /// What the agent must say.
+    pub promise: Option<Promise>,
+    /// The tool calls that make a promise worth hearing; 0: any is.
+    pub min_tool_calls: u64,
+    /// What becomes of a promise with fewer.
+    pub on_promise_no_work: OnNoWork,
+    /// Ask only for the checks that passed before the first iteration.
+    pub allow_preexisting: bool,
+    /// Files that no iteration may change: globs relative to the worker's directory.
+    pub protect: Vec<String>,
+    /// Let iterations change the scripts that checks run, and protected files.
+    pub allow_changed_checks: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            checks: vec![],
+            check_timeout: CHECK_TIMEOUT,
+            check_jobs: 1,
+            promise: None,
+            min_tool_calls: 1,
+            on_promise_no_work: OnNoWork::default(),
+            allow_preexisting: false,
+            protect: vec![],
+            allow_changed_checks: false,
+        }
+    }
+}
+
+impl Gates {
+    /// True when nothing is asked for: the loop then ends by its done pattern or its limits.
+    pub fn is_empty(&self) -> bool {
+        self.checks.is_empty() && self.promise.is_none()
+    }
+}
 
 /// What one check came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -24,7 +24,8 @@
 //! (what the heart asks and counts), [`screen`] and [`profiles`] (what a captured screen means),
 //! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
-//! [`contract`] (what it is told).
+//! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
+//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
@@ -54,3 +55,9 @@ pub mod promise;
 pub mod contract;
 
 pub mod outage;
+
+pub mod ledger;
+
+pub mod scripts;
+
+pub mod ends;
