@@ -39,7 +39,7 @@ const MAX_PRINTED: u64 = 1 << 30;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How and where checks run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan<'a> {
     /// The commands, in order.
     pub commands: &'a [String],
@@ -53,6 +53,8 @@ pub struct Plan<'a> {
     pub jobs: usize,
     /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
     pub folder: &'a Path,
+    /// Hears of each as it ends.
+    pub told: &'a (dyn Fn(&CheckResult) + Send + Sync),
 }
 
 impl Plan<'_> {
@@ -74,7 +76,11 @@ impl Plan<'_> {
             }
             match running.join_next().await {
                 None => break,
-                Some(Ok((index, result))) => results.push((index, result?)),
+                Some(Ok((index, result))) => {
+                    let result = result?;
+                    (self.told)(&result);
+                    results.push((index, result));
+                }
                 Some(Err(error)) => return Err(Error::system("a check was not waited for", error)),
             }
         }

@@ -31,7 +31,7 @@ pub use begun::settle_worktree;
 pub use leftovers::{Leftover, leftovers, version};
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, ask, git, git_patient};
-pub use snapshot::{Snapshot, diff, restore, snapshot};
+pub use snapshot::{Snapshot, diff, diff_stat, exclude, restore, snapshot};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

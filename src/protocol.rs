@@ -19,6 +19,10 @@ use swarm_state::profiles::Profile;
 
 use crate::error::Error;
 
+mod report;
+
+pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored};
+
 /// The version of the protocol; bumped only for a breaking change.
 pub const VERSION: u32 = 1;
 
@@ -131,6 +135,18 @@ pub enum Call {
     /// Removes the state of loops that are over; answers [`Cleaned`].
     #[serde(rename = "ralph.clean")]
     RalphClean(RalphCleanParams),
+    /// What a loop came to; answers [`Report`].
+    #[serde(rename = "ralph.report")]
+    RalphReport(ReportParams),
+    /// What an iteration changed; answers [`DiffView`].
+    #[serde(rename = "ralph.diff")]
+    RalphDiff(DiffParams),
+    /// Checks an iteration's tree out into a new worktree; answers [`Restored`].
+    #[serde(rename = "ralph.restore")]
+    RalphRestore(RestoreParams),
+    /// Takes protected files as they are now; answers [`Approved`]. Refused from inside the worker.
+    #[serde(rename = "ralph.approve")]
+    RalphApprove(Named),
     /// Follows notices; answers [`Snapshot`], then notices until the connection ends.
     #[serde(rename = "subscribe")]
     Subscribe(SubscribeParams),

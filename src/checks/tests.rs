@@ -23,6 +23,7 @@ impl Bench {
             limit: Duration::from_secs(limit),
             jobs,
             folder: self.dir.path(),
+            told: &|_| {},
         };
         plan.run().await.unwrap()
     }

@@ -6,7 +6,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use swarm_state::ledger::DiffStat;
 
 use super::repo::Repo;
 use super::run::{LONG, Said, ask, git, git_patient, git_with};
@@ -117,6 +120,61 @@ pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
         return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
     }
     Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
+}
+
+/// The same in numbers.
+///
+/// # Errors
+/// As [`diff`].
+pub async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
+    let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
+    let said = git(dir, LONG, &args).await?;
+    if !said.ok {
+        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
+    }
+    Ok(counted(said.bytes()))
+}
+
+/// Sums what `--numstat` prints: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
+pub(super) fn counted(output: &[u8]) -> DiffStat {
+    let mut stat = DiffStat::default();
+    for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mut numbers =
+            line.split(|byte| *byte == b'\t').map(|part| String::from_utf8_lossy(part).parse().unwrap_or(0));
+        stat.files += 1;
+        stat.added = stat.added.saturating_add(numbers.next().unwrap_or(0));
+        stat.removed = stat.removed.saturating_add(numbers.next().unwrap_or(0));
+    }
+    stat
+}
+
+/// Tells git to overlook a pattern in the working tree that holds `dir`, through the repository's own
+/// `info/exclude`. Outside of a repository there is nothing to tell.
+///
+/// # Errors
+/// When the file cannot be written.
+pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
+    let said =
+        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"]).await?;
+    if !said.ok {
+        return Ok(());
+    }
+    let path = said.path();
+    let trouble = |e| Error::system(format!("cannot write '{}'", path.display()), e);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(trouble(error)),
+    };
+    if text.lines().any(|line| line.trim() == pattern) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(trouble)?;
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(trouble)?;
+    file.write_all(format!("{gap}{pattern}\n").as_bytes()).map_err(trouble)
 }
 
 /// Checks a snapshot out into a new worktree `dir`, on the new branch `branch`. Returns its path.

@@ -16,6 +16,9 @@ mod tests;
 /// How long a check may take when nobody says, seconds.
 pub const CHECK_TIMEOUT: u64 = 120;
 
+/// The remark on a promise that was not given.
+pub const NO_PROMISE: &str = "the promise was not given";
+
 /// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
 /// done pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,7 +138,7 @@ impl Verdict {
             remarks.push("the done pattern did not appear".into());
         }
         match self.promise {
-            Some(Claim::Missing) => remarks.push("the promise was not given".into()),
+            Some(Claim::Missing) => remarks.push(NO_PROMISE.into()),
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }

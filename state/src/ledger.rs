@@ -80,6 +80,8 @@ pub struct Iteration {
     pub tool_calls: Option<u64>,
     /// What the gates said; `None` while they have not.
     pub verdict: Option<Verdict>,
+    /// The commit that was checked out at its end.
+    pub head: Option<String>,
     /// The snapshot of the tree at its end.
     pub commit: Option<String>,
     /// What it changed.

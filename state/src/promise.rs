@@ -65,6 +65,12 @@ impl Promise {
         format!("<promise>{}</promise>", self.0)
     }
 
+    /// The same alone on a line, as a pattern for a screen's reader.
+    pub fn pattern(&self) -> String {
+        let bullets: String = BULLETS.iter().collect();
+        format!(r"(?m)^[\s{bullets}]*{}\s*$", regex::escape(&self.marker()))
+    }
+
     /// Whether it stands in a text of the agent's own.
     pub fn is_in(&self, text: &str) -> bool {
         text.contains(&self.marker())
@@ -84,9 +90,12 @@ impl Promise {
     }
 }
 
+/// The marks that a TUI puts before an agent's words.
+const BULLETS: [char; 7] = ['●', '•', '⏺', '✦', '┃', '│', '>'];
+
 /// A line without the marks that a TUI puts before an agent's words.
 fn without_bullet(line: &str) -> &str {
-    line.trim().trim_start_matches(['●', '•', '⏺', '✦', '┃', '│', '>']).trim()
+    line.trim().trim_start_matches(BULLETS).trim()
 }
 
 impl TryFrom<String> for Promise {
@@ -161,6 +170,11 @@ impl Claim {
             (true, false, OnNoWork::Warn) => Self::Doubtful,
             (true, false, OnNoWork::Reject) => Self::Rejected,
         }
+    }
+
+    /// Whether the agent said the words, believed or not.
+    pub fn is_given(self) -> bool {
+        self != Self::Missing
     }
 
     /// Whether the gate holds.

@@ -50,8 +50,11 @@ impl fmt::Display for Entry<'_> {
     }
 }
 
-/// The last line that says something, cut to the length of a line.
+/// The last line that says something, cut to the length of a line. That a check exited is said last and says
+/// the least.
 fn telling_line(output: &str) -> Option<String> {
-    let line = output.lines().rev().find(|line| line.chars().any(char::is_alphanumeric))?;
+    let mut lines = output.lines().rev().filter(|line| line.chars().any(char::is_alphanumeric)).peekable();
+    let last = *lines.peek()?;
+    let line = lines.find(|line| !line.starts_with("exit status ")).unwrap_or(last);
     Some(line.trim().chars().take(200).collect())
 }
