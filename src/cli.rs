@@ -54,18 +54,12 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
   loop            Let an agent work on a task until it is verifiably done
   why             Say where a loop stands, and what to do next
   report          Show what each iteration of a loop came to
-  ralph init      Write a starter PROMPT.md here
-  ralph template  Print that starter prompt
-  ralph status    Show how far a loop is
-  ralph pause     Let the current agent finish, then start no other
-  ralph resume    Let a paused or lost loop go on
-  ralph ls        List the loops
-  ralph logs      Show a loop's iterations.log
-  ralph set       Change a setting of a loop while it runs
-  ralph diff      Show what an iteration changed
-  ralph restore   Check an iteration's tree out into a new worktree
-  ralph approve   Take changed checks and protected files as they are
-  ralph clean     Remove the state of loops that are over
+  ralph init      Write a starter PROMPT.md   ralph template  Print that PROMPT.md
+  ralph status    Show how far a loop is      ralph ls        List the loops
+  ralph pause     Start no further agent      ralph resume    Go on after pause or loss
+  ralph logs      Show its iterations.log     ralph set       Change a running loop
+  ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
+  ralph approve   Take changed checks         ralph clean     Remove what is left of it
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon

@@ -40,6 +40,7 @@ pub struct Profile {
     /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
     pub one_shot: Vec<String>,
     /// The first of `one_shot` needs nothing behind it.
+    #[serde(skip_serializing_if = "is_no")]
     pub bare_one_shot: bool,
     /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
     pub interactive_via: PromptVia,
@@ -50,12 +51,16 @@ pub struct Profile {
     /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
     pub end_of_options: bool,
     /// The flag that names a new session, so that its transcript can be found.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub session_flag: Option<String>,
     /// Flags with which the command chooses its session itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_own: Vec<String>,
     /// Its transcript or its results tell what a session costs.
+    #[serde(skip_serializing_if = "is_no")]
     pub tells_cost: bool,
     /// The flag that names the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
     /// Any of these means that the input box is there.
     pub ready: Vec<String>,
@@ -66,6 +71,11 @@ pub struct Profile {
     pub startup: Vec<Marker>,
     /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`common_permission`] hold.
     pub permission: Vec<Marker>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_no(mark: &bool) -> bool {
+    !mark
 }
 
 impl Default for Profile {
