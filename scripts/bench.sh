@@ -4,7 +4,7 @@
 #   bench.sh [--quick] [N…]     workers to measure with, ascending; 1 10 100 300 when none are given
 #
 # $SWARM is the program (target/release/swarm when unset). --quick takes a few samples of everything, to see
-# that it works; its numbers say nothing. A whole run takes about twenty minutes, most of it waiting.
+# that it works; its numbers say nothing. A whole run takes about twelve minutes, most of it waiting.
 #
 # CPU is what the kernel's scheduler counted, of all threads: of swarm's daemon, of its control client and of the
 # tmux server. All that is compared is taken in the same run on the same panes, the base line before and after
@@ -20,10 +20,11 @@ quick=
 sizes=${*:-${quick:+2}}
 sizes=${sizes:-1 10 100 300}
 if [ -n "$quick" ]; then
-    long=1 short=1 rest=0.3 settle=0.5 still=0.5 polls=4 runs=3 iterations=3 kills=3 captures=400 idle=0.5
+    long=1 brief=1 short=1 rest=0.3 settle=0.5 still=0.5 polls=4 runs=3 iterations=3 kills=3 captures=400 idle=0.5
 else
-    # Longer than the minute in which each pane is captured once whatever happens.
-    long=64 short=20 rest=6 polls=300 runs=60 iterations=21 kills=100 captures=100000 still=20 settle=4 idle=12
+    # Each pane is captured once in five minutes whatever happens, each at its own moment. So of many panes any window
+    # holds its share of that; of few it may hold none, where nobody looks for a microsecond.
+    long=40 brief=24 short=16 rest=4 polls=300 runs=60 iterations=17 kills=100 captures=100000 still=12 settle=4 idle=12
 fi
 
 [ -x "$SWARM" ] || { echo "bench.sh: no program at $SWARM (cargo build --release, or set SWARM)" >&2; exit 1; }
@@ -156,10 +157,13 @@ quick_row() {
     }'
 }
 
+# How often each of these processes woke up, a second, in one and the same while.
 woken() {
-    before=$(ask switches "$1")
+    before=$(for pid in "$@"; do ask switches "$pid"; done)
     sleep "$still"
-    calc 'printf "%.2f", (b - a) / '"$still" "$before $(ask switches "$1")"
+    for pid in "$@"; do ask switches "$pid"; done | awk -v before="$before" '
+        BEGIN { split(before, was, "\n") }
+        { printf("%s%.2f", (NR > 1 ? " " : ""), ($1 - was[NR]) / '"$still"') }'
 }
 
 # ---- the run ----
@@ -198,8 +202,10 @@ for workers in $sizes; do
     # Until none is looked at more often for being new.
     sleep "$rest"
     note "$workers workers"
-    cpu_row "$workers" idle 0 "$long"
-    [ "$workers" -lt 10 ] || cpu_row "$workers" '10%' $((workers / 10)) "$long"
+    window=$long
+    [ "$workers" -ge 100 ] || window=$brief
+    cpu_row "$workers" idle 0 "$window"
+    [ "$workers" -lt 10 ] || cpu_row "$workers" '10%' $((workers / 10)) "$window"
     cpu_row "$workers" all "$workers" "$short"
     quick_rows="$quick_rows$(quick_row "$workers")
 "
@@ -230,5 +236,5 @@ swarm kill $(swarm ls --format names) >/dev/null
 # Threads that wait for work end after ten seconds, and take their counts with them.
 sleep "$idle"
 echo "wake-ups  $nothing a second before the first worker;" \
-    "after the last: daemon $(woken "$daemon"), tmux server $(woken "$server")"
+    "after the last: $(woken "$daemon" "$server" | sed 's/\(.*\) /daemon \1, tmux server /')"
 echo "load      $(cut -d ' ' -f 1-3 /proc/loadavg) at $(date '+%F %T')"

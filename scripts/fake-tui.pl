@@ -232,6 +232,7 @@ while (1) {
     if    ($byte eq "\x03") { leave(130) }
     elsif ($byte eq "\e")   { escape() }
     elsif ($byte eq "\x7f") { chop $box }
+    elsif ($byte eq "\x15") { $box = '' }
     elsif ($byte ne "\r")   { $box .= $byte }
     elsif ($knob{DEAF} || now() - $pasted_at < $knob{SETTLE}) { $box .= "\n" }
     else                    { submit() }

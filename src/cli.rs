@@ -87,6 +87,10 @@ Exit status:
   4  This swarm and the running daemon speak different protocols (swarm daemon restart).
   5  A wait ran out, or the daemon does not answer.
   130  Ctrl-C twice: the follower left; the loop was told to pause and its agent goes on.
+  A command for several workers (kill, clean, send --all) deals with each by itself and ends with the
+  highest status of theirs; wait and events refuse with 2 when one of the names is unknown.
+  A standard output that is full is an error (1); one whose reader went away is not (0), and one that is
+  closed counts as /dev/null.
 
 Environment:
   SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm (needs HOME)
@@ -146,7 +150,8 @@ pub enum Command {
     #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
         An agent that is coming up gets the text when it is ready, and after its prompt. A dialog gets \
         nothing but an answer: one word of at most 8 bytes, or just Enter (an empty text). What could not be \
-        typed, and what may have been lost, is an error; a line that nobody has read yet is a warning. What \
+        typed, and what may have been lost, is an error; of an agent that nobody knows, a numbered list with a \
+        chosen line and a [y/N] at the end of the screen are dialogs; a line that nobody has read yet is a warning. What \
         follows the worker's name is text, also --help.")]
     Send(Send),
     /// Press Ctrl-C in a worker
@@ -155,7 +160,8 @@ pub enum Command {
     #[command(long_about = "Tell an agent that reads its terminal that there is no more.\n\n\
         Presses Ctrl-D, after what was sent before it. A program that reads lines (cat, a shell, python) sees the \
         end of its input; after text without a line end, only that text is handed over, and a second eof ends \
-        it. To an agent that reads single keys it is a key like another.")]
+        it. To an agent that reads single keys it is a key like another. One that is coming up gets it when it \
+        is ready. While it shows a dialog nothing is pressed, and that is an error.")]
     Eof(Eof),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
@@ -174,7 +180,10 @@ pub enum Command {
     /// End workers
     #[command(long_about = "End workers, with every process they started.\n\n\
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
-        removed when it holds no commit of its own.")]
+        removed when it holds no commit of its own.\n\n\
+        With several names each is ended by itself, and the exit status is the highest of theirs: 0 ended, also \
+        when it had ended before; 1 it could not be, or its worktree stays; 2 no worker of that name; 5 it took \
+        too long.")]
     Kill(Kill),
     /// Start a worker once more, as it was spawned
     #[command(long_about = worker::RESPAWN_LONG)]

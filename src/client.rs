@@ -32,6 +32,7 @@ mod peek;
 mod ralph;
 mod respawn;
 mod send;
+mod several;
 mod spawn;
 mod status;
 mod stream;

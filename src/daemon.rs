@@ -22,6 +22,7 @@ mod driver;
 mod edits;
 mod effects;
 mod ending;
+mod errand;
 mod given;
 mod judge;
 mod killing;
@@ -38,6 +39,8 @@ pub(crate) mod server;
 mod slot;
 mod spawning;
 mod supervisor;
+mod sweeping;
+mod unmaking;
 mod views;
 mod watcher;
 
@@ -115,10 +118,7 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let socket = store.paths().socket();
     let listener = door::bind(&socket)?;
     watch_signals(&inbox)?;
-    if let Err(error) = removal::watch(store.paths(), &inbox) {
-        // The looks at the screens still ask.
-        tracing::warn!(%error, "the directory cannot be watched");
-    }
+    supervisor.watch_removals();
     let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
     tracing::info!(pid = std::process::id(), dir = %store.paths().root().display(), "serving");
     if options.ready_on_stdout {

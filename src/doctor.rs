@@ -7,10 +7,12 @@
 
 mod leftovers;
 mod logout;
+mod lost;
 mod place;
 mod service;
 mod tools;
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -65,7 +67,8 @@ struct Check {
     level: Level,
     /// One sentence.
     message: String,
-    /// The cure; there is one with every warning and failure.
+    /// The cure; there is one with every warning and failure. A command in it stands at its end and works as it
+    /// is typed from there.
     hint: Option<String>,
 }
 
@@ -160,10 +163,10 @@ async fn look() -> Vec<Check> {
         Server::Alive { rows, .. } => rows.iter().filter(|row| !row.dead).count(),
         Server::Gone | Server::Silent(_) => 0,
     };
+    checks.push(tools::server(&seen, &tmux));
     checks.push(tmux);
-    checks.push(tools::server(&seen));
     checks.extend(service::sockets(&seen.paths));
-    checks.extend(service::daemon(&seen.paths, live).await);
+    checks.extend(service::daemon(&seen.paths, live, &seen.disk).await);
     checks.extend(leftovers::files(&seen));
     checks.extend(leftovers::panes(&seen));
     checks.push(git);
@@ -174,6 +177,11 @@ async fn look() -> Vec<Check> {
     };
     checks.push(logout::check(pid));
     checks
+}
+
+/// A path as a shell takes it for one word, so that a cure works as it is printed.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn own_server(paths: &Paths) -> Tmux {

@@ -21,6 +21,7 @@ use crate::paths::resolve;
 
 mod begun;
 mod leftovers;
+mod losses;
 mod repo;
 mod run;
 mod snapshot;
@@ -28,13 +29,17 @@ mod snapshot;
 mod tests;
 
 pub use begun::settle_worktree;
-pub use leftovers::{Leftover, leftovers, version};
+pub use leftovers::{Leftover, is_merged, leftovers, version};
+pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
-use run::{LONG, SHORT, Said, ask, git, git_patient};
+use run::{LONG, SHORT, Said, git, git_patient};
 pub use snapshot::{Snapshot, diff, diff_stat, exclude, restore, snapshot};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
+
+/// The hint of an error that says what would be lost; what gives it up is for the caller to say.
+pub const COMMIT_IT: &str = "commit it in the worktree";
 
 /// A worktree that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,47 +174,6 @@ pub async fn refuse_losses(wt: &Worktree) -> Result<()> {
     if losses.is_empty() { Ok(()) } else { Err(would_lose(wt, &losses)) }
 }
 
-/// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
-/// finished, commits that no branch holds. Empty when nothing would.
-///
-/// # Errors
-/// When git cannot say.
-pub async fn losses(path: &Path) -> Result<Vec<String>> {
-    let what = format!("cannot tell whether '{}' holds work", path.display());
-    // Explicit, since a user's settings may hide untracked files and changes in submodules.
-    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
-    let status = git_patient(path, LONG, &args).await?;
-    if !status.ok {
-        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
-    }
-    let mut found = changed_files(status.bytes());
-    // `git status` is told not to look at these; what is in them is work all the same.
-    let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
-    found.extend(hidden_files(hidden.bytes()).into_iter().filter(|file| path.join(file).exists()));
-    let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
-    let unfinished = [
-        ("rebase-merge", "a rebase in progress"),
-        ("rebase-apply", "a rebase in progress"),
-        ("MERGE_HEAD", "a merge in progress"),
-        ("CHERRY_PICK_HEAD", "a cherry-pick in progress"),
-        ("REVERT_HEAD", "a revert in progress"),
-        ("BISECT_LOG", "a bisect in progress"),
-    ];
-    for (file, operation) in unfinished {
-        if git_dir.join(file).exists() {
-            found.push(operation.to_owned());
-        }
-    }
-    let on_branch = git(path, SHORT, &["symbolic-ref", "--quiet", "HEAD"]).await?.ok;
-    if !on_branch && let Some(commit) = head_commit(path).await? {
-        let args = ["for-each-ref", "--count=1", "--contains", &commit];
-        if ask(path, &what, &args).await?.text().is_empty() {
-            found.push(format!("commit {commit:.12} that no branch holds"));
-        }
-    }
-    Ok(found)
-}
-
 /// True when removing the worktree would lose something.
 ///
 /// # Errors
@@ -242,29 +206,7 @@ fn would_lose(wt: &Worktree, losses: &[String]) -> Error {
         shown.push_str(&format!(" and {} more", losses.len() - 5));
     }
     let text = format!("worktree '{}' holds work that would be lost: {shown}", wt.path.display());
-    Error::new(ErrorCode::Conflict, text).hint("commit it, or remove it with it: --force-dirty")
-}
-
-/// The files in the output of `git status --porcelain -z`.
-fn changed_files(output: &[u8]) -> Vec<String> {
-    let mut fields = output.split(|byte| *byte == 0);
-    let mut files = vec![];
-    while let Some(field) = fields.next() {
-        let Some((state, file)) = field.split_at_checked(3) else { continue };
-        files.push(String::from_utf8_lossy(file).into_owned());
-        // A renamed file is followed by its old name.
-        if state.starts_with(b"R") || state.starts_with(b"C") {
-            fields.next();
-        }
-    }
-    files
-}
-
-/// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
-fn hidden_files(output: &[u8]) -> Vec<String> {
-    let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
-    let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
-    hidden.map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
+    Error::new(ErrorCode::Conflict, text).hint(COMMIT_IT)
 }
 
 /// Deletes a branch that swarm made and that is merged; else says why it is kept.

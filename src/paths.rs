@@ -115,9 +115,10 @@ impl Paths {
         self.workers_dir().join(format!("{name}.json"))
     }
 
-    /// There while a worker was killed and that could not be written into its record.
-    pub fn killed_mark(&self, name: &WorkerName) -> PathBuf {
-        self.workers_dir().join(format!("{name}.killed"))
+    /// An empty file that is there while something that was done to a worker could not be written into its
+    /// record: `killed`, `paused`, `paused-by-shutdown` or `paused-without-progress`.
+    pub fn mark(&self, name: &WorkerName, word: &str) -> PathBuf {
+        self.workers_dir().join(format!("{name}.{word}"))
     }
 
     /// The directory of all loops.

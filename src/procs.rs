@@ -145,6 +145,18 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     }
 }
 
+/// The processes that work in `dir` and have all these lines (`NAME=value`) in the environment that they were
+/// started with. None where the system does not say.
+pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
+    #[cfg(target_os = "linux")]
+    return linux::marked_in(dir, marks).into_iter().map(Into::into).collect();
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (dir, marks);
+        Vec::new()
+    }
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
@@ -290,6 +302,20 @@ mod linux {
             args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
         };
         all().into_iter().filter(|stat| stat.comm == name).filter(has_args).collect()
+    }
+
+    /// As [`super::marked_in`].
+    pub(super) fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Stat> {
+        let is_there = |stat: &Stat| {
+            std::fs::read_link(format!("/proc/{}/cwd", stat.pid)).is_ok_and(|cwd| cwd.starts_with(dir))
+        };
+        let is_marked = |stat: &Stat| {
+            let text = std::fs::read(format!("/proc/{}/environ", stat.pid)).unwrap_or_default();
+            let lines: HashSet<&[u8]> = text.split(|byte| *byte == 0).collect();
+            marks.iter().all(|mark| lines.contains(mark.as_slice()))
+        };
+        let own = Pid::this().as_raw();
+        all().into_iter().filter(|stat| stat.pid != own && is_there(stat) && is_marked(stat)).collect()
     }
 
     /// All processes that this user can see.

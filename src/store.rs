@@ -39,6 +39,7 @@ mod tests;
 
 pub use atomic::{write_atomic, write_unsynced};
 pub use bounded::read_bounded;
+pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
 pub use ralph::{RalphRead, RalphStamp};
@@ -76,14 +77,29 @@ impl Store {
     /// # Errors
     /// When a directory cannot be made, or belongs to another user.
     pub fn open(paths: Paths) -> Result<Self> {
-        let dirs = [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()];
         private_dir(paths.root())?;
-        for dir in &dirs {
-            private_dir(dir)?;
-        }
         let store = Self { paths, reserved: Mutex::default(), noted: Mutex::default() };
+        store.remake()?;
         store.sweep();
         Ok(store)
+    }
+
+    /// Makes the directories that are missing below the root. Call it with the [`DaemonLock`] held.
+    ///
+    /// # Errors
+    /// When one cannot be made, or belongs to another user.
+    pub fn remake(&self) -> Result<()> {
+        self.dirs().iter().try_for_each(|dir| private_dir(dir))
+    }
+
+    /// True when one of them is missing.
+    pub fn lacks_a_directory(&self) -> bool {
+        self.dirs().iter().any(|dir| !dir.is_dir())
+    }
+
+    fn dirs(&self) -> [PathBuf; 4] {
+        let paths = &self.paths;
+        [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()]
     }
 
     /// Where everything is.

@@ -140,8 +140,6 @@ pub struct Glance {
     pub pane: u32,
     /// When its window last printed, Unix seconds.
     pub activity: i64,
-    /// Its process has ended.
-    pub dead: bool,
     /// Columns and rows.
     pub size: (u16, u16),
 }

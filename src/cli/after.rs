@@ -28,11 +28,16 @@ Forget workers that are over, and remove what is left of them.
 
 That is everything that bears the name: the record, the logs, the prompts, and the state of its loop and of \
 earlier loops of that name. Its worktree goes too, unless something in it would be lost: changed or untracked \
-files, an operation that is not finished (a rebase, a merge), a commit that no branch holds. Then all of the \
-worker stays, and what is in the way is named. Files that git ignores are not looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay \
-in the repository.
+files, an operation that is not finished (a rebase, a merge), a commit that no branch holds, a repository in it (also one that git \
+ignores) with such work or with commits that none of its remotes has. Then all of the worker stays, and what is in \
+the way is named; so it is while something that the worker left running works in it. Files that git ignores are not \
+looked at: they go with it. A branch goes only when swarm made it and it is merged; stashes stay in the repository.
 
-A worker that is not over is refused: swarm kill ends it.";
+A worker that is not over is refused: swarm kill ends it. One of an earlier swarm is only taken from the list, \
+once it has ended there and when it is named; --all leaves it.
+
+With several names each is cleaned by itself, and the exit status is the highest of theirs: 0 cleaned, 1 refused, 2 \
+no worker of that name.";
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -70,9 +75,9 @@ Ready and idle are read from the screen; of an agent that swarm does not know ([
 may never come true.
 
 Exit status:
-  0  It came true for all, and all that are over ended well.
+  0  It came true for all, and all that are over ended well. With --all and no live worker: at once, with a note.
   1  One ended badly, was killed or is lost; or it is over and it can not come true any more.
-  2  There is no worker of that name.
+  2  There is no worker of that name; then none is waited for.
   3  The daemon was stopped meanwhile (swarm daemon stop).
   5  The time-out ran out; who is still out is named.
 

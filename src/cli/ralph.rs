@@ -26,12 +26,14 @@ pub enum RalphCommand {
     Status(RalphStatus),
     /// Let the current agent finish, then start no other
     #[command(long_about = "Let the current agent finish, then start no other.\n\n\
-        Nothing is sent to the agent. A loop that waits after a failure stops waiting at once.")]
+        Nothing is sent to the agent. A loop that waits after a failure stops waiting at once. On a \
+        full disk the pause is kept all the same.")]
     Pause(RalphPause),
     /// Let a paused or lost loop go on
     #[command(long_about = "Let a paused or lost loop go on.\n\n\
         The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
-        next iteration starts. An iteration that was lost with the tmux server is repeated.")]
+        next iteration starts. An iteration that was lost with the tmux server is repeated. On a full disk it \
+        is refused, since it could not be kept.")]
     Resume(RalphResume),
     /// List the loops
     Ls(RalphLs),

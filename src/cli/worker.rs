@@ -36,7 +36,8 @@ Start a worker once more, as it was spawned: the same command, directory, enviro
 
 A worker that lives is ended first, with every process it started. One that has ended, failed, was killed or \
 lost needs nothing before. With --clean-first its worktree is removed and made again; when work in it would be \
-lost, that is refused and nothing is ended.
+lost, that is refused and nothing is ended. While one respawn of a worker is under way, another one is refused, \
+and so are a spawn and a clean of its name; a kill calls it off.
 
 A loop starts afresh at its first iteration, with the limits that were set since it was spawned; the state of \
 the loop before is kept as NAME.1, NAME.2 and so on. The command follows it as `swarm spawn` does; with \
@@ -287,13 +288,14 @@ pub struct Logs {
     /// Go on printing until the worker has ended
     #[arg(short, long)]
     pub follow: bool,
-    /// How many lines, from the end [default: all; with --follow 10]
+    /// How many lines, from the end [default: all that is kept; with --follow 10]
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<u32>,
     /// Also what it printed in earlier runs
     #[arg(long)]
     pub history: bool,
-    /// Only what iteration N of a loop printed (of a worker that is no loop: run N)
+    /// Only what iteration N of a loop printed (of a worker that is no loop: run N). Both are counted from 1 since it
+    /// was last spawned or spawned again; --history has what was before
     #[arg(
         long,
         value_name = "N",

@@ -235,7 +235,7 @@ async fn wait(
 async fn ask(ctx: &Ctx, name: &str) -> Result<Next> {
     let Some(mut client) = connect_existing(&ctx.paths()?).await? else {
         let gone = Error::new(ErrorCode::NoDaemon, "the daemon is not running");
-        return Err(gone.hint(format!("swarm attach {name} starts it")));
+        return Err(gone.hint("to start it: swarm daemon start"));
     };
     let worker: WorkerView = match client.call(&Call::Status(named(name)), QUICK).await {
         Ok(worker) => worker,

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::connect::QUICK;
-use super::send::each;
+use super::several::{Failures, each};
 use super::{Ctx, Ended};
 use crate::cli::Clean;
 use crate::error::Result;
-use crate::protocol::{Call, CleanParams, Empty, Forgotten, Listing};
+use crate::protocol::{Call, CleanParams, EARLIER_SWARM, Empty, Forgotten, Listing, WorkerView};
 
 /// How long it may take to remove a worktree and the files of many iterations.
 const LIMIT: Duration = Duration::from_secs(330);
@@ -29,30 +29,25 @@ pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
     let calls = names
         .into_iter()
         .map(|name| (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty })));
-    let mut status = 0;
+    let mut failures = Failures::new(ctx.out, alone);
     for (name, answer) in each::<Forgotten>(ctx, calls, LIMIT).await? {
         match answer {
             Ok(forgotten) => {
                 ctx.out.lines(&words(&name, &forgotten))?;
                 forgotten.warnings.iter().for_each(|warning| ctx.out.warn(warning));
             }
-            Err(error) if alone => return Err(error.into()),
-            Err(mut error) => {
-                if !error.message.contains(&format!("'{name}'")) {
-                    error.message = format!("{name}: {}", error.message);
-                }
-                ctx.out.error(&error);
-                status = 1;
-            }
+            Err(error) => failures.add(&name, error)?,
         }
     }
-    Ok(status)
+    failures.end()
 }
 
-/// The names of the workers that are over.
+/// The names of the workers that are over. Those of an earlier swarm go one by one only: nobody here knows
+/// whether they are of use to it.
 async fn over(ctx: &Ctx) -> Result<Vec<String>> {
     let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
-    Ok(listing.workers.into_iter().filter(|w| w.outcome.is_some()).map(|w| w.name).collect())
+    let over = |w: &WorkerView| w.outcome.is_some() && w.metadata[EARLIER_SWARM] != true;
+    Ok(listing.workers.into_iter().filter(over).map(|w| w.name).collect())
 }
 
 fn words(name: &str, forgotten: &Forgotten) -> Vec<String> {

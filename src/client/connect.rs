@@ -122,7 +122,7 @@ fn silent(paths: &Paths, pid: Option<u32>) -> Error {
 
 /// What is left to do about a daemon that is there and does nothing. The next command starts another one.
 pub fn last_resort(log: &Path, pid: u32) -> String {
-    format!("its log is {}; as the last resort: kill -9 {pid} (agents go on)", log.display())
+    format!("its log is {}; as the last resort, agents go on: kill -9 {pid}", log.display())
 }
 
 /// The refusal that names both versions and the cure.
@@ -362,7 +362,7 @@ fn hung_up(error: &std::io::Error) -> Error {
 
 fn unreadable(error: &serde_json::Error) -> Error {
     Error::new(ErrorCode::Internal, format!("the daemon's answer makes no sense: {error}"))
-        .hint("swarm daemon restart, if swarm was updated")
+        .hint("if swarm was updated: swarm daemon restart")
 }
 
 /// Lines of bytes, each at most [`MAX_LINE`] long; a read that is dropped half-way loses nothing.

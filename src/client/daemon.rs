@@ -55,6 +55,7 @@ pub(super) async fn stop(ctx: &Ctx) -> Ended {
     let stopped: DaemonStopped = end(&paths, &mut client, &Call::DaemonStop(Empty {}), deadline).await?;
     gone(&paths, client).await?;
     ctx.out.line("daemon stopped")?;
+    stopped.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     if stopped.agents > 0 {
         let agents =
             if stopped.agents == 1 { "1 agent goes".into() } else { format!("{} agents go", stopped.agents) };

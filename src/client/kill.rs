@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::send::{each, live};
+use super::several::{Failures, each, live};
 use super::{Ctx, Ended};
 use crate::cli::Kill;
 use crate::error::{Error, ErrorCode};
@@ -27,28 +27,20 @@ pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
     let calls = names
         .into_iter()
         .map(|name| (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty })));
-    let mut status = 0;
+    let mut failures = Failures::new(ctx.out, alone);
     for (name, answer) in each::<Killed>(ctx, calls, LIMIT).await? {
         match answer.map_err(|error| unknown_end(&name, error)) {
             Ok(killed) => {
                 ctx.out.lines(&words(&name, &killed))?;
                 killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
-                if let Some(error) = &killed.worktree_error {
-                    ctx.out.error(error);
-                    status = 1;
+                if let Some(error) = killed.worktree_error {
+                    failures.add(&name, error)?;
                 }
             }
-            Err(error) if alone => return Err(error.into()),
-            Err(mut error) => {
-                if !error.message.contains(&name) {
-                    error.message = format!("{name}: {}", error.message);
-                }
-                ctx.out.error(&error);
-                status = 1;
-            }
+            Err(error) => failures.add(&name, error)?,
         }
     }
-    Ok(status)
+    failures.end()
 }
 
 /// A wait that ran out says nothing about the worker.
@@ -56,8 +48,8 @@ fn unknown_end(name: &str, error: Error) -> Error {
     if error.code != ErrorCode::Timeout {
         return error;
     }
-    let also = error.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
-    error.hint(format!("swarm status {name} says whether it has ended{also}"))
+    let also = error.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    error.hint(format!("{also}whether it has ended: swarm status {name}"))
 }
 
 fn words(name: &str, killed: &Killed) -> Vec<String> {

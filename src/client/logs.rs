@@ -27,23 +27,28 @@ pub(super) async fn run(ctx: &Ctx, args: &Logs) -> Ended {
     let mut client = ctx.connect().await?;
     let lines = args.lines.or(args.follow.then_some(10));
     let (history, iteration) = (args.history, args.iteration);
-    let call = Call::Logs(LogsParams { name: name.to_owned(), lines, history, iteration });
+    let params = LogsParams { name: name.to_owned(), lines, history, iteration, from: None };
+    let mut call = Call::Logs(params);
     if !args.follow {
-        let got: Lines = client.call(&call, QUICK).await?;
         match args.format {
-            PageFormat::Text => show(ctx, &got, lines)?,
-            PageFormat::Json => ctx.out.json(&json!({
-                "worker": name,
-                "iteration": iteration,
-                "lines": got.lines,
-                "truncated": got.truncated,
-            }))?,
+            PageFormat::Text => print(ctx, &mut client, &mut call).await?,
+            PageFormat::Json => {
+                let mut lines = Collected::default();
+                pages(&mut client, &mut call, async |page| {
+                    lines.add(page);
+                    Ok(())
+                })
+                .await?;
+                ctx.out.json(&json!({
+                    "worker": name, "iteration": iteration, "lines": lines.lines, "truncated": false
+                }))?;
+            }
         }
         return Ok(0);
     }
     // First, so that a line between the two is printed twice rather than never.
     let mut tail = Tail::from_now(name, &mut client).await?;
-    show(ctx, &client.call(&call, QUICK).await?, lines)?;
+    print(ctx, &mut client, &mut call).await?;
     loop {
         sleep(LOOK).await;
         // Asked before the lines are: what a worker that has ended printed is all in them.
@@ -62,11 +67,11 @@ pub(super) async fn run(ctx: &Ctx, args: &Logs) -> Ended {
 pub(super) async fn iterations(ctx: &Ctx, args: &RalphLogs) -> Ended {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
-    let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;
     if !args.follow {
-        show(ctx, &got, args.lines)?;
+        print(ctx, &mut client, &mut iterations_call(name, args.lines)).await?;
         return Ok(0);
     }
+    let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;
     let mut stream = Stream::from(0, first(&got));
     let mut going = true;
     loop {
@@ -88,23 +93,72 @@ pub(super) async fn iterations(ctx: &Ctx, args: &RalphLogs) -> Ended {
 
 async fn read_iterations(client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {
     let lines = lines.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    client
-        .call(
-            &Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true, iteration: None }),
-            QUICK,
-        )
-        .await
+    client.call(&iterations_call(name, lines), QUICK).await
+}
+
+fn iterations_call(name: &str, lines: Option<u32>) -> Call {
+    Call::RalphLogs(LogsParams { name: name.to_owned(), lines, history: true, iteration: None, from: None })
 }
 
 fn first(lines: &Lines) -> u64 {
     lines.total.saturating_sub(lines.lines.len() as u64)
 }
 
-fn show(ctx: &Ctx, got: &Lines, wanted: Option<u32>) -> Result<(), Failure> {
-    if got.truncated && wanted.is_none() {
-        ctx.out.warn("earlier lines are left out: the whole is too long for one answer");
+/// Prints all that is asked for, also where it takes many answers.
+async fn print(ctx: &Ctx, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
+    pages(client, call, async |page| {
+        let end = if page.open || page.lines.is_empty() { "" } else { "\n" };
+        ctx.out.raw(&(page.lines.join("\n") + end))
+    })
+    .await
+}
+
+/// Hands on all that is asked for, an answer at a time, the earliest first.
+async fn pages(
+    client: &mut Client,
+    call: &mut Call,
+    mut take: impl AsyncFnMut(Lines) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let got: Lines = client.call(call, QUICK).await?;
+    let Some(mut from) = got.whole else { return take(got).await };
+    let run = got.run;
+    loop {
+        let (Call::Logs(params) | Call::RalphLogs(params)) = &mut *call else { return Ok(()) };
+        params.from = Some(from);
+        let cure = format!("swarm logs {} --history", params.name);
+        let page: Lines = client.call(call, QUICK).await?;
+        if page.run != run {
+            let message = "another run has begun meanwhile, and the rest of this one is in the history";
+            return Err(Error::new(ErrorCode::Conflict, message).hint(cure).into());
+        }
+        let next = page.next;
+        take(page).await?;
+        match next {
+            Some(next) if next > from => from = next,
+            Some(_) | None => return Ok(()),
+        }
     }
-    ctx.out.lines(&got.lines)
+}
+
+/// Lines from several answers.
+#[derive(Default)]
+struct Collected {
+    lines: Vec<String>,
+    /// The last of them goes on.
+    open: bool,
+}
+
+impl Collected {
+    fn add(&mut self, page: Lines) {
+        let mut new = page.lines.into_iter();
+        if self.open
+            && let (Some(last), Some(more)) = (self.lines.last_mut(), new.next())
+        {
+            last.push_str(&more);
+        }
+        self.lines.extend(new);
+        self.open = page.open;
+    }
 }
 
 fn is_gone(error: &Error) -> bool {

@@ -9,6 +9,7 @@ use swarm_state::screen::printable;
 use swarm_state::template::PROMPT_TEMPLATE;
 
 use super::connect::QUICK;
+use super::status::waits_for_disk;
 use super::{Ctx, Ended, logs, ls, report};
 use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphSet, RalphStatus};
 use crate::error::{Error, ErrorCode, Result};
@@ -131,6 +132,9 @@ fn next_step(view: &RalphView) -> Option<String> {
     match (view.status, view.worker_status) {
         (LoopStatus::Running, Status::Lost) => {
             Some(format!("its agent is lost{why}: swarm ralph resume {name}"))
+        }
+        (_, Status::Waiting) if waits_for_disk(view.reason.as_deref()) => {
+            Some(format!("it stands still{why}: make room on the disk"))
         }
         (LoopStatus::Running, Status::Waiting) => Some(format!("it waits for you{why}: swarm attach {name}")),
         (LoopStatus::Running, Status::Unreachable) => Some(format!("tmux does not answer{why}")),

@@ -2,6 +2,8 @@
 //!
 //! Every verb prints through [`Out`]. A reader that went away (`swarm ls | head -1`) is no error: it comes
 //! back as [`Failure::Closed`] and the command ends quietly. A full disk behind stdout is an error.
+//! A stdout that is closed is no error either: Rust opens `/dev/null` in its place before anything of ours runs,
+//! just as many programs do for those that they start, and nothing tells the two apart.
 //! Deliberately absent: what to say; that is in the verbs, as values or as text.
 
 use std::borrow::Cow;

@@ -2,18 +2,15 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
 use swarm_state::model::WorkerName;
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use super::connect::{QUICK, SLOW};
-use super::{Ctx, Ended, Failure};
+use super::several::{Failures, each, live};
+use super::{Ctx, Ended};
 use crate::cli::{Eof, Interrupt, Send};
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Empty, Listing, Named, SendParams, Sent};
+use crate::protocol::{Call, Empty, Named, SendParams, Sent};
 
 /// To whom, and where the text comes from.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,19 +52,14 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
     let calls = names.into_iter().map(|name| {
         (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
     });
-    let mut status = 0;
+    let mut failures = Failures::new(ctx.out, !all);
     for (name, answer) in each::<Sent>(ctx, calls, SLOW).await? {
         match answer {
             Ok(Sent { warnings }) => warnings.iter().for_each(|text| ctx.out.warn(text)),
-            Err(error) if !all => return Err(error.into()),
-            Err(mut error) => {
-                error.message = format!("{name}: {}", error.message);
-                ctx.out.error(&error);
-                status = 1;
-            }
+            Err(error) => failures.add(&name, error)?,
         }
     }
-    Ok(status)
+    failures.end()
 }
 
 pub(super) async fn interrupt(ctx: &Ctx, args: &Interrupt) -> Ended {
@@ -131,45 +123,6 @@ fn text_of(what: &str, bytes: std::io::Result<Vec<u8>>) -> Result<String> {
         }
     }
     Ok(text)
-}
-
-/// The names of the live workers.
-pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
-    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
-    Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
-}
-
-/// The most calls at once: the daemon has room for so many clients, and others want to get in too.
-const SIDE_BY_SIDE: usize = 64;
-
-/// Makes the calls side by side, each on a connection of its own and each with the time `limit`; answers in
-/// the order of the calls.
-pub(super) async fn each<T>(
-    ctx: &Ctx,
-    calls: impl Iterator<Item = (String, Call)>,
-    limit: Duration,
-) -> Result<Vec<(String, Result<T>)>, Failure>
-where
-    T: serde::de::DeserializeOwned + std::marker::Send + 'static,
-{
-    let paths = ctx.paths()?;
-    let mut tasks = JoinSet::new();
-    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
-    for (index, (name, call)) in calls.enumerate() {
-        let (paths, room) = (paths.clone(), room.clone());
-        tasks.spawn(async move {
-            // It is never closed.
-            let _room = room.acquire().await;
-            let answer = async { super::connect::connect(&paths).await?.call(&call, limit).await };
-            (index, name, answer.await)
-        });
-    }
-    let mut answers = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        answers.push(done.map_err(|e| Error::new(ErrorCode::Internal, format!("a call was lost: {e}")))?);
-    }
-    answers.sort_by_key(|(index, _, _)| *index);
-    Ok(answers.into_iter().map(|(_, name, answer)| (name, answer)).collect())
 }
 
 #[cfg(test)]

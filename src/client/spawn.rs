@@ -131,7 +131,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
         .or_else(|| settings.ralph.prompt_file.clone())
         .ok_or_else(|| {
             Error::invalid("--ralph requires --prompt-file")
-                .hint("swarm ralph init writes a starter PROMPT.md")
+                .hint("to write a starter PROMPT.md: swarm ralph init")
         })?;
     let max_iterations = args
         .ralph
@@ -203,7 +203,7 @@ fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
         if args.cmd.is_empty() { settings.command.clone().unwrap_or_default() } else { args.cmd.clone() };
     if cmd.first().is_none_or(String::is_empty) {
         return Err(Error::new(ErrorCode::Usage, "which command? It stands at the end, after --")
-            .hint("swarm spawn --name agent -- claude; or set `command` in the settings"));
+            .hint("set `command` in the settings, or: swarm spawn --name agent -- claude"));
     }
     Ok(cmd)
 }

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Local};
 use swarm_state::model::Status;
+use swarm_state::notice::counted;
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -9,7 +10,7 @@ use super::ls::{age, is_loop, iteration, loop_status, shell_words};
 use super::render::{Colour, Out};
 use super::{Ctx, Ended};
 use crate::cli::{PageFormat, StatusArgs};
-use crate::protocol::{Call, Named, WorkerView};
+use crate::protocol::{Call, EARLIER_SWARM, Named, WAITS_FOR_DISK, WorkerView};
 
 pub(super) async fn run(ctx: &Ctx, args: &StatusArgs) -> Ended {
     let call = Call::Status(Named { name: args.name.to_string() });
@@ -56,7 +57,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     }
     if let Some(restart) = &worker.restart {
         let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
-        say("restart", format!("{when} (failed in a row: {failures}, at most {max} restarts)"));
+        say("restart", format!("{when} (failed in a row: {failures}, at most {})", counted(max, "restart")));
     }
     if !worker.tags.is_empty() {
         say("tags", worker.tags.join(", "));
@@ -90,12 +91,23 @@ fn started(text: &str) -> String {
     format!("{} ({} ago)", local.format("%Y-%m-%d %H:%M:%S"), age(text, Local::now().fixed_offset()))
 }
 
+/// Whether it is the disk, not the agent, that a worker waits for.
+pub(super) fn waits_for_disk(reason: Option<&str>) -> bool {
+    reason.is_some_and(|reason| reason.starts_with(WAITS_FOR_DISK))
+}
+
 /// What a person would do next, where that is not "nothing".
 fn next_step(worker: &WorkerView) -> Option<String> {
     let name = &worker.name;
     let paused = is_loop(worker) && loop_status(worker) == "paused";
     match worker.status {
+        Status::Waiting if waits_for_disk(worker.reason.as_deref()) => {
+            Some("make room on the disk; it goes on by itself then".to_owned())
+        }
         Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
+        _ if worker.metadata[EARLIER_SWARM] == true => {
+            Some(format!("when it has ended there: swarm clean {name} takes it from the list"))
+        }
         Status::Lost if is_loop(worker) => Some(format!("swarm ralph resume {name}")),
         Status::Lost => Some(format!("swarm respawn {name}")),
         Status::Failed => Some(format!("swarm logs {name}")),
@@ -129,5 +141,7 @@ mod tests {
         assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
         assert_eq!(next_step(&worker).unwrap(), "it waits for you: swarm attach a");
+        worker.reason = Some(format!("{WAITS_FOR_DISK}: no space"));
+        assert_eq!(next_step(&worker).unwrap(), "make room on the disk; it goes on by itself then");
     }
 }

@@ -115,8 +115,13 @@ impl Tail {
     }
 
     async fn log(&self, client: &mut Client, lines: u32) -> Result<Vec<String>> {
-        let params =
-            LogsParams { name: self.name.clone(), lines: Some(lines), history: true, iteration: None };
+        let params = LogsParams {
+            name: self.name.clone(),
+            lines: Some(lines),
+            history: true,
+            iteration: None,
+            from: None,
+        };
         let lines: Lines = client.call(&Call::Logs(params), QUICK).await?;
         Ok(lines.lines)
     }

@@ -9,25 +9,26 @@ use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Run, WorkerName, WorkerSpec};
-use swarm_state::reconcile::{self, Claim, Evidence};
+use swarm_state::model::{Pane, Run, WorkerName, WorkerSpec};
+use swarm_state::reconcile::{self, Evidence};
 use tokio::time::{sleep, timeout};
 
 use super::ending;
 use super::slot::{self, Slot};
 use super::supervisor::{Input, Supervisor};
+use super::sweeping;
 use crate::error::{Error, Result};
 use crate::procs;
-use crate::store::Problem;
+use crate::store::{Mark, Problem};
 use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper;
 
 /// What one tmux server holds, at the start.
 pub(crate) struct Found {
-    rows: Vec<Row>,
-    server: Option<i32>,
+    pub(super) rows: Vec<Row>,
+    pub(super) server: Option<i32>,
     /// It is there and does not answer: what it holds is not known.
-    silent: bool,
+    pub(super) silent: bool,
 }
 
 /// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
@@ -81,7 +82,7 @@ impl Supervisor {
             let found = look(&tmux).await;
             self.find_again(&socket, &found);
             self.reconcile(&socket, &found);
-            end_panes(&tmux, self.orphans(&socket, &found)).await;
+            sweeping::end_panes(&tmux, self.sweep(&socket, &found)).await;
             if self.slots.values().any(|s| s.unsettled && s.spec.tmux_socket == socket) {
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
@@ -94,9 +95,10 @@ impl Supervisor {
 
     /// A tmux that was silent at the start has answered: what had to wait for that is settled now.
     pub(super) fn settle_late(&mut self, socket: &Option<String>, found: &Found) {
+        self.find_again(socket, found);
         self.reconcile(socket, found);
-        let (tmux, orphans) = (self.tmux(socket), self.orphans(socket, found));
-        tokio::spawn(async move { end_panes(&tmux, orphans).await });
+        let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
+        tokio::spawn(async move { sweeping::end_panes(&tmux, left).await });
     }
 
     /// Removes the folders of runs that are over, which a daemon that died left.
@@ -119,10 +121,14 @@ impl Supervisor {
                 .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
-        let was_killed = !foreign && self.store.was_killed(&record.name);
-        if was_killed {
+        let marks = if foreign { vec![] } else { self.store.marks(&record.name) };
+        for mark in &marks {
+            let event = match mark {
+                Mark::Killed => Event::Kill,
+                Mark::Paused(by) => Event::Pause(*by),
+            };
             // Only what it wants changes here; what must be done for it follows from what is found.
-            engine.step(Event::Kill, self.now());
+            engine.step(event, self.now());
         }
         let name = record.name.clone();
         let mut slot = Slot::new(record.spec, engine, context)?;
@@ -135,8 +141,8 @@ impl Supervisor {
         slot.extra = record.extra;
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
-        // What a mark said is to be written down even if nothing else happens to the worker.
-        slot.unsaved = was_killed;
+        // What the marks said is to be written down even if nothing else happens to the worker.
+        slot.unsaved = !marks.is_empty();
         slot.reread();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
@@ -153,7 +159,8 @@ impl Supervisor {
             let Some((worker, run)) = claim_of(row) else { continue };
             let Ok(name) = WorkerName::new(worker) else { continue };
             // A newer swarm's record is its own; the name is refused as it is.
-            if self.slots.contains_key(&name) || self.store.is_reserved(&name) {
+            let known = self.slots.contains_key(&name) || self.forgotten.contains(&name);
+            if known || self.store.is_reserved(&name) {
                 continue;
             }
             let context = self.context(&name, socket);
@@ -185,12 +192,9 @@ impl Supervisor {
                 continue;
             }
             slot.unsettled = false;
-            let row = found
-                .rows
-                .iter()
-                .find(|row| claim_of(row).is_some_and(|(w, r)| w == name.as_str() && r == run));
+            let row = own_row(slot, found);
             if let (Some(row), Some(server)) = (row, found.server) {
-                slot.pane = Some(swarm_state::model::Pane {
+                slot.pane = Some(Pane {
                     run,
                     id: row.pane.clone(),
                     window: row.window.clone(),
@@ -203,8 +207,10 @@ impl Supervisor {
             let pane = slot.pane.clone().filter(|p| p.run == run);
             let judging = matches!(slot.engine.phase(), Phase::Judging { .. });
             let over = slot.engine.has_pane() && !seen.alive && !judging;
-            if let Some(pane) = pane.clone().filter(|p| over && is_wrapper(p.pid, &context.run_dir(run))) {
-                // It still ends what the run left. What follows must not be there beside that.
+            let goes_on =
+                |pane: &Pane| is_wrapper(pane.pid, &context.run_dir(run)) || has_remains(pane, seen, found);
+            if let Some(pane) = pane.clone().filter(|pane| over && goes_on(pane)) {
+                // What the run left is still being ended, or has to be. What follows must not be beside that.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 context.watch_exit(pane);
                 continue;
@@ -225,32 +231,9 @@ impl Supervisor {
             }
         }
     }
-
-    /// Panes of ours that belong to no worker's current run.
-    fn orphans(&self, socket: &Option<String>, found: &Found) -> Vec<Row> {
-        let is_orphan = |row: &&Row| {
-            let Some((worker, run)) = claim_of(row) else { return false };
-            let ours = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket);
-            let saved = ours.map(|(name, slot)| (name.as_str(), &slot.engine));
-            // A record that could not be read may be this pane's: it stays.
-            let unread = self.problems.iter().any(|p| p.name.as_ref().is_some_and(|n| n.as_str() == worker));
-            let over = |s: &Slot| s.engine.run() == run && !s.engine.has_pane() && row.dead;
-            let over = WorkerName::new(worker).ok().and_then(|n| self.slots.get(&n)).is_some_and(over);
-            !unread && (over || reconcile::is_orphan(&Claim { worker, run }, saved))
-        };
-        found.rows.iter().filter(is_orphan).cloned().collect()
-    }
 }
 
-async fn end_panes(tmux: &Tmux, rows: Vec<Row>) {
-    for row in rows {
-        tracing::warn!(pane = %row.pane, worker = ?row.worker, run = ?row.run, "ending a pane that no worker owns");
-        procs::signal_tree(row.pid, nix::sys::signal::Signal::SIGTERM);
-        drop(tmux.kill_window(&row.window).await);
-    }
-}
-
-async fn look_until_it_answers(tmux: &Tmux) -> Found {
+pub(super) async fn look_until_it_answers(tmux: &Tmux) -> Found {
     loop {
         sleep(Duration::from_secs(1)).await;
         let found = look(tmux).await;
@@ -258,6 +241,25 @@ async fn look_until_it_answers(tmux: &Tmux) -> Found {
             return found;
         }
     }
+}
+
+/// The pane of a worker's current run: of several that say so, one that lives, and the one it is known by.
+fn own_row<'a>(slot: &Slot, found: &'a Found) -> Option<&'a Row> {
+    let wanted = (slot.spec.name.as_str(), slot.engine.run());
+    let known = |row: &Row| {
+        let same = |pane: &Pane| Some(pane.server_pid) == found.server && pane.id == row.pane;
+        slot.pane.as_ref().is_some_and(same)
+    };
+    let own = found.rows.iter().filter(|row| claim_of(row) == Some(wanted));
+    own.max_by_key(|row| (!row.dead, known(row)))
+}
+
+/// Whether an agent outlived its wrapper, which told of no end. The tmux that started the wrapper is still there,
+/// so its number is not somebody else's of an earlier boot.
+fn has_remains(pane: &Pane, seen: Evidence, found: &Found) -> bool {
+    let untold = seen.recorded.is_none() || seen.closed_under_it;
+    let same_server = found.server == Some(pane.server_pid);
+    untold && same_server && !procs::is_alive(pane.pid) && !procs::tree(pane.pid).is_empty()
 }
 
 fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
@@ -304,6 +306,6 @@ fn is_wrapper(pid: i32, run_dir: &Path) -> bool {
 }
 
 /// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.
-fn claim_of(row: &Row) -> Option<(&str, Run)> {
+pub(super) fn claim_of(row: &Row) -> Option<(&str, Run)> {
     row.worker.as_deref().zip(row.run.map(Run))
 }

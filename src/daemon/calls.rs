@@ -4,7 +4,7 @@
 //! task of its own, which answers when it is done.
 
 use serde::Serialize;
-use swarm_state::engine::{Edits, Event, Phase};
+use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{LoopStatus, Status, WorkerName};
 use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
@@ -13,7 +13,7 @@ use tokio::time::{Duration, Instant};
 use super::driver::Job;
 use super::legacy;
 use super::output;
-use super::slot::{Letter, Reply, Slot};
+use super::slot::{Letter, Mail, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
 use crate::error::{Error, ErrorCode, Result};
@@ -79,7 +79,12 @@ impl Supervisor {
     fn listing(&self) -> Listing {
         Listing {
             workers: views::workers(self.slots.values()),
-            problems: self.problems.iter().map(|p| p.message.clone()).collect(),
+            problems: self
+                .problems
+                .iter()
+                .map(|p| p.message.clone())
+                .chain(views::unsaved(self.slots.values()))
+                .collect(),
         }
     }
 
@@ -91,7 +96,7 @@ impl Supervisor {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok((_, slot)) if slot.engine.comes_up() => {
-                slot.letters.push(Letter { params, reply, until: Instant::now() + HOLD });
+                slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
             }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
@@ -118,9 +123,12 @@ impl Supervisor {
             .partition(|letter| waits && Instant::now() < letter.until);
         slot.letters = kept;
         let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
-        for Letter { params, reply, .. } in due {
+        for Letter { what, reply, .. } in due {
             if !waits && status != Status::Waiting {
-                self.send(params, reply);
+                match what {
+                    Mail::Text(params) => self.send(params, reply),
+                    Mail::Eof(name) => self.eof(&name, reply),
+                }
                 continue;
             }
             let why = why.as_deref().unwrap_or("it is still coming up");
@@ -144,13 +152,18 @@ impl Supervisor {
         }
     }
 
-    /// In the queue, so that it ends what was sent before it.
+    /// Behind what was sent before it, which it ends.
     fn eof(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                let until = Instant::now() + HOLD;
+                slot.letters.push(Letter { what: Mail::Eof(name.to_owned()), reply, until });
+            }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
-                slot.driver.push(Job::Eof { pane, reply: done });
+                let reader = slot.reader.clone();
+                slot.driver.push(Job::Eof { pane, reader, reply: done });
                 answer_later(outcome, reply);
             }
         }
@@ -200,7 +213,7 @@ impl Supervisor {
         }
         let changed = before != LoopStatus::Paused;
         if changed {
-            self.step(&name, Event::Pause(PauseBy::User));
+            self.step_kept(&name, |_| Ok(Event::Pause(PauseBy::User)))?;
         }
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }
@@ -212,7 +225,7 @@ impl Supervisor {
         let lost = *slot.engine.phase() == Phase::Lost;
         let changed = !slot.engine.is_stopped() && (before == LoopStatus::Paused || lost);
         if changed {
-            self.step(&name, Event::Resume);
+            self.step_kept(&name, |_| Ok(Event::Resume))?;
         }
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }
@@ -226,17 +239,7 @@ impl Supervisor {
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
         }
-        self.absorb_edits(&name);
-        let edits = match self.slots.get_mut(&name) {
-            Some(slot) => super::edits::set(slot, &params.key, &params.value)?,
-            None => Edits::default(),
-        };
-        self.step(&name, Event::Edited(edits));
-        if let Some(slot) = self.slots.get(&name).filter(|s| s.unsaved) {
-            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
-            let message = format!("{} is set, but that could not be saved yet: {why}", params.key);
-            return Err(Error::new(ErrorCode::System, message).hint("swarm keeps trying"));
-        }
+        self.step_kept(&name, |slot| super::edits::set(slot, &params.key, &params.value).map(Event::Edited))?;
         self.ralph_status(name.as_str())
     }
 
@@ -311,7 +314,15 @@ impl Supervisor {
     fn daemon_stop(&mut self, reply: Reply) {
         self.take_end(End::Stop);
         let agents = self.slots.values().filter(|s| s.engine.has_pane()).count();
-        let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents };
+        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.noted);
+        let warn = |slot: &Slot| {
+            let name = &slot.spec.name;
+            format!(
+                "that the loop of worker '{name}' is paused could not be saved: it goes on with the next daemon"
+            )
+        };
+        let warnings = lost.map(warn).collect();
+        let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents, warnings };
         Self::answer(reply, Ok(stopped));
     }
 }
@@ -327,8 +338,7 @@ fn pane_of(slot: &Slot) -> Result<swarm_state::model::Pane> {
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());
-            Err(Error::new(ErrorCode::Conflict, message)
-                .hint(format!("swarm logs {name} shows what it printed")))
+            Err(Error::new(ErrorCode::Conflict, message).hint(format!("what it printed: swarm logs {name}")))
         }
     }
 }

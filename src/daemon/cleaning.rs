@@ -13,6 +13,7 @@ use super::crash;
 use super::driver::Job;
 use super::slot::{Reply, Slot};
 use super::supervisor::{Input, Supervisor};
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
@@ -32,6 +33,11 @@ pub(crate) struct Cleaning {
 impl Supervisor {
     /// Forgets a worker; the answer comes when nothing of it is left.
     pub(super) fn clean(&mut self, params: CleanParams, reply: Reply) {
+        if let Ok((name, slot)) = self.find(&params.name)
+            && let Some(legacy) = slot.legacy.clone()
+        {
+            return self.clean_theirs(name, legacy, reply);
+        }
         let name = match self.find(&params.name) {
             Ok((name, slot)) if is_lost(slot) => {
                 // Its server went away with it, so this is only a word.
@@ -95,7 +101,7 @@ impl Supervisor {
         let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
         let other = &other.spec.name;
         let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm kill {other}, if it is not needed")))
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("if it is not needed: swarm kill {other}")))
     }
 
     /// Nothing but the record is left, or something stays.
@@ -113,6 +119,7 @@ impl Supervisor {
             Ok(_) => {
                 self.tell(&name, Entry::Cleaned);
                 self.slots.remove(&name);
+                self.forgotten.insert(name);
             }
             // Something is left, so the worker is too; without a worktree that is gone.
             Err(_) if tree_gone => self.save(&name),
@@ -138,9 +145,9 @@ fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
 /// A repository that is gone or broken must not keep its worker for ever.
 fn with_way_out(error: Error, name: &WorkerName) -> Error {
     if error.hint.is_some() {
-        return error;
+        return or_give_it_up(error, &format!("swarm clean {name} --force-dirty"));
     }
-    error.hint(format!("swarm clean {name} --keep-worktree forgets the worker and leaves the worktree"))
+    error.hint(format!("to forget the worker and leave the worktree: swarm clean {name} --keep-worktree"))
 }
 
 fn stopping() -> Error {
@@ -149,7 +156,7 @@ fn stopping() -> Error {
 
 /// A plain worker that went with its tmux server: nobody can resume it.
 fn is_lost(slot: &Slot) -> bool {
-    *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() && slot.legacy.is_none()
+    *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none()
 }
 
 /// The refusal of a name that is about to be free.
@@ -161,12 +168,7 @@ pub(super) fn leaving(name: &WorkerName) -> Error {
 /// Refuses a worker that is not over.
 fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
     let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
-    if slot.legacy.is_some() {
-        return Err(refuse(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
-    }
-    if slot.leaving {
-        return Err(leaving(name));
-    }
+    slot.refuse_busy()?;
     if slot.engine.is_stopped() {
         return Ok(());
     }
@@ -174,6 +176,6 @@ fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
         Phase::Parked => "it is paused".to_owned(),
         _ => slot.engine.status().to_string(),
     };
-    let hint = format!("swarm kill {name}, if it is not needed any more");
+    let hint = format!("if it is not needed any more: swarm kill {name}");
     Err(refuse(format!("worker '{name}' is not over ({how})")).hint(hint))
 }

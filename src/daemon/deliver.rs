@@ -2,7 +2,8 @@
 //!
 //! Paste, wait, Enter, look, and Enter once more if the text still sits in the box: that is what real CLIs
 //! were measured to need. Nothing but an answer is typed into a dialog. A delivery that was begun is marked in the run's
-//! folder, so that a daemon that takes over does not paste a second time.
+//! folder, so that a daemon that takes over does not paste a second time; and text that a daemon which died left
+//! in the box without its Enter is taken away before another is typed behind it.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::driver::{Context, Report, SharedReader};
 use super::given;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs::{self, Terminal};
-use crate::store::write_atomic;
+use crate::store::{write_atomic, write_unsynced};
 use crate::tmux::PasteOutcome;
 
 /// Between paste and Enter: some CLIs take an earlier Enter for a line break of the paste.
@@ -47,6 +48,9 @@ const TAIL: usize = 40;
 
 /// There once the prompt was taken.
 const TAKEN_MARK: &str = "prompt.taken";
+
+/// What is being typed: there while nobody can say that the agent has it.
+const TYPING: &str = "typing";
 
 /// Delivers the prompt of a run, which the supervisor found ready. Begun by a daemon that died, it is gone
 /// on with: pasted again only if the screen shows that it was not pasted, and not at all if it was taken.
@@ -94,32 +98,54 @@ pub(crate) async fn typed(
     enter: bool,
 ) -> Result<Option<String>> {
     let start = Instant::now();
-    loop {
+    let seen = loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
             Some(blocked) if is_answer(text) => {
                 return answer(context, pane, reader, &blocked.what, text, enter).await;
             }
             Some(blocked) => return Err(in_the_way(context, &blocked.what)),
-            None if seen.reading.ready || seen.reading.working => break,
+            None if seen.reading.ready || seen.reading.working => break seen,
             // Lines are kept for who reads them later; but an agent that only comes up throws them away.
-            None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break,
-            None if start.elapsed() >= SEND_READY => break,
+            None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,
+            None if start.elapsed() >= SEND_READY => break seen,
             None => sleep(LOOK).await,
         }
-    }
+    };
+    let dir = context.run_dir(pane.run);
+    take_away_left(context, pane, &seen).await?;
     if !text.is_empty() {
-        given::keep_typed(&context.run_dir(pane.run), text, reader)?;
+        given::keep_typed(&dir, text, reader)?;
     }
+    // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
+    let mark = dir.join(TYPING);
+    drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
     let as_line = paste(context, pane, text).await?;
-    if enter { press_enter(context, pane, reader, text, as_line).await } else { Ok(None) }
+    crash::point("typed");
+    let warning = if enter { press_enter(context, pane, reader, text, as_line).await? } else { None };
+    drop(std::fs::remove_file(&mark));
+    Ok(warning)
 }
 
-/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another.
-pub(crate) async fn eof(context: &Context, pane: &Pane) -> Result<()> {
+/// Empties the input box of a text that was typed and never sent off: who sent it was told so, and the next one
+/// would be glued to its end.
+async fn take_away_left(context: &Context, pane: &Pane, seen: &Seen) -> Result<()> {
+    let Ok(left) = std::fs::read(context.run_dir(pane.run).join(TYPING)) else { return Ok(()) };
+    if procs::tty_is_cooked(pane.pid) || is_shown(seen, &String::from_utf8_lossy(&left)) {
+        context.tmux.keys(&pane.id, &["C-u"]).await?;
+    }
+    Ok(())
+}
+
+/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a
+/// dialog it may be an answer, and nobody knows which.
+pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane takes keys without effect; that must not look like success.
-    context.tmux.capture(&pane.id, 0).await.map_err(gone)?.ok_or_else(self::gone)?;
+    let seen = look(context, pane, reader).await.map_err(gone)?;
+    if let Some(blocked) = seen.reading.blocked {
+        return Err(in_the_way(context, &blocked.what));
+    }
     context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
 }
 
@@ -160,7 +186,7 @@ fn is_answer(text: &str) -> bool {
 
 fn in_the_way(context: &Context, what: &str) -> Error {
     Error::new(ErrorCode::Conflict, format!("a dialog is in the way: {what}"))
-        .hint(format!("swarm attach {} to answer it", context.name))
+        .hint(format!("to answer it: swarm attach {}", context.name))
 }
 
 /// Pastes; true when the terminal was one that reads whole lines.
@@ -211,8 +237,10 @@ async fn press_enter(
                 Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             };
-            // A dialog that came up instead is not ours to answer; a shell at work reads lines again.
-            let took = now.reading.blocked.is_some() || procs::tty_is_cooked(pane.pid);
+            // A dialog that came up instead is not ours to answer (a list in the box itself looks like one, and
+            // was there before); a shell at work reads lines again.
+            let asks = now.reading.blocked.is_some() && before.reading.blocked.is_none();
+            let took = asks || procs::tty_is_cooked(pane.pid);
             if took || was_taken(&before, &now, text) {
                 return Ok(None);
             }
@@ -224,7 +252,7 @@ async fn press_enter(
         }
     }
     Err(Error::new(ErrorCode::Timeout, "the text was typed, but the agent did not take it")
-        .hint(format!("swarm attach {} shows it; press Enter there", context.name)))
+        .hint(format!("look at it, and press Enter there: swarm attach {}", context.name)))
 }
 
 /// Presses Enter once where the terminal reads whole lines: a second one would be one more line. The line is
@@ -252,7 +280,7 @@ async fn enter_line(context: &Context, pane: &Pane) -> Result<Option<String>> {
 fn maybe_lost(context: &Context) -> Error {
     let message = "the agent began to read its keys just then, and may have lost the text";
     Error::new(ErrorCode::Conflict, message)
-        .hint(format!("swarm peek {} shows whether it is there; if not, send it again", context.name))
+        .hint(format!("send it again if it is not there: swarm peek {}", context.name))
 }
 
 /// One look at a pane.

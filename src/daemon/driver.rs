@@ -24,6 +24,7 @@ use super::ending;
 use super::given;
 use super::judge;
 use super::supervisor::Input;
+use super::unmaking;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::{Empty, Sent};
@@ -47,6 +48,8 @@ pub(crate) enum Report {
     Frozen,
     /// The run's pane is up.
     Up(Pane),
+    /// The pane of a run that is over could not be closed.
+    Unclosed,
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
     /// The prompt was taken, or not.
@@ -63,6 +66,8 @@ pub(crate) enum Report {
     Probed(Run, bool),
     /// Processes that had to be killed.
     Forced(Vec<String>),
+    /// The output cannot be stored yet, which is tried until it can.
+    Unstored(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
     /// Something a person should know.
@@ -86,7 +91,7 @@ pub(crate) enum Job {
     /// Type text that a person sent.
     Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
-    Eof { pane: Pane, reply: oneshot::Sender<Result<Empty>> },
+    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
     Judge {
         run: Run,
@@ -124,6 +129,12 @@ impl Context {
     /// Tells the supervisor. A supervisor that is gone needs no news.
     pub(crate) fn report(&self, report: Report) {
         drop(self.inbox.send(Input::Report { worker: self.name.clone(), birth: self.birth, report }));
+    }
+
+    /// What stands in the environment of everything that the worker starts, and tells whose it is.
+    pub(crate) fn marks(&self) -> [(&'static str, String); 2] {
+        let root = self.store.paths().root().to_string_lossy().into_owned();
+        [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
     }
 
     /// The folder of a run.
@@ -198,8 +209,8 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
-        Job::Eof { pane, reply } => {
-            let outcome = deliver::eof(context, &pane).await;
+        Job::Eof { pane, reader, reply } => {
+            let outcome = deliver::eof(context, &pane, &reader).await;
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
@@ -217,7 +228,7 @@ async fn work(context: &Context, job: Job) {
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
             crash::point("remove");
-            let removed = git::remove_worktree(&worktree, force_dirty).await;
+            let removed = unmaking::remove(context, &worktree, force_dirty).await;
             crash::point("remove+");
             drop(reply.send(removed));
         }
@@ -353,8 +364,7 @@ fn launch_spec(
     prompt: Option<&[u8]>,
 ) -> Result<LaunchSpec> {
     let mut env = spec.env.clone();
-    env.insert("SWARM_DIR".into(), context.store.paths().root().to_string_lossy().into_owned());
-    env.insert("SWARM_WORKER".into(), spec.name.to_string());
+    env.extend(context.marks().map(|(key, value)| (key.to_owned(), value)));
     env.insert("TERM".into(), PANE_TERM.into());
     let mut argv = spec.cmd.clone();
     let mut stdin = None;

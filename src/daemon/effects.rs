@@ -5,7 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use swarm_state::engine::{Effect, Event, Phase, SpawnError};
+use swarm_state::engine::{Effect, Event, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
@@ -33,8 +33,13 @@ impl Supervisor {
         if event == Event::Kill {
             slot.driver.context.hurry.store(true, Ordering::Relaxed);
         }
+        let was_over = slot.engine.is_stopped();
         let effects = slot.engine.step(event, now);
+        let ended = slot.engine.is_stopped() && !was_over;
         self.carry_out(name, effects);
+        if ended {
+            self.sweep_after(name);
+        }
     }
 
     /// Carries out what a step says.
@@ -48,11 +53,16 @@ impl Supervisor {
     /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
     pub(super) fn let_go(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let doomed = matches!(slot.engine.phase(), Phase::Spawning { doomed: true });
-        if doomed && let Some(run) = slot.held.take() {
+        let Some(run) = slot.held.take_if(|_| slot.engine.is_held_back()) else { return };
+        if slot.engine.is_killed() {
             let never = SpawnError::Other("it was never started".into());
-            self.advance(name, Event::SpawnFailed(run, never));
+            return self.advance(name, Event::SpawnFailed(run, never));
         }
+        // The iteration begins when the loop goes on, and is logged then.
+        if let Some(at) = slot.unlogged.iter().rposition(|line| line.contains(" [START] ")) {
+            slot.unlogged.remove(at);
+        }
+        self.advance(name, Event::NeverStarted(run));
     }
 
     pub(super) fn perform(&mut self, name: &WorkerName, effect: Effect) {
@@ -131,7 +141,7 @@ impl Supervisor {
         tracing::info!(worker = %name, ?entry);
         self.answer_newborn(name, &entry);
         if let Some(slot) = self.slots.get(name) {
-            self.notices.tell(name.as_str(), slot.engine.status(), entry);
+            self.notices.tell(name.as_str(), slot.status(), entry);
         }
     }
 

@@ -60,9 +60,11 @@ pub(crate) async fn judge(
             verdict
         }
     };
-    if let Some(pane) = &ended.pane {
-        // A window that cannot be closed now is an orphan that the next start finds.
-        drop(context.tmux.close(pane).await);
+    // Dead as it is, it is in nobody's way until it can be closed.
+    if let Some(pane) = &ended.pane
+        && context.tmux.close(pane).await.is_err()
+    {
+        context.report(Report::Unclosed);
     }
     verdict
 }
@@ -136,6 +138,7 @@ async fn store(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, 
         if !std::mem::replace(&mut told, true) {
             let message = format!("the output of run {run} was not stored, trying again: {error}");
             context.report(Report::Warning(message));
+            context.report(Report::Unstored(error.message));
         }
         sleep(AGAIN).await;
     }

@@ -8,6 +8,7 @@ use super::driver::{Job, Report};
 use super::legacy;
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
 
@@ -21,9 +22,11 @@ impl Supervisor {
         let name = match found {
             Err(error) => return Self::answer::<()>(reply, Err(error)),
             Ok((name, slot)) if slot.engine.is_stopped() => {
+                slot.call_off();
                 return self.finish_kill_of(&name, params, reply, true);
             }
             Ok((name, slot)) => {
+                slot.call_off();
                 slot.forced.clear();
                 slot.after_stop.push(AfterStop::Killed(params, reply));
                 name
@@ -41,6 +44,13 @@ impl Supervisor {
         let tenant = self.refuse_tenant(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
+        if slot.unsaved && !slot.noted && slot.engine.is_killed() {
+            // It has ended, but the next daemon would find it as it was before.
+            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
+            let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
+            let hint = format!("make room on the disk, then look again: swarm status {name}");
+            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::System, message).hint(hint)));
+        }
         if slot.unsaved {
             killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
         }
@@ -51,6 +61,8 @@ impl Supervisor {
             killed.worktree_error = Some(error);
             return Self::answer(reply, Ok(killed));
         }
+        // Nobody is to start in it meanwhile.
+        let errand = slot.begin("is just losing its worktree");
         let (done, removed) = oneshot::channel();
         slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
         let context = slot.driver.context.clone();
@@ -61,13 +73,17 @@ impl Supervisor {
                     let message = "the worktree stays: the daemon is stopping";
                     killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
                 }
-                Ok(Err(error)) => killed.worktree_error = Some(error),
+                Ok(Err(error)) => {
+                    let command = format!("swarm kill {} --rm-worktree --force-dirty", context.name);
+                    killed.worktree_error = Some(or_give_it_up(error, &command));
+                }
                 Ok(Ok(removed)) => {
                     killed.worktree_removed = Some(removed.path);
                     killed.warnings.extend(removed.note);
                     context.report(Report::WorktreeGone);
                 }
             }
+            drop(errand);
             Self::answer(reply, Ok(killed));
         });
     }

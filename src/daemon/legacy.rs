@@ -2,19 +2,21 @@
 //!
 //! The predecessor may still run, with windows on a tmux server of its own. Nothing here ends, pauses or
 //! writes anything of it. `ralph resume` takes a loop over, and only when its window is seen to be gone;
-//! from then on it is a loop like any other. Only tmux's usual directory is looked at: a predecessor that
+//! from then on it is a loop like any other. `clean NAME` takes a worker that is gone from the list, which is
+//! noted beside the predecessor's own. Only tmux's usual directory is looked at: a predecessor that
 //! was run with another `TMUX_TMPDIR` is not found.
 
 use chrono::{FixedOffset, Local, NaiveDateTime, TimeZone};
 use swarm_state::engine::Worker;
 use swarm_state::format::{Legacy, RalphFile, Record};
 use swarm_state::model::{LoopStatus, WorkerName};
-use swarm_state::notice::StopReason;
+use swarm_state::notice::{Entry, StopReason};
 
 use super::slot::{self, Reply, Slot};
 use super::supervisor::{Input, Supervisor};
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
+use crate::protocol::Forgotten;
 use crate::store::RalphRead;
 use crate::tmux::{Options, Socket, Tmux};
 
@@ -52,6 +54,32 @@ impl Supervisor {
         });
     }
 
+    /// Takes a worker of the predecessor's from the list, once it is seen to have ended there. Nothing of its
+    /// files, and no worktree, is touched.
+    pub(super) fn clean_theirs(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
+        let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
+        tokio::spawn(async move {
+            let outcome = refuse_live(&name, &legacy, config).await;
+            drop(inbox.send(Input::Dismiss { name, outcome, reply }));
+        });
+    }
+
+    /// It has ended, or it must stay.
+    pub(super) fn dismiss(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
+        let theirs = |slot: &&Slot| slot.legacy.is_some();
+        let Some(slot) = self.slots.get(name).filter(theirs) else {
+            let message = format!("worker '{name}' is another one now");
+            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::Conflict, message)));
+        };
+        let worktree_kept = slot.worktree.as_ref().map(|tree| tree.path.clone());
+        let outcome = outcome.and_then(|()| self.store.remove(name));
+        if outcome.is_ok() {
+            self.tell(name, Entry::Cleaned);
+            self.slots.remove(name);
+        }
+        Self::answer(reply, outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
+    }
+
     /// Makes a loop of the predecessor's ours, and resumes it.
     pub(super) fn take_over(
         &mut self,
@@ -61,10 +89,13 @@ impl Supervisor {
         reply: Reply,
     ) {
         let resumed = outcome.and_then(|()| {
-            if let Some(slot) = self.slots.get_mut(name) {
-                slot.legacy = None;
+            let theirs = self.slots.get_mut(name).and_then(|slot| slot.legacy.take());
+            let resumed = self.resume(name.as_str(), peer);
+            if let (Err(_), Some(slot)) = (&resumed, self.slots.get_mut(name)) {
+                // It is not ours until that is written down, so nothing of it is tried again.
+                (slot.legacy, slot.unsaved) = (theirs, false);
             }
-            self.resume(name.as_str(), peer)
+            resumed
         });
         Self::answer(reply, resumed);
     }
@@ -78,9 +109,14 @@ pub(super) fn left_alone(slot: &Slot) -> Option<Error> {
     let error = Error::new(ErrorCode::Conflict, message);
     Some(match slot.engine.ralph() {
         Some(_) => {
-            error.hint(format!("'swarm ralph resume {name}' takes its loop over once it has ended there"))
+            error.hint(format!(
+                "once it has ended there, 'swarm ralph resume {name}' takes its loop over, and 'swarm clean {name}' \
+                 takes it from the list"
+            ))
         }
-        None => error.hint("end it with the swarm that started it"),
+        None => error.hint(format!(
+            "end it with the swarm that started it; 'swarm clean {name}' takes it from the list then"
+        )),
     })
 }
 

@@ -34,6 +34,7 @@ impl Supervisor {
                 if self.ended.is_some() {
                     return;
                 }
+                self.look_for_removals();
                 self.save_again();
                 self.look();
             }
@@ -58,7 +59,8 @@ impl Supervisor {
                 .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
                 .filter_map(|(name, s)| {
                     let (pane, reader) = (s.pane.clone()?, s.reader.clone());
-                    Some(Target { name: name.clone(), pane, reader, whole: s.spec.done_pattern.is_some() })
+                    let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.may_be_silent());
+                    Some(Target { name: name.clone(), pane, reader, whole, anyhow })
                 })
                 .collect();
             if targets.is_empty() {

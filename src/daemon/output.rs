@@ -1,6 +1,6 @@
 //! What a worker printed: its screen and history while it lives, its log after that.
 //!
-//! Answers are cut from the front to fit a line of the protocol.
+//! What is too long for an answer is asked for page by page ([`pages`]).
 
 use std::sync::Arc;
 
@@ -9,18 +9,21 @@ use swarm_state::screen;
 
 use super::slot::{Reply, Slot};
 use super::supervisor::Supervisor;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, LogsParams, Peeked, RUNNING, is_run_header};
-use crate::store::Store;
+use crate::store::{LOG_LIMIT, Store};
 use crate::tmux::Tmux;
 
 mod one_run;
+mod pages;
 
-/// Bytes of text that fit an answer with room to spare: JSON can double a line.
-const ROOM: usize = 400_000;
+use pages::{ROOM, Wish, fit};
 
-/// Lines of an answer when nobody said how many.
+/// Lines of a finished run that `peek` can reach.
 const MANY: usize = 20_000;
+
+/// The most bytes of a loop's `iterations.log` that are told.
+const JOURNAL: u64 = 2 * LOG_LIMIT;
 
 struct Source {
     name: WorkerName,
@@ -52,10 +55,14 @@ impl Source {
         Ok(Some((lines, first, captured.alternate)))
     }
 
-    fn logged(&self, lines: usize) -> Result<(Vec<String>, u64, bool)> {
-        let tail = self.store.read_worker_log_tail(&self.name, lines, ROOM as u64)?;
-        let total = tail.total.unwrap_or(tail.lines.len() as u64);
-        Ok((tail.lines, total, tail.truncated))
+    /// The last rows of the log.
+    fn logged(&self, rows: usize) -> Result<Vec<String>> {
+        // A few are asked for more often than all, and may be as long as they like all the same.
+        let tail = self.store.read_worker_log_tail(&self.name, rows, ROOM as u64)?;
+        if !tail.truncated || tail.lines.len() >= rows {
+            return Ok(tail.lines);
+        }
+        Ok(self.store.read_worker_log_tail(&self.name, rows, 2 * LOG_LIMIT)?.lines)
     }
 }
 
@@ -71,7 +78,7 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
                 let (lines, dropped) = fit(rows);
                 return Ok(Peeked { run: source.run, first: first + dropped, lines, alternate, live: true });
             }
-            let rows = last_section(source.logged(MANY)?.0);
+            let rows = last_section(source.logged(MANY)?);
             let first = rows.len().saturating_sub(lines as usize);
             let rows = rows.into_iter().skip(first).collect();
             let first = first as u64;
@@ -87,33 +94,44 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
 /// from one run to the next: what is logged, a header, and what is in the pane.
 pub(super) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
     let source = Source::of(slot);
-    let (wanted, history) = (params.lines.map_or(MANY, |n| n as usize), params.history);
+    let (wish, history) = (wish(params), params.history);
     if let Some(number) = params.iteration {
-        return one_run::logs(slot, source, number, wanted, reply);
+        return one_run::logs(slot, source, number, wish, reply);
     }
-    tokio::spawn(async move {
-        let answer = async {
-            let logged = source.store.count_worker_log_lines(&source.name)?;
-            let live = match &source.pane {
-                Some(pane) => source.tmux.capture(&pane.id, u32::MAX).await?,
-                None => None,
-            };
-            let Some(live) = live else {
-                let rows = source.logged(MANY)?.0;
-                let rows = if history { rows } else { last_section(rows) };
-                return Ok(Lines { total: logged, ..cut(rows, wanted) });
-            };
-            let now = lines_of(&live.text);
-            let total = logged + 1 + now.len() as u64;
-            let mut rows = if history { source.logged(MANY)?.0 } else { vec![] };
-            if history {
-                rows.push(RUNNING.to_owned());
-            }
-            rows.extend(now);
-            Ok(Lines { total, picture: live.alternate, ..cut(rows, wanted) })
+    tokio::spawn(async move { Supervisor::answer(reply, all_logs(source, wish, history).await) });
+}
+
+async fn all_logs(source: Source, wish: Wish, history: bool) -> Result<Lines> {
+    let live = match &source.pane {
+        Some(pane) => source.tmux.capture(&pane.id, u32::MAX).await?,
+        None => None,
+    };
+    let read = move || {
+        let logged = source.store.count_worker_log_lines(&source.name)?;
+        let run = Some(source.run);
+        let Some(live) = live else {
+            let rows = |rows| source.logged(rows).map(|rows| if history { rows } else { last_section(rows) });
+            return Ok(Lines { total: logged, run, ..pages::grant(wish, rows)? });
         };
-        Supervisor::answer(reply, answer.await);
-    });
+        let now = lines_of(&live.text);
+        let total = logged + 1 + now.len() as u64;
+        let rows = |rows| {
+            let mut all = if history { source.logged(rows)? } else { vec![] };
+            all.extend(history.then(|| RUNNING.to_owned()));
+            all.extend_from_slice(&now);
+            Ok(all)
+        };
+        Ok(Lines { total, picture: live.alternate, run, ..pages::grant(wish, rows)? })
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
+}
+
+fn wish(params: &LogsParams) -> Wish {
+    Wish { last: params.lines.map(|n| n as usize), from: params.from }
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorCode::NoDaemon, "the daemon is stopping")
 }
 
 fn lines_of(text: &str) -> Vec<String> {
@@ -128,14 +146,14 @@ fn lines_of(text: &str) -> Vec<String> {
 /// Answers `ralph.logs`.
 pub(super) fn iterations(slot: &Slot, params: &LogsParams, reply: Reply) {
     let source = Source::of(slot);
-    let wanted = params.lines.map_or(MANY, |n| n as usize);
+    let wish = wish(params);
     tokio::task::spawn_blocking(move || {
-        let tail = source.store.read_iteration_log(&source.name, MANY, ROOM as u64);
-        let lines = tail.map(|tail| {
-            let total = tail.total.unwrap_or(tail.lines.len() as u64);
-            Lines { total, ..cut(tail.lines, wanted) }
+        let all = source.store.read_iteration_log(&source.name, usize::MAX, JOURNAL);
+        let lines = all.map(|all| {
+            let total = all.total.unwrap_or(all.lines.len() as u64);
+            Lines { total, ..pages::answer(all.lines, wish) }
         });
-        Supervisor::answer(reply, lines.map_err(|e: Error| e));
+        Supervisor::answer(reply, lines);
     });
 }
 
@@ -145,39 +163,9 @@ fn last_section(rows: Vec<String>) -> Vec<String> {
     rows.into_iter().skip(from).collect()
 }
 
-fn cut(rows: Vec<String>, wanted: usize) -> Lines {
-    let total = rows.len() as u64;
-    let skip = rows.len().saturating_sub(wanted);
-    let (lines, dropped) = fit(rows.into_iter().skip(skip).collect());
-    Lines { lines, truncated: dropped > 0, total, picture: false }
-}
-
-/// The last rows that fit an answer, and how many did not.
-fn fit(rows: Vec<String>) -> (Vec<String>, u64) {
-    let mut room = ROOM;
-    let fitting = rows.iter().rev().take_while(|row| {
-        let cost = row.len() + 8;
-        let fits = cost <= room;
-        room = room.saturating_sub(cost);
-        fits
-    });
-    let dropped = rows.len() - fitting.count();
-    (rows.into_iter().skip(dropped).collect(), dropped as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_are_cut_from_the_front() {
-        let rows: Vec<String> = (0..100_000).map(|n| format!("line {n}")).collect();
-        let lines = cut(rows, usize::MAX);
-        assert!(lines.truncated);
-        assert_eq!(lines.total, 100_000);
-        assert_eq!(lines.lines.last().unwrap(), "line 99999");
-        assert_eq!(cut(vec!["a".into(), "b".into()], 1).lines, ["b"]);
-    }
 
     #[test]
     fn the_last_run_is_what_stands_after_the_last_header() {

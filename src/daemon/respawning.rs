@@ -6,16 +6,18 @@
 
 use std::sync::Arc;
 
-use swarm_state::engine::Event;
+use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, WorkerSpec};
 use tokio::sync::oneshot;
 
 use super::boot::RECORD_LOST;
 use super::calls::refuse_own;
 use super::driver::{Job, Report};
+use super::errand::Errand;
 use super::slot::{AfterStop, Newborn, Reply, Slot};
 use super::spawning;
 use super::supervisor::{Input, Supervisor};
+use super::unmaking::or_give_it_up;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::RespawnParams;
@@ -26,16 +28,16 @@ pub(crate) struct Respawn {
     clean_first: bool,
     reply: Reply,
     warnings: Vec<String>,
+    /// Holds off others until it is over.
+    errand: Arc<Errand>,
 }
 
 impl Respawn {
     /// Answers that the worktree must stay.
     fn refuse_dirty(self, error: Error) {
         let name = &self.name;
-        let force = format!("swarm kill {name} --rm-worktree --force-dirty");
-        let hint = format!("commit it; or give it up with {force}, then swarm respawn {name}");
-        let dirty = error.code == ErrorCode::Conflict && error.hint.is_some();
-        Supervisor::answer::<()>(self.reply, Err(if dirty { error.hint(hint) } else { error }));
+        let force = format!("swarm kill {name} --rm-worktree --force-dirty && swarm respawn {name}");
+        Supervisor::answer::<()>(self.reply, Err(or_give_it_up(error, &force)));
     }
 
     /// Answers that somebody killed the worker meanwhile: a kill wins.
@@ -53,13 +55,13 @@ impl Supervisor {
             respawnable(slot, peer)?;
             spawning::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
-            Ok((name, threatened))
+            Ok((name, threatened, slot.begin("is just being respawned")))
         });
-        let (name, threatened) = match checked {
+        let (name, threatened, errand) = match checked {
             Ok(checked) => checked,
             Err(error) => return Self::answer::<()>(reply, Err(error)),
         };
-        let wish = Respawn { name, clean_first: params.clean_first, reply, warnings: vec![] };
+        let wish = Respawn { name, clean_first: params.clean_first, reply, warnings: vec![], errand };
         let Some(worktree) = threatened else { return self.respawn_on(wish) };
         // A worktree that must stay is no reason to end an agent that works in it.
         let inbox = self.inbox.clone();
@@ -74,6 +76,9 @@ impl Supervisor {
     /// The next step: end it, clear its worktree away, or spawn it.
     pub(super) fn respawn_on(&mut self, mut wish: Respawn) {
         let name = wish.name.clone();
+        if wish.errand.is_called_off() {
+            return wish.refuse_killed();
+        }
         let slot = match self.find(name.as_str()) {
             Ok((_, slot)) => slot,
             Err(error) => return Self::answer::<()>(wish.reply, Err(error)),
@@ -118,6 +123,14 @@ impl Supervisor {
 fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
     let name = &slot.spec.name;
     let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
+    slot.refuse_busy()?;
+    if slot.engine.is_killed() && !slot.engine.is_stopped() {
+        return Err(conflict(format!("worker '{name}' is just being killed")).hint("try again in a moment"));
+    }
+    // The one who waits for its first run has begun it, and would be told that it was killed.
+    if slot.newborn.is_some() && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. }) {
+        return Err(conflict(format!("worker '{name}' is just starting")).hint("try again in a moment"));
+    }
     if slot.legacy.is_some() {
         return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
     }

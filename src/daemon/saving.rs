@@ -1,11 +1,13 @@
 //! Writing workers down, and taking over what a person edited by hand.
 //!
 //! A save that fails (a full disk) is tried again every two seconds; until it succeeds that worker starts
-//! no run and its log gets no line, and everything else goes on.
+//! no run and its log gets no line, and everything else goes on. What a person was told is done must outlive a
+//! crash even then: that a worker was killed, or its loop paused, is noted in a mark, which needs no room; any
+//! other change is refused, and undone ([`Supervisor::step_kept`]).
 
 use std::sync::Arc;
 
-use swarm_state::engine::{Edits, Event};
+use swarm_state::engine::{Edits, Effect, Event, Worker};
 use swarm_state::format::{self, RalphFile};
 use swarm_state::model::{Prompt, WorkerName};
 use swarm_state::notice::Entry;
@@ -13,8 +15,8 @@ use swarm_state::screen::Pattern;
 
 use super::slot::Slot;
 use super::supervisor::Supervisor;
-use crate::error::Result;
-use crate::store::{Problem, RalphRead, Store};
+use crate::error::{Error, ErrorCode, Result};
+use crate::store::{Mark, Problem, RalphRead, Store};
 
 impl Supervisor {
     /// Writes one worker down. A failure is told once and tried again.
@@ -29,7 +31,9 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
-                let held = if was_unsaved { slot.held.take() } else { None };
+                slot.noted = false;
+                // One that nobody wants any more is let go by who said so.
+                let held = slot.held.take_if(|_| was_unsaved && !slot.engine.is_held_back());
                 self.write_log(name);
                 if let Some(run) = held {
                     self.spawn_run(name, run);
@@ -37,15 +41,46 @@ impl Supervisor {
             }
             Err(error) => {
                 slot.save_error = Some(error.message.clone());
-                if slot.engine.is_killed() {
-                    self.store.mark_killed(name);
-                }
+                slot.noted = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved, trying again: {error}");
                     self.tell(name, Entry::Warning { message });
                 }
             }
         }
+    }
+
+    /// Steps a worker by what a person wants: kept over a crash of the daemon, or not done at all. `change` may
+    /// change the slot's spec, which is then part of it.
+    pub(super) fn step_kept(
+        &mut self,
+        name: &WorkerName,
+        change: impl FnOnce(&mut Slot) -> Result<Event>,
+    ) -> Result<()> {
+        self.absorb_edits(name);
+        let now = self.now();
+        let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
+        let before = (slot.engine.clone(), slot.spec.clone());
+        let event = change(slot)?;
+        let by_mark = matches!(event, Event::Pause(_));
+        let mut effects = slot.engine.step(event, now);
+        if effects.first() == Some(&Effect::Persist) {
+            self.perform(name, effects.remove(0));
+            let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
+            if slot.unsaved && !(by_mark && slot.noted) {
+                let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
+                (slot.engine, slot.spec) = before;
+                slot.reread();
+                // What was written of it before the disk refused is taken back.
+                self.save(name);
+                return Err(Error::new(ErrorCode::System, format!("nothing was changed: {why}"))
+                    .hint("make room on the disk, then try again"));
+            }
+        }
+        self.carry_out(name, effects);
+        self.release_letters(name);
+        self.settle(name);
+        Ok(())
     }
 
     /// Tries again what could not be saved.
@@ -102,6 +137,15 @@ impl Supervisor {
         }
         self.tell(name, Entry::Warning { message });
     }
+}
+
+/// What must not be forgotten of a worker whose record cannot be written.
+fn mark_of(engine: &Worker) -> Option<Mark> {
+    if engine.is_killed() {
+        return Some(Mark::Killed);
+    }
+    let paused = engine.ralph().filter(|_| !engine.is_stopped()).and_then(|ralph| ralph.paused);
+    paused.map(Mark::Paused)
 }
 
 fn write(store: &Store, slot: &mut Slot) -> Result<()> {

@@ -1,20 +1,21 @@
 //! What the supervisor holds of one worker.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, Prompt, PromptVia, Run, WorkerSpec, Worktree};
+use swarm_state::model::{Pane, Prompt, PromptVia, Run, Status, WorkerSpec, Worktree};
 use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};
+use super::errand::Errand;
 use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SendParams, SpawnParams};
+use crate::protocol::{KillParams, SendParams, SpawnParams, WAITS_FOR_DISK};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -44,9 +45,17 @@ pub(crate) struct Newborn {
     pub(crate) warnings: Vec<String>,
 }
 
-/// A text that waits until the agent is ready.
+/// What a person sends.
+pub(crate) enum Mail {
+    /// A text.
+    Text(SendParams),
+    /// The end of the input of this worker.
+    Eof(String),
+}
+
+/// What a person sends, which waits until the agent is ready.
 pub(crate) struct Letter {
-    pub(crate) params: SendParams,
+    pub(crate) what: Mail,
     pub(crate) reply: Reply,
     /// When it is given back instead.
     pub(crate) until: tokio::time::Instant,
@@ -69,12 +78,18 @@ pub(crate) struct Slot {
     pub(crate) unsaved: bool,
     /// What the disk said then.
     pub(crate) save_error: Option<String>,
+    /// A mark on disk says of the unsaved state what a crash must not undo.
+    pub(crate) noted: bool,
     /// What became of its run while no daemon was there is not known yet.
     pub(crate) unsettled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
     pub(crate) stillborn: bool,
     /// It is being forgotten: its name is not free yet.
     pub(crate) leaving: bool,
+    /// What else is being done to it in several steps.
+    pub(crate) errand: Weak<Errand>,
+    /// Why the output of its last run cannot be stored; its pane keeps it, and nothing starts until then.
+    pub(crate) unstored: Option<String>,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
@@ -144,9 +159,12 @@ impl Slot {
             reader,
             unsaved: false,
             save_error: None,
+            noted: false,
             unsettled: false,
             stillborn: false,
             leaving: false,
+            errand: Weak::new(),
+            unstored: None,
             held: None,
             ralph_known: None,
             ralph_stamp: None,
@@ -222,6 +240,23 @@ impl Slot {
             given::recall(&dir, &mut fresh);
             *shared = fresh;
         }
+    }
+
+    /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
+    pub(crate) fn waits_for_disk(&self) -> Option<String> {
+        let why = match &self.unstored {
+            Some(why) => format!("its output cannot be stored: {why}"),
+            None if self.unsaved && self.held.is_some() => {
+                format!("its state cannot be saved: {}", self.save_error.as_ref()?)
+            }
+            None => return None,
+        };
+        Some(format!("{WAITS_FOR_DISK}: {why}"))
+    }
+
+    /// The one word for how it is. One that stands still for want of room waits for a person like any other.
+    pub(crate) fn status(&self) -> Status {
+        if self.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
     /// True while somebody is still owed an answer or the worker itself is live.

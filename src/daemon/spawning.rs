@@ -88,7 +88,7 @@ impl Supervisor {
         if self.store.is_reserved(&name) {
             let message = format!("the record of worker '{name}' cannot be read by this swarm");
             return Err(
-                Error::new(ErrorCode::Exists, message).hint("swarm ls says why; or choose another name")
+                Error::new(ErrorCode::Exists, message).hint("choose another name; or see why: swarm ls")
             );
         }
         check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
@@ -99,8 +99,10 @@ impl Supervisor {
             // Nothing of it is ended or written: its files are kept with those of earlier loops.
             return Ok(Admitted::Now(name));
         }
+        if let Some(slot) = self.slots.get(&name) {
+            slot.refuse_busy()?;
+        }
         match self.slots.get(&name) {
-            Some(slot) if slot.leaving => Err(super::cleaning::leaving(&name)),
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its server is gone and nobody resumed it: the new worker takes the name over.
@@ -109,7 +111,7 @@ impl Supervisor {
             }
             Some(slot) => {
                 let message = format!("worker '{name}' already exists ({})", slot.engine.status());
-                let hint = format!("swarm kill {name}, or spawn with --replace");
+                let hint = format!("spawn with --replace, or end it first: swarm kill {name}");
                 Err(Error::new(ErrorCode::Exists, message).hint(hint))
             }
             None => Ok(Admitted::Now(name)),
@@ -221,7 +223,7 @@ impl Supervisor {
     pub(super) fn answer_frozen(&mut self, name: &WorkerName) {
         let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
         let message = format!("tmux does not answer; worker '{name}' starts when it does");
-        let hint = format!("swarm status {name}, or give it up: swarm kill {name}");
+        let hint = format!("wait for it, or give it up: swarm kill {name}");
         Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::Timeout, message).hint(hint)));
     }
 
@@ -240,6 +242,7 @@ impl Supervisor {
 
     fn forget(&mut self, name: &WorkerName) {
         self.slots.remove(name);
+        self.forgotten.insert(name.clone());
         for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
                 tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");

@@ -4,7 +4,7 @@
 //! driver, and sleeps until the earliest deadline. No mutex around state, no wait on anything but its
 //! inbox: whatever is slow lives in a driver or in the watcher, so `ls` is answered at once whatever hangs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +20,10 @@ use super::boot::Found;
 use super::cleaning::Cleaning;
 use super::driver::{Context, Report};
 use super::notices::{Listening, Notices};
+use super::removal::Watch;
 use super::respawning::Respawn;
 use super::slot::{Reply, Slot};
+use super::sweeping::Sweep;
 use super::views;
 use super::watcher::{Looked, Watcher};
 use crate::error::{Error, ErrorCode, Result};
@@ -61,12 +63,18 @@ pub(crate) enum Input {
     Respawn(Box<Respawn>),
     /// A tmux that was silent at the start has answered.
     Found { socket: Option<String>, found: Found },
+    /// A look for panes that should not be there is back.
+    Swept { socket: Option<String>, found: Found },
     /// What became of the worktree of a worker that is to be forgotten.
     Cleaned(Box<Cleaning>),
     /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
-    /// Something was done to the directory or its lock.
+    /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
+    Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
+    /// Something was done to the directory or its lock, or removed from it.
     DirectoryTouched,
+    /// A while has passed since.
+    RemovalSettled(u64),
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
@@ -76,6 +84,8 @@ pub(crate) struct Supervisor {
     pub(super) slots: BTreeMap<WorkerName, Slot>,
     pub(super) store: Arc<Store>,
     pub(super) problems: Vec<Problem>,
+    /// Names that had workers here, which are forgotten.
+    pub(super) forgotten: BTreeSet<WorkerName>,
     pub(super) notices: Notices,
     pub(super) inbox: mpsc::UnboundedSender<Input>,
     pub(super) exe: Arc<PathBuf>,
@@ -89,12 +99,17 @@ pub(crate) struct Supervisor {
     pub(super) next_look: Option<Instant>,
     pub(super) ended: Option<End>,
     pub(super) lock: DaemonLock,
+    pub(super) removal: Option<Watch>,
+    /// How often something was removed, and up to which of them what was missing is there again.
+    pub(super) touches: u64,
+    pub(super) settled: u64,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
 pub(super) struct Server {
     pub(super) tmux: Tmux,
     pub(super) watcher: Option<Watcher>,
+    pub(super) sweep: Sweep,
 }
 
 impl Supervisor {
@@ -112,6 +127,7 @@ impl Supervisor {
             slots: BTreeMap::new(),
             store,
             problems: vec![],
+            forgotten: BTreeSet::new(),
             notices: Notices::new(started.timestamp_millis()),
             inbox,
             exe: Arc::new(exe),
@@ -125,6 +141,18 @@ impl Supervisor {
             next_look: None,
             ended: None,
             lock,
+            removal: None,
+            touches: 0,
+            settled: 0,
+        }
+    }
+
+    /// Hears of removals from here on.
+    pub(crate) fn watch_removals(&mut self) {
+        match Watch::start(self.store.paths(), &self.inbox) {
+            Ok(watch) => self.removal = Some(watch),
+            // The looks at the screens still ask.
+            Err(error) => tracing::warn!(%error, "the directory cannot be watched"),
         }
     }
 
@@ -206,10 +234,13 @@ impl Supervisor {
             Input::Report { worker, birth, report } => self.report(&worker, birth, report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::Swept { socket, found } => self.swept(&socket, &found),
             Input::Respawn(wish) => self.respawn_on(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
             Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
-            Input::DirectoryTouched => self.leave_if_removed(),
+            Input::Dismiss { name, outcome, reply } => self.dismiss(&name, outcome, reply),
+            Input::DirectoryTouched => self.directory_touched(),
+            Input::RemovalSettled(touch) => self.removal_settled(touch),
             Input::End(end) => self.take_end(end),
         }
     }
@@ -239,10 +270,15 @@ impl Supervisor {
                 slot.forced.extend(names);
                 return;
             }
+            Report::Unstored(why) => {
+                slot.unstored = Some(why);
+                return;
+            }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Told(entry) => return self.tell(name, entry),
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),
+            Report::Unclosed => return self.sweep_after(name),
             Report::Up(pane) => {
                 let run = pane.run;
                 if slot.engine.run() == run {
@@ -251,7 +287,11 @@ impl Supervisor {
                 self.advance(name, Event::Reachable(true));
                 Event::Up(run)
             }
-            Report::SpawnFailed(run, error) => Event::SpawnFailed(run, error),
+            Report::SpawnFailed(run, error) => {
+                // tmux may have made the window after all.
+                self.sweep_after(name);
+                Event::SpawnFailed(run, error)
+            }
             Report::Prompt(run, Ok(())) => Event::PromptSent(run),
             Report::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
             Report::Exited(run, exit) => Event::Exited(run, exit),
@@ -263,6 +303,7 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
+                slot.unstored = None;
                 self.advance(name, Event::Judged(run, verdict));
                 self.leave_run(name, run);
                 return self.settle(name);
@@ -315,7 +356,7 @@ impl Supervisor {
             };
             let config = store.paths().tmux_conf();
             let tmux = Tmux::new(Options { socket, config, source, session: "swarm".into() });
-            Server { tmux, watcher: Some(Watcher::default()) }
+            Server { tmux, watcher: Some(Watcher::default()), sweep: Sweep::Idle }
         });
         server.tmux.clone()
     }

@@ -9,7 +9,7 @@ use swarm_state::notice::PauseBy;
 
 use super::legacy;
 use super::slot::Slot;
-use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
+use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -22,7 +22,7 @@ fn worker(slot: &Slot) -> WorkerView {
     let live = engine.has_pane();
     let context = &slot.driver.context;
     let exit = engine.last_exit();
-    let status = engine.status();
+    let status = slot.status();
     WorkerView {
         name: spec.name.to_string(),
         status,
@@ -46,7 +46,7 @@ fn worker(slot: &Slot) -> WorkerView {
             pane: slot.pane.as_ref().filter(|_| live).map(|p| p.id.clone()),
         },
         worktree: slot.worktree.clone(),
-        screen: if status == Status::Waiting { screen(slot) } else { vec![] },
+        screen: if engine.status() == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
         outcome: engine.outcome(),
@@ -130,8 +130,21 @@ fn reason(slot: &Slot) -> Option<String> {
     if let Some(theirs) = &slot.legacy {
         return Some(legacy::reason(theirs));
     }
+    if let Some(why) = slot.waits_for_disk() {
+        return Some(why);
+    }
     let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
     unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
+}
+
+/// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.
+pub(crate) fn unsaved<'a>(slots: impl Iterator<Item = &'a Slot>) -> Option<String> {
+    let why = |slot: &&Slot| slot.waits_for_disk().is_some() || slot.unsaved && slot.save_error.is_some();
+    let mut slots = slots.filter(why);
+    let (first, more) = (slots.next()?, slots.count());
+    let (name, why) = (&first.spec.name, reason(first)?);
+    let others = if more == 0 { String::new() } else { format!(" (and so are {more} more)") };
+    Some(format!("worker '{name}' is held up{others}: {why}; it goes on by itself when there is room"))
 }
 
 fn restart(slot: &Slot) -> Option<RestartView> {
@@ -146,6 +159,14 @@ fn restart(slot: &Slot) -> Option<RestartView> {
 }
 
 fn metadata(slot: &Slot) -> Value {
+    let mut metadata = loop_metadata(slot);
+    if slot.legacy.is_some() {
+        metadata[EARLIER_SWARM] = true.into();
+    }
+    metadata
+}
+
+fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
     let reason = match slot.engine.phase() {
         Phase::Stopped { reason } => Some(reason.slug()),
@@ -170,7 +191,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
     Some(RalphView {
         worker_name: spec.name.to_string(),
         status: engine.loop_status()?,
-        worker_status: engine.status(),
+        worker_status: slot.status(),
         reason: reason(slot),
         prompt_file: wanted.prompt_file.clone(),
         max_iterations: ralph.max_iterations,

@@ -27,6 +27,8 @@ pub(crate) struct Target {
     pub(crate) reader: SharedReader,
     /// A pattern is looked for: what scrolled by counts too.
     pub(crate) whole: bool,
+    /// It is captured whether or not it printed: this look may end its run.
+    pub(crate) anyhow: bool,
 }
 
 /// What one look at one worker says.
@@ -72,8 +74,9 @@ impl Watcher {
                     let said = pane_number(&target.pane.id).map_or(Said::Absent, |pane| self.gate.said(pane));
                     match said {
                         // The watch on its process tells of it.
-                        Said::Absent | Said::Dead => {}
-                        Said::Quiet => {
+                        Said::Absent => {}
+                        Said::Quiet(size) if target.anyhow => dirty.push((target, size)),
+                        Said::Quiet(_) => {
                             let event = Event::Quiet(target.pane.run);
                             looks.push((target.name, Look { pane: target.pane, event, screen: None }));
                         }

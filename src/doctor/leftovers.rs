@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
+use swarm_state::notice::counted;
 use tokio::time::timeout;
 
-use super::{Check, Seen};
+use super::{Check, Seen, quoted};
+use crate::error::{Error, Result};
 use crate::git;
-use crate::store::{Damage, Found};
+use crate::store::{DaemonLock, Damage, Found};
 use crate::tmux::Survey as Server;
 
 /// How many repositories are looked at, and how long one may take.
@@ -25,17 +27,23 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
             format!("the earlier swarm's {} is never changed by this one; mend it by hand", list.display());
         checks.push(Check::warn("state-files", problem.clone(), cure));
     }
+    let dir = seen.paths.workers_dir();
+    if seen.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&seen.paths).is_some() {
+        let message = format!("'{}' is gone, and the records of all workers with it", dir.display());
+        let cure = "the daemon that runs makes it again within seconds, and all records: look again then";
+        checks.push(Check::fail("state-files", message, cure));
+    }
     if checks.is_empty() {
-        let message = format!("{} workers, all readable", seen.disk.records.len());
+        let message = format!("{}, all readable", counted(seen.disk.records.len(), "worker"));
         checks.push(Check::ok("state-files", message));
     }
     for path in &seen.disk.temporary {
         let message = format!("'{}' is left of a write that was cut off", path.display());
-        checks.push(Check::warn("left-overs", message, format!("rm '{}'", path.display())));
+        checks.push(Check::warn("left-overs", message, format!("rm {}", quoted(path))));
     }
     for path in &seen.disk.runs {
         let message = format!("'{}' is left of a run of no worker", path.display());
-        checks.push(Check::warn("left-overs", message, "swarm daemon restart removes it"));
+        checks.push(Check::warn("left-overs", message, "to remove it: swarm daemon restart"));
     }
     checks
 }
@@ -60,7 +68,7 @@ fn damaged(found: &Found) -> Check {
         }
         Damage::Unreadable => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            Check::fail("state-files", message, format!("look at it with: ls -ld '{shown}'"))
+            Check::fail("state-files", message, format!("look at it with: ls -ld {}", quoted(path)))
         }
     }
 }
@@ -77,15 +85,11 @@ pub(super) fn panes(seen: &Seen) -> Vec<Check> {
                 Some(worker) => {
                     let message =
                         format!("pane {} says it is of worker '{worker}', which has no record", row.pane);
-                    Check::warn(
-                        "orphans",
-                        message,
-                        "swarm daemon restart finds it again; then swarm kill ends it",
-                    )
+                    Check::warn("orphans", message, "to have it looked after again: swarm daemon restart")
                 }
                 None => {
                     let message = format!("pane {} of swarm's tmux session is of no worker", row.pane);
-                    let cure = format!("look at it: tmux -S '{}' attach -t '{}'", socket.display(), row.pane);
+                    let cure = format!("look at it: tmux -S {} attach -t '{}'", quoted(&socket), row.pane);
                     Check::warn("orphans", message, cure)
                 }
             }
@@ -111,25 +115,48 @@ pub(super) async fn branches(seen: &Seen) -> Vec<Check> {
         let new = asked.unwrap_or_else(|_| Ok(vec![])).unwrap_or_default();
         found.extend(new.into_iter().filter(|new| !found.contains(new)).collect::<Vec<_>>());
     }
-    found.iter().map(leftover).collect()
+    let mut checks = vec![];
+    for leftover in &found {
+        let asked = timeout(REPO, advice(leftover)).await;
+        checks.push(asked.unwrap_or_else(|_| Err(Error::invalid("git does not answer"))));
+    }
+    checks.into_iter().zip(&found).map(|(check, found)| check.unwrap_or_else(|_| unknown(found))).collect()
 }
 
-fn leftover(found: &git::Leftover) -> Check {
+/// What can be done about a branch or a worktree of no worker: never what git would refuse, or what loses work.
+async fn advice(found: &git::Leftover) -> Result<Check> {
     let git::Leftover { repo, branch, worktree } = found;
-    let repo = repo.display();
-    match worktree {
-        Some(path) => {
-            let message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
-            let cure = format!(
-                "look into it first: a worker of another SWARM_DIR may be in it, or work that you kept; then: git -C \
-                 '{repo}' worktree remove '{}' && git -C '{repo}' branch -d '{branch}'",
-                path.display()
-            );
-            Check::warn("orphans", message, cure)
-        }
-        None => {
-            let message = format!("branch '{branch}' in '{repo}' is of no worker");
-            Check::warn("orphans", message, format!("git -C '{repo}' branch -d '{branch}'"))
-        }
+    let merged = git::is_merged(repo, branch).await?;
+    let (repo, shown) = (quoted(repo), repo.display());
+    let Some(path) = worktree else {
+        let message = format!("branch '{branch}' in '{shown}' is of no worker");
+        let cure = match merged {
+            true => format!("git -C {repo} branch -d '{branch}'"),
+            false => format!("merge it, or see what only it holds: git -C {repo} log 'HEAD..{branch}' --"),
+        };
+        return Ok(Check::warn("orphans", message, cure));
+    };
+    let mut message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
+    let losses = if path.exists() { git::losses(path).await? } else { vec![] };
+    let path = quoted(path);
+    if !losses.is_empty() {
+        let shown: Vec<&str> = losses.iter().take(3).map(String::as_str).collect();
+        message.push_str(&format!(", and holds work that stands nowhere else: {}", shown.join(", ")));
+        let cure = format!("commit what you want to keep, then look again; to see it: git -C {path} status");
+        return Ok(Check::warn("orphans", message, cure));
     }
+    let mut cure = format!(
+        "look into it first, since a worker of another SWARM_DIR may be in it, or work that you kept; then: git -C \
+         {repo} worktree remove {path}"
+    );
+    if merged {
+        cure.push_str(&format!(" && git -C {repo} branch -d '{branch}'"));
+    }
+    Ok(Check::warn("orphans", message, cure))
+}
+
+/// One of which git cannot say what is in it.
+fn unknown(found: &git::Leftover) -> Check {
+    let message = format!("branch '{}' in '{}' is of no worker", found.branch, found.repo.display());
+    Check::warn("orphans", message, format!("look into it: git -C {} worktree list", quoted(&found.repo)))
 }

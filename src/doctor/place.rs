@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use super::Check;
+use super::{Check, quoted};
 use crate::paths::Paths;
 use crate::settings::Settings;
 
@@ -40,7 +40,7 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
     }
     let mut open = vec![];
     collect_open(root, &mut open, &mut 0);
-    let cure = format!("chmod -R go-rwx '{shown}'");
+    let cure = format!("chmod -R go-rwx {}", quoted(root));
     if found.mode() & 0o077 != 0 {
         let message = format!("{shown} is open to other users (mode {:04o})", found.mode() & 0o7777);
         return vec![Check::warn("permissions", message, cure)];
@@ -84,11 +84,11 @@ pub(super) fn room(paths: &Paths) -> Check {
         Ok(room) => room,
         Err(error) => {
             let message = format!("the room at {} cannot be told: {error}", place.display());
-            return Check::warn("disk", message, format!("look at it with: df '{}'", place.display()));
+            return Check::warn("disk", message, format!("look at it with: df {}", quoted(place)));
         }
     };
     let free_mib = free >> 20;
-    let cure = format!("make room, then look again with: df '{}'", place.display());
+    let cure = format!("make room, then look again with: df {}", quoted(place));
     if no_inodes {
         return Check::fail(
             "disk",

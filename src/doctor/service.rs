@@ -5,11 +5,13 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-use super::Check;
+use swarm_state::notice::counted;
+
+use super::{Check, lost, quoted};
 use crate::client::connect::{self, Probe};
 use crate::paths::Paths;
-use crate::protocol::{Call, DaemonView, Empty};
-use crate::store::DaemonLock;
+use crate::protocol::{Call, DaemonView, Empty, Listing};
+use crate::store::{DaemonLock, Survey};
 
 /// How long a daemon may take to answer; it does so at once whatever else hangs.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -24,7 +26,7 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
         let found = fs::symlink_metadata(&socket);
         if found.is_ok_and(|found| !found.file_type().is_socket()) {
             let message = format!("{} is there and is no socket of ours", socket.display());
-            let cure = format!("look at it and move it away: mv '{0}' '{0}.old'", socket.display());
+            let cure = format!("look at it, then move it away: mv {0} {0}.old", quoted(&socket));
             checks.push(Check::fail("socket", message, cure));
         }
     }
@@ -50,11 +52,11 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     checks
 }
 
-/// The daemon; `live` panes would be without one.
-pub(super) async fn daemon(paths: &Paths, live: usize) -> Vec<Check> {
+/// The daemon, and the workers that need somebody; `live` panes would be without one.
+pub(super) async fn daemon(paths: &Paths, live: usize, disk: &Survey) -> Vec<Check> {
     let holder = DaemonLock::holder(paths);
     let nobody = match connect::probe(paths).await {
-        Ok(Probe::Ready(client)) => return vec![answers(paths, client).await],
+        Ok(Probe::Ready(client)) => return answers(paths, client, disk).await,
         Ok(Probe::WrongVersion(daemon)) => {
             return vec![Check::of("daemon", connect::wrong_version(&daemon), "swarm daemon restart")];
         }
@@ -64,54 +66,75 @@ pub(super) async fn daemon(paths: &Paths, live: usize) -> Vec<Check> {
     let socket = paths.socket();
     if !nobody {
         let Err(error) = connect::probe(paths).await else { return vec![] };
-        let cure = format!("look who holds {} and move it away", socket.display());
+        let cure = format!("look at it: ls -l {}", quoted(&socket));
         return vec![Check::of("daemon", error, &cure)];
     }
     if let Some(pid) = holder {
-        return vec![without_socket(paths, pid).await];
+        return without_socket(paths, pid, disk).await;
     }
     let mut checks = vec![];
     if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
         let message = format!("{} is what a daemon left that was killed", socket.display());
-        checks.push(Check::warn("socket", message, "swarm daemon start replaces it"));
+        checks.push(Check::warn("socket", message, "to replace it: swarm daemon start"));
     }
     checks.push(match live {
         0 => Check::ok("daemon", "it does not run; the first command that needs it starts it"),
         _ => {
-            let message = format!("it does not run, and nobody looks after {live} live workers");
+            let message = format!("it does not run, and nobody looks after {}", counted(live, "live worker"));
             Check::warn("daemon", message, "swarm daemon start")
         }
     });
+    checks.extend(lost::recorded(disk));
     checks
 }
 
-async fn answers(paths: &Paths, mut client: connect::Client) -> Check {
+async fn answers(paths: &Paths, mut client: connect::Client, disk: &Survey) -> Vec<Check> {
     let pid = client.daemon.pid;
     let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), ANSWER).await {
         Ok(view) => view,
         Err(error) => {
             let cure = connect::last_resort(&paths.daemon_log(), pid);
-            return Check::fail("daemon", format!("it runs (pid {pid}) and hangs: {}", error.message), cure);
+            let message = format!("it runs (pid {pid}) and hangs: {}", error.message);
+            return vec![Check::fail("daemon", message, cure)];
         }
     };
     let own = env!("CARGO_PKG_VERSION");
-    if view.version != own {
+    let check = if view.version == own {
+        let all = counted(view.workers, "worker");
+        Check::ok("daemon", format!("it runs (pid {pid}), {} of {all} live", view.live))
+    } else {
         let message = format!("it runs swarm {} (pid {pid}); this is swarm {own}", view.version);
-        return Check::warn("daemon", message, "swarm daemon restart (nothing is paused by it)");
+        Check::warn("daemon", message, "nothing is paused by it: swarm daemon restart")
+    };
+    let mut checks = vec![check];
+    if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER).await {
+        checks.extend(told(&listing, disk));
+        checks.extend(lost::listed(&listing));
     }
-    Check::ok("daemon", format!("it runs (pid {pid}), {} of {} workers live", view.live, view.workers))
+    checks
+}
+
+/// What the daemon says in every `ls`, but for files that another check names.
+fn told(listing: &Listing, disk: &Survey) -> Vec<Check> {
+    let named = |problem: &String| {
+        disk.problems.contains(problem)
+            || disk.found.iter().any(|found| problem.contains(&*found.path.to_string_lossy()))
+    };
+    let new = listing.problems.iter().filter(|problem| !named(problem));
+    new.map(|problem| Check::warn("daemon", problem.clone(), "swarm daemon restart looks again")).collect()
 }
 
 /// A daemon holds the lock, and nobody is behind the socket.
-async fn without_socket(paths: &Paths, pid: u32) -> Check {
+async fn without_socket(paths: &Paths, pid: u32, disk: &Survey) -> Vec<Check> {
     let until = tokio::time::Instant::now() + COMING_UP;
     while tokio::time::Instant::now() < until {
         match (connect::probe(paths).await, DaemonLock::holder(paths)) {
-            (Ok(Probe::Ready(client)), _) => return answers(paths, client).await,
-            (_, None) => return Check::ok("daemon", "it has just ended"),
+            (Ok(Probe::Ready(client)), _) => return answers(paths, client, disk).await,
+            (_, None) => return vec![Check::ok("daemon", "it has just ended")],
             (_, Some(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
     let message = format!("one runs (pid {pid}), and nobody answers at {}", paths.socket().display());
-    Check::fail("daemon", message, format!("kill {pid} (agents go on); the next command starts another"))
+    let cure = format!("agents go on, and the next command starts another: kill {pid}");
+    vec![Check::fail("daemon", message, cure)]
 }

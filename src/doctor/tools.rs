@@ -1,8 +1,9 @@
 //! The programs that swarm stands on: tmux, its server, git.
 
 use swarm_state::model::Pane;
+use swarm_state::notice::counted;
 
-use super::{Check, Seen, own_server};
+use super::{Check, Level, Seen, own_server, quoted};
 use crate::paths::Paths;
 use crate::tmux::{Survey as Server, Version};
 use crate::{git, procs};
@@ -41,21 +42,28 @@ fn known_faults(version: Version) -> Vec<&'static str> {
     faults
 }
 
-/// Our own tmux server.
-pub(super) fn server(seen: &Seen) -> Check {
+/// Our own tmux server, asked with the tmux that another look was at.
+pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
     let socket = seen.paths.tmux_socket();
     match &seen.server {
+        // That says nothing of the server, and least of all that it should be ended.
+        Server::Silent(_) if tmux.level == Level::Fail => {
+            let message = "it cannot be asked without a tmux that works; agents go on meanwhile";
+            Check::fail("tmux-server", message, tmux.hint.clone().unwrap_or_default())
+        }
         Server::Alive { pid, rows } => {
             let live = rows.iter().filter(|row| !row.dead).count();
-            Check::ok("tmux-server", format!("it runs (pid {pid}), {live} live panes"))
+            Check::ok("tmux-server", format!("it runs (pid {pid}), {}", counted(live, "live pane")))
         }
         Server::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
-            let pid = known(seen).map_or_else(|| "PID".to_owned(), |pane| pane.server_pid.to_string());
-            let cure = format!(
-                "agents go on meanwhile; was it stopped? kill -CONT {pid}. As the last resort, which ends \
-                 every agent: kill -9 {pid}"
-            );
+            let cure = match known(seen) {
+                Some(pane) => format!(
+                    "agents go on meanwhile; if it does not come back, and it was stopped: kill -CONT {}",
+                    pane.server_pid
+                ),
+                None => format!("look who has it: grep -aF {} /proc/net/unix", quoted(&socket)),
+            };
             Check::fail("tmux-server", message, cure)
         }
         Server::Gone => match known(seen) {
@@ -65,9 +73,27 @@ pub(super) fn server(seen: &Seen) -> Check {
                     pane.server_pid,
                     socket.display()
                 );
-                Check::fail("tmux-server", message, format!("kill -USR1 {} makes it again", pane.server_pid))
+                Check::fail(
+                    "tmux-server",
+                    message,
+                    format!("to make it again: kill -USR1 {}", pane.server_pid),
+                )
             }
-            None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            None => match own_server(&seen.paths).started_server() {
+                Some(pid) => {
+                    let message = format!(
+                        "it lives (pid {pid}), but its socket {} is gone, and no record tells of it: was {} removed?",
+                        socket.display(),
+                        seen.paths.root().display()
+                    );
+                    Check::fail(
+                        "tmux-server",
+                        message,
+                        "swarm ls finds the agents in it again, under their names",
+                    )
+                }
+                None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
+            },
         },
     }
 }
@@ -88,6 +114,6 @@ pub(super) async fn git() -> Check {
             let message = format!("{}; only worktrees need it", error.message);
             Check::warn("git", message, error.hint.unwrap_or_else(|| "install git".to_owned()))
         }
-        Err(_) => Check::fail("git", "git does not answer", "look what 'git --version' waits for"),
+        Err(_) => Check::fail("git", "git does not answer", "look what it waits for: git --version"),
     }
 }

@@ -52,3 +52,12 @@ pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Ve
     }
     Ok(found)
 }
+
+/// Whether `git branch -d` would delete a branch: all that is on it is in the HEAD of the main tree.
+///
+/// # Errors
+/// When git cannot be run.
+pub async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
+    let full = format!("refs/heads/{branch}");
+    Ok(git(repo, SHORT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)
+}

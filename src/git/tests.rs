@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::losses::changed_files;
 use super::*;
 
 /// A repository `repo` with one commit, in a directory of its own.
@@ -515,4 +516,68 @@ async fn work_that_git_is_told_to_overlook_is_work() {
         assert!(refused.message.contains("file"), "{refused:?}");
         assert_eq!(fs::read_to_string(made.worktree.path.join("file")).unwrap(), "precious\n");
     }
+}
+
+#[tokio::test]
+async fn what_only_a_repository_in_it_holds_is_work() {
+    let outer = Fixture::new();
+    fs::write(outer.repo().join(".gitignore"), "vendor/\n").unwrap();
+    outer.git(&["add", "."]);
+    outer.git(&["commit", "-qm", "ignore"]);
+    let remote = Fixture::new();
+    remote.git(&["tag", "v1"]);
+    let url = remote.repo().display().to_string();
+    let wt = outer.create("w", None).await.unwrap().worktree;
+    let (vendor, inner) = (wt.path.join("vendor"), wt.path.join("vendor/deep/inner"));
+    fs::create_dir_all(inner.parent().unwrap()).unwrap();
+    // What a remote has, by a branch, a tag or a bare number, is elsewhere. So are the commits of a tree of
+    // another repository, and an empty or broken repository has none.
+    git_in(&vendor, &["clone", "-q", &url, "deep/inner"]);
+    git_in(&vendor, &["clone", "-q", "--depth=1", "--branch=v1", &format!("file://{url}"), "tagged"]);
+    git_in(&vendor, &["init", "-q", "fetched"]);
+    let fetched = vendor.join("fetched");
+    git_in(&fetched, &["fetch", "-q", &url, "main"]);
+    git_in(&fetched, &["checkout", "-q", "FETCH_HEAD"]);
+    git_in(&vendor, &["init", "-q", "empty"]);
+    outer.git(&["worktree", "add", "-q", "-b", "aside", vendor.join("aside").to_str().unwrap()]);
+    git_in(&vendor.join("aside"), &["commit", "-q", "--allow-empty", "-m", "kept in the outer one"]);
+    fs::create_dir(vendor.join("broken")).unwrap();
+    fs::write(vendor.join("broken/.git"), "gitdir: /nowhere\n").unwrap();
+    assert_eq!(losses(&wt.path).await.unwrap(), Vec::<String>::new());
+
+    let work = |dir: &Path| git_in(dir, &["commit", "-q", "--allow-empty", "-m", "work"]);
+    let undo = |dir: &Path| git_in(dir, &["reset", "-q", "--hard", "HEAD~1"]);
+    work(&inner);
+    let refused = remove_worktree(&wt, false).await.unwrap_err();
+    assert!(refused.message.contains("repository 'vendor/deep/inner' (a commit that is on no"), "{refused}");
+    work(&inner);
+    let found = losses(&wt.path).await.unwrap();
+    assert_eq!(found, ["repository 'vendor/deep/inner' (2 commits that are on no remote)"]);
+    undo(&inner);
+    undo(&inner);
+    // A file of its own too, and one that is put aside.
+    fs::write(inner.join("new"), "").unwrap();
+    assert_eq!(losses(&wt.path).await.unwrap(), ["repository 'vendor/deep/inner' (new)"]);
+    git_in(&inner, &["add", "."]);
+    git_in(&inner, &["stash", "-q"]);
+    assert_eq!(losses(&wt.path).await.unwrap().len(), 1);
+    git_in(&inner, &["stash", "drop", "-q"]);
+    work(&fetched);
+    assert_eq!(
+        losses(&wt.path).await.unwrap(),
+        ["repository 'vendor/fetched' (a commit that is on no remote)"]
+    );
+    // Also one that is bare, or that git cannot read.
+    fs::remove_dir_all(&fetched).unwrap();
+    git_in(&vendor, &["clone", "-q", "--bare", &url, "bare.git"]);
+    git_in(&vendor, &["clone", "-q", &url, "torn"]);
+    fs::write(vendor.join("torn/.git/HEAD"), "rubbish").unwrap();
+    assert_eq!(
+        losses(&wt.path).await.unwrap(),
+        [
+            "repository 'vendor/bare.git' (a commit that is on no remote)",
+            "repository 'vendor/torn' (git cannot read it)"
+        ]
+    );
+    assert!(remove_worktree(&wt, true).await.is_ok() && !wt.path.exists());
 }

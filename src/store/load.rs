@@ -6,9 +6,38 @@ use std::path::Path;
 
 use swarm_state::format::{self, FormatError, Record};
 use swarm_state::model::WorkerName;
+use swarm_state::notice::PauseBy;
 
 use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
 use crate::error::{Error, ErrorCode, Result};
+
+/// What is noted beside a record that cannot be written, because nobody may forget it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// The worker was killed.
+    Killed,
+    /// Its loop was paused.
+    Paused(PauseBy),
+}
+
+impl Mark {
+    const ALL: [Self; 4] = [
+        Self::Killed,
+        Self::Paused(PauseBy::User),
+        Self::Paused(PauseBy::Shutdown),
+        Self::Paused(PauseBy::NoProgress),
+    ];
+
+    /// The ending of its file.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Killed => "killed",
+            Self::Paused(PauseBy::User) => "paused",
+            Self::Paused(PauseBy::Shutdown) => "paused-by-shutdown",
+            Self::Paused(PauseBy::NoProgress) => "paused-without-progress",
+        }
+    }
+}
 
 impl Store {
     /// Reads every record, in the order of names. What cannot be read is set aside or reserved, and told
@@ -74,20 +103,34 @@ impl Store {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
         write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))?;
-        // What it said stands in the record now.
-        let _ = fs::remove_file(self.paths.killed_mark(&record.name));
+        // What they said stands in the record now.
+        self.remove_marks(&record.name);
         Ok(())
     }
 
-    /// Notes that a worker was killed where its record cannot be written: an empty file, for which a full disk
+    /// Notes what was done to a worker where its record cannot be written: an empty file, for which a full disk
     /// usually has room. False when it has not.
-    pub fn mark_killed(&self, name: &WorkerName) -> bool {
-        fs::File::create(self.paths.killed_mark(name)).is_ok()
+    pub fn set_mark(&self, name: &WorkerName, mark: Mark) -> bool {
+        let made = fs::File::create(self.paths.mark(name, mark.word())).is_ok();
+        // Made is enough for a daemon that dies; for a machine that does, this is the best that can be done.
+        let _ = sync_dir(&self.paths.workers_dir());
+        made
     }
 
-    /// Whether that was noted since the record was written.
-    pub fn was_killed(&self, name: &WorkerName) -> bool {
-        self.paths.killed_mark(name).exists()
+    /// What was noted so since the record was written.
+    pub fn marks(&self, name: &WorkerName) -> Vec<Mark> {
+        Mark::ALL.into_iter().filter(|mark| self.paths.mark(name, mark.word()).exists()).collect()
+    }
+
+    fn remove_marks(&self, name: &WorkerName) {
+        for mark in Mark::ALL {
+            let _ = fs::remove_file(self.paths.mark(name, mark.word()));
+        }
+    }
+
+    /// Whether a worker has a record.
+    pub fn has_record(&self, name: &WorkerName) -> bool {
+        fs::symlink_metadata(self.paths.worker_file(name)).is_ok()
     }
 
     /// Removes the record of a worker that is over; one that is not there is no error. The predecessor's
@@ -107,7 +150,7 @@ impl Store {
     /// As [`Store::save`].
     pub fn take_back(&self, name: &WorkerName) -> Result<()> {
         let path = self.writable(name)?;
-        let _ = fs::remove_file(self.paths.killed_mark(name));
+        self.remove_marks(name);
         match fs::remove_file(&path) {
             Ok(()) => sync_dir(&self.paths.workers_dir()).map_err(|e| failed("remove", &path, e)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

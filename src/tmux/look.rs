@@ -206,12 +206,11 @@ impl Inner {
             lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         }
         let replies = self.ask(link, lines).await?;
-        let plain = |text: &[u8]| tidy(&String::from_utf8_lossy(text));
         let text = |replies: &[Reply]| match replies {
-            [Ok(shown)] => Some(plain(shown)),
+            [Ok(shown)] => Some(tidy(shown)),
             // What is shown after a capture that failed is another pane's.
-            [Ok(_), Ok(shown)] if escaped => Some(plain(&unescape(shown))),
-            [Ok(_), Ok(shown)] => Some(plain(shown)),
+            [Ok(_), Ok(shown)] if escaped => Some(tidy(&unescape(shown))),
+            [Ok(_), Ok(shown)] => Some(tidy(shown)),
             _ => None,
         };
         Ok(replies.chunks(if direct { 1 } else { 2 }).take(panes.len()).map(text).collect())
@@ -252,26 +251,19 @@ pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captur
     let cursor = (small(next()?), small(next()?));
     let dead = next()? == 1;
     let history_taken = if history == u32::MAX { rows } else { rows.min(history.into()) };
-    Some(Captured {
-        text: tidy(&String::from_utf8_lossy(text)),
-        size,
-        alternate,
-        history: rows,
-        history_taken,
-        cursor,
-        dead,
-    })
+    Some(Captured { text: tidy(text), size, alternate, history: rows, history_taken, cursor, dead })
 }
 
 /// Without blanks at the ends of lines (tmux keeps them when it joins rows) and blank lines at the end.
-fn tidy(text: &str) -> String {
-    let mut tidy = String::with_capacity(text.len());
-    for line in text.split('\n') {
-        tidy.push_str(line.trim_end_matches(' '));
-        tidy.push('\n');
+fn tidy(text: &[u8]) -> String {
+    let mut tidy = Vec::with_capacity(text.len());
+    for line in text.split(|byte| *byte == b'\n') {
+        let end = line.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+        tidy.extend_from_slice(&line[..end]);
+        tidy.push(b'\n');
     }
-    tidy.truncate(tidy.trim_end_matches('\n').len());
-    tidy
+    tidy.truncate(tidy.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1));
+    String::from_utf8(tidy).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -286,7 +278,11 @@ mod tests {
         assert_eq!((got.cursor, got.dead, got.alternate), ((3, 4), true, false));
         assert_eq!(assemble(b"80:24:1:7:0:0:0", b"", u32::MAX).unwrap().history_taken, 7);
         assert_eq!(assemble(b"::::::", b"text", 0), None);
-        assert_eq!(tidy(""), "");
+        for (text, want) in
+            [("", ""), ("\n \n", ""), ("   ", ""), (" a \n\n é ", " a\n\n é"), ("a\u{a0} ", "a\u{a0}")]
+        {
+            assert_eq!(tidy(text.as_bytes()), want);
+        }
     }
 
     #[test]

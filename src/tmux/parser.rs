@@ -45,10 +45,16 @@ impl Parser {
     pub(super) fn feed(&mut self, mut chunk: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(&chunk[..end]);
-            chunk = &chunk[end + 1..];
-            let line = std::mem::take(&mut self.line);
-            events.extend(self.take_line(&line));
+            let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
+            chunk = rest;
+            // Nearly all lines are whole: those are not copied.
+            if self.line.is_empty() {
+                events.extend(self.take_line(line));
+                continue;
+            }
+            let mut begun = std::mem::take(&mut self.line);
+            begun.extend_from_slice(line);
+            events.extend(self.take_line(&begun));
         }
         self.line.extend_from_slice(chunk);
         if self.line.len() > MAX || self.open.as_ref().is_some_and(|(_, body)| body.len() > MAX) {

@@ -28,7 +28,7 @@ const GOODBYE: Duration = Duration::from_millis(300);
 /// A server, as it was when it last answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    pid: i32,
+    pub(super) pid: i32,
     /// Tells the process from a later one with the same pid, where the system says.
     start_time: Option<u64>,
 }
@@ -234,7 +234,7 @@ impl Inner {
 
     /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be
     /// empty, or of a daemon that died before it wrote one down.
-    fn search(&self) -> Option<Seen> {
+    pub(super) fn search(&self) -> Option<Seen> {
         let Socket::Path(socket) = &self.options.socket else { return None };
         let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
         let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
@@ -259,7 +259,7 @@ impl Inner {
     pub(super) fn silent(&self) -> Error {
         let path = self.socket_path().display();
         Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not answer"))
-            .hint(format!("look at it with: tmux -S {path} ls"))
+            .hint(format!("look at it with: tmux -S '{path}' ls"))
     }
 
     /// Makes sure that a server can be started at the socket, without harm to what is there.

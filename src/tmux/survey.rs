@@ -47,6 +47,11 @@ impl Tmux {
         }
     }
 
+    /// The process of the server that was started for this very socket, reachable or not.
+    pub fn started_server(&self) -> Option<i32> {
+        self.0.search().map(|seen| seen.pid)
+    }
+
     /// The version of the tmux that is installed, as it says it (`3.3a`).
     ///
     /// # Errors

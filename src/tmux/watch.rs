@@ -1,16 +1,21 @@
 //! Which panes have to be captured after a `list`: those that printed, and nothing else.
 //!
-//! Pure; the daemon's tick uses it, and it is made for ticks in which nothing changed: those allocate nothing. tmux keeps the time of a window's last output in whole seconds, so an
-//! unchanged time does not mean silence: what a pane prints in the very second in which the list was taken
-//! leaves the time as it was. A pane is therefore dirty when its time changed *or* is not older than the
-//! second of the list before this one. Resize and death do not touch that time and are looked at as well.
+//! Pure; the daemon's tick uses it, and it is made for ticks in which nothing changed: those allocate nothing.
+//! tmux keeps the time of a window's last output in whole seconds, so an unchanged time does not mean silence:
+//! what a pane prints in the very second in which the list was taken leaves the time as it was. A pane is
+//! therefore dirty when its time changed *or* is not older than the second of the list before this one. A resize
+//! does not touch that time and is looked at as well. The end of a process is not: the watch on it tells.
 
 use std::collections::HashMap;
 
 use super::Glance;
 
-/// Seconds after which a pane is captured even when nothing says that it printed.
-pub const FULL_CAPTURE_EVERY: i64 = 60;
+/// Seconds in which each pane is captured once even when nothing says that it printed.
+///
+/// The gate is exact for what a program prints. This is for what tmux does to a screen without a program, a reset
+/// from another client for one, and for what nobody knows of some version: such a mistake must not last. Where
+/// much hangs on a screen, at the moment of calling it silent, the watcher captures whatever the gate says.
+pub const FULL_CAPTURE_EVERY: i64 = 300;
 
 /// What was seen of the panes so far.
 #[derive(Debug, Default)]
@@ -25,10 +30,8 @@ pub struct Gate {
 #[derive(Debug)]
 struct Seen {
     activity: i64,
-    captured: i64,
     round: u64,
     size: (u16, u16),
-    dead: bool,
     dirty: bool,
 }
 
@@ -37,12 +40,10 @@ struct Seen {
 pub enum Said {
     /// It is not listed.
     Absent,
-    /// Its process has ended.
-    Dead,
     /// It may have printed since it was captured, or has another size (this one).
     Dirty((u16, u16)),
-    /// It printed nothing since.
-    Quiet,
+    /// It printed nothing since, and has still this size.
+    Quiet((u16, u16)),
 }
 
 impl Gate {
@@ -54,9 +55,9 @@ impl Gate {
         self.round += 1;
         let round = self.round;
         for pane in panes {
-            let Glance { activity, dead, size, .. } = *pane;
+            let Glance { activity, size, .. } = *pane;
             let Some(seen) = self.seen.get_mut(&pane.pane) else {
-                let seen = Seen { activity, captured: sent_at, round, size, dead, dirty: true };
+                let seen = Seen { activity, round, size, dirty: true };
                 self.seen.insert(pane.pane, seen);
                 continue;
             };
@@ -70,11 +71,10 @@ impl Gate {
                 || activity != seen.activity
                 || before.is_none_or(|sent| activity >= sent)
                 || size != seen.size
-                || dead != seen.dead
-                // A clock that stepped back makes the age negative: it says nothing then.
-                || !(0..FULL_CAPTURE_EVERY).contains(&(sent_at - seen.captured));
+                // Also when the clock stepped: what it says of the activity says less then.
+                || before.is_none_or(|sent| turn(pane.pane, sent) != turn(pane.pane, sent_at));
             if seen.dirty {
-                (seen.activity, seen.size, seen.dead, seen.captured) = (activity, size, dead, sent_at);
+                (seen.activity, seen.size) = (activity, size);
             }
         }
         if self.seen.len() > panes.len() {
@@ -86,9 +86,8 @@ impl Gate {
     pub fn said(&self, pane: u32) -> Said {
         match self.seen.get(&pane).filter(|seen| seen.round == self.round) {
             None => Said::Absent,
-            Some(seen) if seen.dead => Said::Dead,
             Some(seen) if seen.dirty => Said::Dirty(seen.size),
-            Some(_) => Said::Quiet,
+            Some(seen) => Said::Quiet(seen.size),
         }
     }
 
@@ -96,6 +95,11 @@ impl Gate {
     pub fn forget(&mut self, pane: u32) {
         self.seen.remove(&pane);
     }
+}
+
+/// How often a pane's turn had come at this second. Each has its own moment, so that a tick takes few of them.
+fn turn(pane: u32, at: i64) -> i64 {
+    at.saturating_add(i64::from(pane).saturating_mul(37)).div_euclid(FULL_CAPTURE_EVERY)
 }
 
 #[cfg(test)]
@@ -106,9 +110,10 @@ mod tests {
 
     const SIZE: (u16, u16) = (200, 50);
     const DIRTY: Said = Said::Dirty(SIZE);
+    const QUIET: Said = Said::Quiet(SIZE);
 
     fn pane(activity: i64) -> Glance {
-        Glance { pane: 1, activity, dead: false, size: SIZE }
+        Glance { pane: 1, activity, size: SIZE }
     }
 
     /// What a list at this second says of pane 1.
@@ -118,11 +123,26 @@ mod tests {
     }
 
     #[test]
-    fn a_quiet_pane_is_captured_once_and_then_once_a_minute() {
+    fn a_quiet_pane_is_captured_once_and_then_once_in_five_minutes() {
         let mut gate = Gate::default();
         let is_dirty = |now: &i64| said(&mut gate, &[pane(50)], *now) == DIRTY;
-        let hits: Vec<i64> = (100..260).step_by(2).filter(is_dirty).collect();
-        assert_eq!(hits, [100, 160, 220]);
+        let hits: Vec<i64> = (100..1000).step_by(2).filter(is_dirty).collect();
+        assert_eq!(hits, [100, 264, 564, 864]);
+    }
+
+    #[test]
+    fn quiet_panes_are_not_captured_all_at_once() {
+        let mut gate = Gate::default();
+        let panes: Vec<_> = (0..300).map(|number| Glance { pane: number, ..pane(50) }).collect();
+        gate.take(&panes, 100);
+        let mut hits = [0; 300];
+        for now in (102..=400).step_by(2) {
+            gate.take(&panes, now);
+            let dirty: Vec<_> = (0..300).filter(|pane| matches!(gate.said(*pane), Said::Dirty(_))).collect();
+            assert!(dirty.len() <= 2, "{dirty:?} at {now}");
+            dirty.into_iter().for_each(|pane| hits[pane as usize] += 1);
+        }
+        assert_eq!(hits, [1; 300]);
     }
 
     #[test]
@@ -131,21 +151,18 @@ mod tests {
         assert_eq!(said(&mut gate, &[pane(100)], 100), DIRTY);
         // The time stands still, but the pane may have printed after the list, in second 100.
         assert_eq!(said(&mut gate, &[pane(100)], 102), DIRTY);
-        assert_eq!(said(&mut gate, &[pane(100)], 104), Said::Quiet);
+        assert_eq!(said(&mut gate, &[pane(100)], 104), QUIET);
     }
 
     #[test]
-    fn size_death_absence_and_a_failed_capture_are_told() {
+    fn size_absence_and_a_failed_capture_are_told() {
         let mut gate = Gate::default();
-        let dead = Glance { dead: true, ..pane(1) };
         gate.take(&[pane(1)], 100);
-        assert_eq!(said(&mut gate, &[pane(1)], 102), Said::Quiet);
-        assert_eq!(said(&mut gate, &[dead], 104), Said::Dead);
-        assert_eq!(said(&mut gate, &[pane(1)], 106), DIRTY, "another process in the pane");
-        assert_eq!(said(&mut gate, &[pane(1)], 108), Said::Quiet);
+        assert_eq!(said(&mut gate, &[pane(1)], 102), QUIET);
+        assert_eq!(said(&mut gate, &[pane(1)], 108), QUIET);
         let small = Glance { size: (80, 24), ..pane(1) };
         assert_eq!(said(&mut gate, &[small], 109), Said::Dirty((80, 24)));
-        assert_eq!(said(&mut gate, &[small], 109), Said::Quiet);
+        assert_eq!(said(&mut gate, &[small], 109), Said::Quiet((80, 24)));
         gate.take(&[pane(1)], 109);
         gate.forget(1);
         assert_eq!(said(&mut gate, &[pane(1)], 110), DIRTY);
@@ -160,7 +177,7 @@ mod tests {
         gate.take(&[pane(1), other, pane(1)], 100);
         assert_eq!((gate.said(1), gate.said(2)), (DIRTY, DIRTY));
         // As many rows as there were panes, but one of the panes is gone.
-        assert_eq!(said(&mut gate, &[pane(1), pane(1)], 102), Said::Quiet);
+        assert_eq!(said(&mut gate, &[pane(1), pane(1)], 102), QUIET);
         assert_eq!(gate.said(2), Said::Absent);
         gate.take(&[pane(1), other], 104);
         assert_eq!(gate.said(2), DIRTY);
@@ -170,7 +187,7 @@ mod tests {
     fn a_clock_that_steps_back_costs_a_capture_and_misses_nothing() {
         let mut gate = Gate::default();
         gate.take(&[pane(1000)], 1002);
-        assert_eq!(said(&mut gate, &[pane(1000)], 1004), Said::Quiet);
+        assert_eq!(said(&mut gate, &[pane(1000)], 1004), QUIET);
         assert_eq!(said(&mut gate, &[pane(1000)], 500), DIRTY);
         assert_eq!(said(&mut gate, &[pane(501)], 502), DIRTY);
     }

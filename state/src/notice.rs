@@ -158,11 +158,10 @@ impl StopReason {
                 format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
             }
             Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
-            Self::Failures(n) => format!("{n} consecutive failures"),
+            Self::Failures(n) => counted(*n, "consecutive failure"),
             Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
             Self::Killed => "killed".into(),
-            // "restarts" also for one: scripts look for it.
-            Self::GaveUp(restarts) => format!("gave up after {restarts} restarts"),
+            Self::GaveUp(restarts) => format!("gave up after {}", counted(*restarts, "restart")),
             Self::Exited(exit) => match exit {
                 crate::model::Exit::Code(0) => "exited".into(),
                 crate::model::Exit::Code(code) => format!("exit status {code}"),
@@ -369,6 +368,12 @@ pub fn dollars(millionths: u64) -> String {
     if millionths.is_multiple_of(10_000) { format!("${amount:.2}") } else { format!("${amount:.4}") }
 }
 
+/// `1 restart`, `2 restarts`.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
 /// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
 pub fn duration(seconds: u64, gap: &str) -> String {
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -540,7 +545,7 @@ impl Entry {
 
 fn failed_text(reason: &StopReason, iterations: u32) -> String {
     match reason {
-        StopReason::Failures(n) => format!("{n} consecutive failures, stopping loop"),
+        StopReason::Failures(n) => format!("{}, stopping loop", counted(*n, "consecutive failure")),
         StopReason::Killed => format!("killed after {}", count(iterations)),
         StopReason::Complete
         | StopReason::Verified

@@ -51,18 +51,20 @@ fn ended(run: Run, seen: Evidence, spawning: bool) -> Event {
     }
 }
 
-/// A pane that claims to be a worker's run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim<'a> {
-    /// The worker's name as the pane has it.
-    pub worker: &'a str,
+/// What a pane says that it is, for the worker of that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
     /// The run as the pane has it.
     pub run: Run,
+    /// Nothing runs in it any more.
+    pub dead: bool,
 }
 
-/// True when a pane belongs to no saved worker's current run: it is left over and is ended.
-pub fn is_orphan<'a>(claim: &Claim<'_>, mut saved: impl Iterator<Item = (&'a str, &'a Worker)>) -> bool {
-    !saved.any(|(name, worker)| name == claim.worker && worker.run() == claim.run)
+/// True when a pane is nobody's current run and is to be closed; `worker` is the saved worker of the name that
+/// it bears. A live one of a worker that was taken for lost is not: what was lost is found again.
+pub fn is_orphan(claim: Claim, worker: Option<&Worker>) -> bool {
+    let Some(worker) = worker.filter(|worker| worker.run() == claim.run) else { return true };
+    !worker.has_pane() && (claim.dead || *worker.phase() != Phase::Lost)
 }
 
 #[cfg(test)]
@@ -72,7 +74,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::engine::{Now, Policy};
+    use crate::engine::{Now, Policy, SpawnError};
     use crate::gates::Verdict;
 
     const R: Run = Run(1);
@@ -162,11 +164,29 @@ mod tests {
 
     #[test]
     fn an_orphan_is_a_pane_of_no_current_run() {
-        let worker = running();
-        let orphan = |worker_name, run| {
-            is_orphan(&Claim { worker: worker_name, run }, std::iter::once(("a", &worker)))
-        };
-        assert!(!orphan("a", R));
-        assert!(orphan("a", Run(2)) && orphan("a", Run(0)) && orphan("b", R) && orphan("", R));
+        for (what, worker, live, dead) in [
+            ("running", running(), false, false),
+            ("judging", after(&[Event::Start, Event::Up(R), Event::Exited(R, Exit::Code(0))]), false, false),
+            ("spawning", spawning(), false, false),
+            ("killed as it began", after(&[Event::Start, Event::Kill]), false, false),
+            ("lost", after(&[Event::Start, Event::Up(R), Event::ServerLost(R)]), false, true),
+            (
+                "lost and killed",
+                after(&[Event::Start, Event::Up(R), Event::ServerLost(R), Event::Kill]),
+                true,
+                true,
+            ),
+            (
+                "failed",
+                after(&[Event::Start, Event::SpawnFailed(R, SpawnError::Other("no".into()))]),
+                true,
+                true,
+            ),
+        ] {
+            let orphan = |run, dead| is_orphan(Claim { run, dead }, Some(&worker));
+            assert_eq!((orphan(R, false), orphan(R, true)), (live, dead), "{what}");
+            assert!(orphan(Run(2), false) && orphan(Run(0), true), "{what}: another run");
+        }
+        assert!(is_orphan(Claim { run: R, dead: false }, None), "nobody's");
     }
 }

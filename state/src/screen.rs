@@ -116,7 +116,8 @@ impl Reader {
     pub fn read(&self, text: &str, size: (u16, u16)) -> Reading {
         let plain = text::plain(text);
         let height = usize::from(size.1);
-        let captured = plain.strip_suffix('\n').unwrap_or(&plain).split('\n').count();
+        let breaks = plain.strip_suffix('\n').unwrap_or(&plain).bytes().filter(|byte| *byte == b'\n').count();
+        let captured = breaks + 1;
         let rows = text::rows(&plain);
         // Markers are looked for on the screen alone, not in what has scrolled off above it.
         let hidden = if height == 0 { 0 } else { captured.saturating_sub(height).min(rows.len()) };

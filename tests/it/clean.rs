@@ -319,3 +319,55 @@ fn every_new_verb_refuses_what_is_no_name() {
     assert_eq!(fs::read_to_string(precious.join("state.json")).unwrap(), "x");
     assert_eq!(fs::read_dir(world.swarm_dir().join("workers")).unwrap().count(), 0);
 }
+
+#[test]
+fn what_the_worker_left_running_keeps_its_worktree() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    let script = "setsid sh -c 'echo $$ >../pid.$SWARM_WORKER; exec sleep 7781' & \
+        while [ ! -s ../pid.$SWARM_WORKER ]; do sleep 0.01; done";
+    let (tree, other) = (ended(&world, &repo, "w", script), ended(&world, &repo, "v", script));
+    let pid = |name: &str| {
+        let file = world.path("repo-worktrees").join(format!("pid.{name}"));
+        let text = fs::read_to_string(&file).unwrap();
+        fs::remove_file(file).unwrap();
+        text.trim().parse::<u32>().unwrap()
+    };
+    let (one, two) = (pid("w"), pid("v"));
+    for verb in [&["clean", "w"][..], &["clean", "w", "--force-dirty"], &["kill", "w", "--rm-worktree"]] {
+        let ran = world.swarm(verb).code(1).warns("what worker 'w' left still works in worktree");
+        assert!(ran.err.contains(&format!(": {one} (sleep)\n")), "{}", ran.err);
+        assert!(ran.err.contains(&format!("hint: kill {one}\n")), "{}", ran.err);
+        assert!(tree.exists() && is_alive(one), "{verb:?}");
+    }
+    world.swarm(&["respawn", "w", "--clean-first"]).code(1).warns("left still works in");
+    // The cure, as it is printed.
+    let mut shell = world.command("sh");
+    shell.args(["-c", &format!("kill {one}")]);
+    world.run(shell).ok();
+    world.swarm(&["clean", "w"]).ok().says("removed worktree");
+    assert!(!tree.exists() && is_alive(two) && other.exists());
+    // Without the worktree nothing is taken away from it.
+    world.swarm(&["clean", "v", "--keep-worktree"]).ok();
+    assert!(is_alive(two));
+    let mut shell = world.command("sh");
+    shell.args(["-c", &format!("kill {two}")]);
+    world.run(shell).ok();
+    world.until("it is gone", || (!is_alive(two)).then_some(()));
+}
+
+#[test]
+fn a_repository_that_git_ignores_is_looked_into() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    fs::write(repo.join(".git/info/exclude"), "vendor/\n").unwrap();
+    let script = "git init -q vendor/tool && cd vendor/tool && git commit -q --allow-empty -m own";
+    let tree = ended(&world, &repo, "w", script);
+    for verb in [&["clean", "w"][..], &["kill", "w", "--rm-worktree"]] {
+        let ran = world.swarm(verb).code(1).warns("repository 'vendor/tool' (a commit that is on no remote)");
+        let cure = format!("or give it up: swarm {} --force-dirty", verb.join(" "));
+        assert!(ran.err.contains(&cure) && tree.exists(), "{}", ran.err);
+    }
+    world.swarm(&["clean", "w", "--force-dirty"]).ok().says("removed worktree");
+    assert!(!tree.exists());
+}

@@ -169,9 +169,9 @@ fn a_daemon_that_hangs_keeps_nobody() {
     for client in &mut clients {
         assert_eq!(client.wait(&w), 5);
         client.says("swarm: error: the daemon does not answer\n");
-        client.says(&format!("as the last resort: kill -9 {daemon} (agents go on)"));
+        client.says(&format!("as the last resort, agents go on: kill -9 {daemon}"));
     }
-    clients[2].says("swarm status agent says whether it has ended");
+    clients[2].says("whether it has ended: swarm status agent");
     assert_eq!(follower.wait(&w), 1);
     follower
         .says("the pause of agent could not be delivered, so its loop goes on: the daemon does not answer\n");

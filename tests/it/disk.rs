@@ -58,24 +58,32 @@ fn a_full_disk_is_told_and_survived() {
 
     let _ = world.spawn("x", &[], &["sleep", "600"]).code(1).warns("No space left");
     assert_eq!(world.status("x"), serde_json::Value::Null);
-    let _ = world.swarm(&["ralph", "set", "l", "max_iterations=3"]).code(1).warns("could not be saved");
-    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
-    let _ = world.swarm(&["ralph", "resume", "l"]).ok().warns("saved");
+    let loop_ = || world.swarm(&["ralph", "status", "l", "--format", "json"]).json();
+    let set = |change: &str| world.swarm(&["ralph", "set", "l", change]);
+    for change in ["max_iterations=3", "inactivity_timeout=9", "done_pattern=x"] {
+        let _ = set(change).code(1).warns("nothing was changed: ").warns("No space left");
+    }
+    let now = loop_();
+    assert_eq!((&now["max_iterations"], &now["inactivity_timeout"]), (&2.into(), &60.into()), "{now}");
+    assert!(now["done_pattern"].is_null(), "{now}");
+    let _ = world.swarm(&["ls"]).ok().warns("worker 'l' is held up: its state cannot be saved: ");
     assert_eq!(record(), before, "the file that was there stays");
     assert_eq!(world.status("l")["pid"], agent.pid(1).unwrap());
     // What it printed and how it ended must outlive the want of room.
     agent.tell("print the last words");
     agent.tell("exit 0");
-    world.until("its end is known", || (world.status("l")["exit_code"] == 0).then_some(()));
-    let _ = world.swarm(&["ls"]).ok().says("l");
+    world.until_status("l", "waiting");
+    let _ = world.swarm(&["status", "l"]).ok().says("reason     waits for the disk: its ").warns("make room");
+    let _ = world.swarm(&["ralph", "status", "l"]).ok().warns("it stands still (waits for the disk: ");
+    let _ = world.swarm(&["ls"]).ok().says("waiting").warns("worker 'l' is held up: waits for the disk: ");
     assert_eq!(agent.starts(), 1, "nothing starts that could not be written down");
 
     disk.free();
     agent.until_run(&world, 2);
     let _ = world.swarm(&["logs", "l", "--history"]).ok().says("the last words");
     let _ = world.spawn("x", &[], &["sleep", "600"]).ok();
+    let _ = set("max_iterations=3").ok();
     agent.tell("exit 0");
-    // The limit that could not be saved then holds.
     agent.until_run(&world, 3);
     agent.tell("exit 0");
     world.until_status("l", "stopped");
@@ -163,14 +171,7 @@ fn what_is_not_saved_is_not_logged() {
     let mut agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "2"]);
     let count = |text: &str| world.iterations_log("l").matches(text).count();
-    // Of this pause nobody knows any more when the daemon has died: it was never saved.
-    disk.fill();
-    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
-    world.crash_daemon();
-    disk.free();
-    world.start_daemon();
-    assert_eq!((world.ralph_state("l")["status"].as_str(), count("[PAUSE]")), (Some("running"), 0));
-    // This one is written down when there is room again.
+    // It is written down when there is room again.
     disk.fill();
     let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
     assert_eq!(count("[PAUSE]"), 0, "{}", world.iterations_log("l"));
@@ -183,4 +184,63 @@ fn what_is_not_saved_is_not_logged() {
     agent.tell("exit 0");
     world.until_status("l", "stopped");
     assert_eq!((count("[PAUSE]"), count("[RESUME]"), count("[START]"), count("[END]")), (1, 1, 2, 2));
+}
+
+#[test]
+fn a_pause_that_could_not_be_saved_is_not_forgotten_by_a_crash_and_no_resume_is_said_that_would_be() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let mut agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "9"]);
+    let paused = || world.status("l")["metadata"]["paused_by"].clone();
+    let count = |text: &str| world.iterations_log("l").matches(text).count();
+    disk.fill();
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
+    let _ = world.swarm(&["ralph", "resume", "l"]).code(1).warns("nothing was changed: ");
+    assert_eq!(paused(), "user", "what was refused is not done");
+    world.crash_daemon();
+    disk.free();
+    agent.tell("exit 0");
+    world.until_status("l", "stopped");
+    assert_eq!((paused(), agent.starts()), ("user".into(), 1));
+    world.until("it is saved after all", || {
+        (!world.swarm_dir().join("workers/l.paused").exists()).then_some(())
+    });
+    world.until_logged("l", "[PAUSE]");
+    let _ = world.swarm(&["ralph", "resume", "l"]).ok();
+    agent.until_run(&world, 2);
+    world.crash_daemon();
+    assert_eq!((paused(), count("[PAUSE]"), count("[RESUME]")), (serde_json::Value::Null, 1, 1));
+
+    // The same of the pause that comes with the daemon's end.
+    disk.fill();
+    let _ = world.swarm(&["daemon", "stop"]).ok().says("1 loop is paused by the shutdown");
+    disk.free();
+    let _ = world.swarm(&["daemon", "start"]).ok().says("swarm ralph resume l");
+    assert_eq!(paused(), "shutdown");
+}
+
+#[test]
+fn a_loop_that_waits_for_room_can_be_paused_and_then_starts_nothing() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let mut agent = world.agent("a");
+    world.spawn_loop("l", &agent, &["-n", "9"]);
+    disk.fill();
+    agent.tell("exit 0");
+    world.until_status("l", "waiting");
+    let _ = world.swarm(&["ralph", "pause", "l"]).ok();
+    disk.free();
+    let there_is_room = || (world.ralph_state("l")["status"] == "paused").then_some(());
+    world.until("it is saved", there_is_room);
+    world.until_status("l", "stopped");
+    assert_eq!(agent.starts(), 1);
+    let _ = world.swarm(&["ralph", "resume", "l"]).ok();
+    agent.until_run(&world, 2);
+    let log = world.iterations_log("l");
+    assert_eq!((log.matches("[START]").count(), log.matches("[PAUSE]").count()), (2, 1), "{log}");
 }

@@ -106,9 +106,9 @@ fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
     w.spawn_loop("agent", &agent, &[]);
     let found = doctor(&w);
     found.only(&[]);
-    found.has("daemon", "ok", "1 of 1 workers live");
-    found.has("tmux-server", "ok", "1 live panes");
-    found.has("state-files", "ok", "1 workers, all readable");
+    found.has("daemon", "ok", "1 of 1 worker live");
+    found.has("tmux-server", "ok", "1 live pane");
+    found.has("state-files", "ok", "1 worker, all readable");
     found.has("git", "ok", "version 2");
     let said = w.swarm(&["doctor"]).ok();
     assert!(said.out.lines().any(|line| line.starts_with("ok    daemon: it runs")), "{}", said.out);
@@ -180,7 +180,7 @@ fn a_frozen_tmux_server_and_one_whose_socket_is_gone_are_found() {
 
     fs::remove_file(w.tmux_socket()).unwrap();
     let cure = doctor(&w).has("tmux-server", "fail", "is gone");
-    assert_eq!(cure, format!("kill -USR1 {server} makes it again"));
+    assert_eq!(cure, format!("to make it again: kill -USR1 {server}"));
     signal(server, Signal::SIGUSR1);
     w.until("the cure helps", || w.tmux_socket().exists().then_some(()));
     w.until("it says so", || {
@@ -208,7 +208,7 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
 
     fs::remove_file(swarm::paths::Paths::new(w.swarm_dir()).socket()).unwrap();
     let cure = doctor(&w).has("daemon", "fail", &format!("one runs (pid {pid})"));
-    assert!(cure.starts_with(&format!("kill {pid} ")), "{cure}");
+    assert!(cure.ends_with(&format!(": kill {pid}")), "{cure}");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     found.has("state-files", "warn", "state.json.corrupt-20260101T000000'");
     found.has("state-files", "warn", "state.json' was left alone");
     assert!(found.has("left-overs", "warn", ".tmp").starts_with("rm "));
-    assert_eq!(found.has("left-overs", "warn", "runs/nobody.4"), "swarm daemon restart removes it");
+    assert_eq!(found.has("left-overs", "warn", "runs/nobody.4"), "to remove it: swarm daemon restart");
     assert_eq!(tree(&dir), before, "the look changed something");
 }
 
@@ -391,4 +391,88 @@ fn a_disk_without_room_is_found() {
 fn a_long_directory_is_said_to_have_its_socket_elsewhere() {
     let w = World::new().with_swarm_dir("d".repeat(120));
     doctor(&w).has("socket", "ok", "SWARM_DIR is too long for a socket; it is /tmp/swarm-");
+}
+
+/// The command of a cure, which stands at its end, run as it is printed.
+#[track_caller]
+fn type_in(w: &World, cure: &str) -> Ran {
+    let command = cure.rsplit_once(": ").map_or(cure, |(_, command)| command);
+    let mut shell = w.command("sh");
+    let dir = Path::new(SWARM).parent().unwrap().display();
+    shell.current_dir(w.work()).args(["-c", &format!("PATH='{dir}':$PATH; {command}")]);
+    w.run(shell).ok()
+}
+
+#[test]
+fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
+    let w = World::new();
+    let repo = w.repo("work/it's a repo");
+    let look = || {
+        let mut command = w.command(SWARM);
+        command.current_dir(&repo).args(["doctor", "--format", "json"]);
+        Found::of(&w.run(command))
+    };
+    let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
+    w.spawn_sh("kept", &flags, "echo precious >new.txt").ok();
+    let tree = PathBuf::from(w.until_status("kept", "stopped")["worktree"]["path"].as_str().unwrap());
+    w.swarm(&["clean", "kept", "--keep-worktree"]).ok();
+    // Work that stands nowhere else is named, and the cure shows it.
+    let cure = look().has("orphans", "warn", "holds work that stands nowhere else: new.txt");
+    assert!(type_in(&w, &cure).out.contains("new.txt"));
+    let mut shell = w.command("sh");
+    shell.current_dir(&tree).args(["-c", "git add . && git commit -qm kept"]);
+    w.run(shell).ok();
+    // Its commits are on the branch, which stays.
+    let cure = look().has("orphans", "warn", "on branch 'swarm/kept' is of no worker");
+    type_in(&w, &cure);
+    assert!(!tree.exists());
+    let cure = look().has("orphans", "warn", "branch 'swarm/kept' in ");
+    assert!(type_in(&w, &cure).out.contains("kept"));
+    let mut merge = w.command("git");
+    merge.current_dir(&repo).args(["merge", "-q", "swarm/kept"]);
+    w.run(merge).ok();
+    let cure = look().has("orphans", "warn", "branch 'swarm/kept' in ");
+    type_in(&w, &cure);
+    look().only(&[]);
+}
+
+#[test]
+fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
+    let w = World::new();
+    w.spawn("one", &[], &["sleep", "600"]).ok();
+    let record = w.swarm_dir().join("workers/one.json");
+    w.crash_daemon();
+    let open = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(&record, open).unwrap();
+    fs::write(w.swarm_dir().join("workers/.one.json.999999999-3.tmp"), "x").unwrap();
+    fs::create_dir_all(w.swarm_dir().join("runs/nobody.4")).unwrap();
+    fs::write(w.swarm_dir().join("runs/nobody.4/started"), "1").unwrap();
+    let found = doctor(&w);
+    for (check, text) in
+        [("socket", "a daemon left"), ("daemon", "nobody looks after"), ("permissions", "open to other")]
+    {
+        type_in(&w, &found.has(check, "warn", text));
+    }
+    for cure in found.checks.iter().filter(|c| c["check"] == "left-overs") {
+        let path = cure["message"].as_str().unwrap().split('\'').nth(1).unwrap();
+        if Path::new(path).exists() {
+            type_in(&w, cure["hint"].as_str().unwrap());
+        }
+    }
+    w.until("all is well", || doctor(&w).checks.iter().all(|c| c["check"] != "left-overs").then_some(()));
+    doctor(&w).only(&[]);
+}
+
+#[test]
+fn without_tmux_nobody_is_told_to_end_its_server() {
+    let mut w = World::new();
+    w.spawn("one", &[], &["sleep", "600"]).ok();
+    let path = programs(&w, &["git", "sh"]);
+    w.set("PATH", path.display().to_string());
+    let ran = w.swarm(&["doctor", "--format", "json"]);
+    w.unset("PATH");
+    let found = Found::of(&ran);
+    let cure = found.has("tmux-server", "fail", "cannot be asked without a tmux that works");
+    assert!(cure.contains("install tmux"), "{cure}");
+    assert!(!ran.out.contains("kill"), "{}", ran.out);
 }

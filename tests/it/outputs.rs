@@ -126,7 +126,8 @@ fn hold(world: &World, words: &[OsString]) -> bool {
     assert!(!left.err.to_lowercase().contains("broken pipe"), "{words:?}: {}", left.err);
 
     let mut codes = vec![];
-    for how in [">&-", "<&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"] {
+    // One that is closed is as good as /dev/null, whichever way that was opened.
+    for how in [">&-", "1<>/dev/null", "<&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"] {
         codes.push((how, run(world, redirected(world, how, words), PATIENCE).code));
     }
 

@@ -197,3 +197,27 @@ fn what_the_predecessor_said_was_over_is_over() {
     w.spawn("bg", &[], &["sleep", "600"]).ok();
     assert_eq!(w.status("bg")["status"], "running");
 }
+
+#[test]
+fn one_that_has_ended_there_is_taken_from_the_list_by_its_name_alone() {
+    let w = World::new();
+    let theirs = Predecessor::start(&w);
+    let before = bytes(&w);
+    w.start_daemon();
+    for name in ["agent", "feature", "bg"] {
+        w.swarm(&["clean", name]).code(1).warns("still runs under the earlier swarm");
+    }
+    drop(theirs);
+    w.swarm(&["clean", "--all"]).ok().warns("no worker is over");
+    for name in ["agent", "feature"] {
+        w.swarm(&["clean", name]).ok().says(&format!("cleaned {name}\n"));
+        w.swarm(&["clean", name]).code(2).warns("no worker named");
+    }
+    w.crash_daemon();
+    assert_eq!(w.swarm(&["ls", "--format", "names"]).ok().out, "bg\n", "they stay away");
+    assert_eq!(bytes(&w), before, "nothing of the predecessor's is changed");
+    edit(&w, "bg", |worker| worker["pid"] = 0x3fff_ffff.into());
+    w.crash_daemon();
+    w.swarm(&["clean", "bg"]).ok();
+    w.swarm(&["ls"]).ok().warns("no workers");
+}

@@ -1,6 +1,7 @@
 //! `swarm respawn`: a worker once more, as it was spawned, and nothing lost on the way.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use serde_json::{Value, json};
 
@@ -235,4 +236,60 @@ fn a_kill_beside_a_respawn_wins_or_comes_first() {
     assert_eq!(respawn.wait(&w), 1, "{}", respawn.output());
     respawn.says("worker 'w' was killed meanwhile");
     assert_eq!((&w.status("w")["status"], w.lines("work/pids").len()), (&json!("stopped"), 1));
+}
+
+/// Several commands at once: how each ended, and what it said.
+fn at_once(w: &World, commands: &[&[&str]]) -> Vec<(i32, String)> {
+    let mut running: Vec<_> = commands.iter().map(|args| w.follow(args)).collect();
+    running.iter_mut().map(|one| (one.wait(w), one.output())).collect()
+}
+
+#[test]
+fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
+    let w = World::new();
+    let _ = w.spawn_sh("w", &[], "echo $$ >>pids; trap 'sleep 0.3; exit' TERM; sleep 600 & wait").ok();
+    w.until("it runs", || (w.lines("work/pids").len() == 1).then_some(()));
+    let respawn = ["respawn", "w"];
+    let ended = at_once(&w, &[&respawn[..]; 6]);
+    let done = ended.iter().filter(|(code, _)| *code == 0).count();
+    // One that came when the first was over is a respawn of its own.
+    assert!(done >= 1, "{ended:?}");
+    for (code, said) in ended.iter().filter(|(code, _)| *code != 0) {
+        let told = said.contains("is just being respawned") || said.contains("is just starting");
+        assert!(*code == 1 && told && said.contains("hint: try again"), "{said}");
+    }
+    w.until("as many ran as were said to", || (w.lines("work/pids").len() == 1 + done).then_some(()));
+    let pids: Vec<u32> = w.lines("work/pids").iter().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 1, "{pids:?}");
+    assert_eq!((w.panes().len(), w.status("w")["status"].as_str()), (1, Some("running")));
+}
+
+#[test]
+fn a_spawn_or_clean_of_the_name_waits_for_a_respawn_and_a_kill_calls_it_off() {
+    let w = World::new();
+    let script = "trap 'until [ -e go ]; do sleep 0.05; done; exit' TERM; echo >>runs; sleep 600 & wait";
+    let _ = w.spawn_sh("w", &[], script).ok();
+    w.until("it runs", || (w.lines("work/runs").len() == 1).then_some(()));
+    let mut respawn = w.follow(&["respawn", "w"]);
+    w.until("it is being ended", || {
+        w.status("w")["reason"].as_str().is_some_and(|why| why.contains("killed")).then_some(())
+    });
+    for flags in [&[][..], &["--replace"]] {
+        let _ = w.spawn("w", flags, &["sleep", "600"]).code(1).warns("worker 'w' is just being respawned");
+    }
+    let _ = w.swarm(&["clean", "w"]).code(1).warns("worker 'w' is just being respawned");
+    let _ = w.swarm(&["respawn", "w"]).code(1).warns("worker 'w' is just being respawned");
+    // A kill that was heard is written down, whatever was there before.
+    let version = || fs::metadata(w.swarm_dir().join("workers/w.json")).unwrap().ino();
+    let before = version();
+    let mut kill = w.follow(&["kill", "w"]);
+    w.until("it is heard", || (version() != before).then_some(()));
+    w.write("go", "");
+    let (killed, respawned) = (kill.wait(&w), respawn.wait(&w));
+    let said = respawn.output();
+    assert_eq!((killed, respawned), (0, 1), "{} {said}", kill.output());
+    assert!(said.contains("killed meanwhile"), "{said}");
+    w.until_status("w", "stopped");
+    assert_eq!((w.lines("work/runs").len(), w.panes().len()), (1, 0));
+    let _ = w.swarm(&["respawn", "w"]).ok();
 }

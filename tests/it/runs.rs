@@ -77,3 +77,65 @@ fn a_worker_that_is_no_loop_has_runs() {
     fs::remove_file(world.swarm_dir().join("logs/w.log")).unwrap();
     let _ = world.swarm(&["logs", "w", "--iteration", "1"]).code(1).warns("nothing of its runs is kept");
 }
+
+#[test]
+fn a_log_that_is_too_long_for_one_answer_is_printed_whole() {
+    // Less than the 10,000 rows that a pane keeps.
+    let world = World::new();
+    let words = "and some words that make it long, ".repeat(4).trim_end().to_owned();
+    let script = format!("seq -f '%g {words}' 4000; head -c 900000 /dev/zero | tr '\\0' x; echo; echo end");
+    let mut expected: Vec<String> = (1..=4000).map(|n| format!("{n} {words}")).collect();
+    expected.extend(["x".repeat(900_000), "end".into()]);
+    let same = |args: &[&str], expected: &[String]| {
+        let out = world.swarm(&[&["logs", "w"], args].concat()).ok().out;
+        let (got, wanted) = (out.lines().count(), expected.len());
+        assert!(out.lines().eq(expected), "{args:?}: {got} of {wanted} lines, {} bytes", out.len());
+    };
+    world.spawn_sh("w", &[], &format!("{script}; touch printed; read line")).ok();
+    world.until("it has printed", || world.path("work/printed").exists().then_some(()));
+    let last = || world.swarm(&["logs", "w", "-n", "1"]).ok().out;
+    world.until("its pane has it", || (last() == "end\n").then_some(()));
+    same(&[], &expected);
+    world.swarm(&["send", "w", "done"]).ok();
+    world.until_status("w", "stopped");
+    let out = world.swarm(&["logs", "w"]).ok().out;
+    let extra: Vec<String> = out.lines().skip(expected.len()).map(str::to_owned).collect();
+    expected.extend(extra);
+    assert!(expected.len() < 4010);
+    same(&[], &expected);
+    same(&["--iteration", "1"], &expected);
+    same(&["-n", "3000"], &expected[expected.len() - 3_000..]);
+    same(&["-n", "15"], &expected[expected.len() - 15..]);
+    let json = world.swarm(&["logs", "w", "--format", "json"]).ok().json();
+    assert!(json["lines"].as_array().unwrap().iter().eq(expected.iter()) && json["truncated"] == false);
+    let all = world.swarm(&["logs", "w", "--history"]).ok().out;
+    assert!(all.starts_with("=== run 1, ended ") && all.lines().skip(1).eq(&expected));
+}
+
+#[test]
+fn runs_are_counted_from_the_last_spawn() {
+    let world = World::new();
+    let restart = ["--restart", "always", "--max-restarts", "1"];
+    world.spawn_sh("w", &restart, "echo x >>runs; echo run $(wc -l <runs)").ok();
+    let of = |n: &str| world.swarm(&["logs", "w", "--iteration", n]);
+    world.until("it ran twice", || (of("2").out == "run 2\n").then_some(()));
+    assert_eq!(of("1").ok().out, "run 1\n");
+    let _ = of("3").code(1).warns("worker 'w' has no output of run 3\n").warns("hint: there are runs 1, 2\n");
+    world.swarm(&["kill", "w"]).ok();
+    world.write("runs", "x\nx\nx\nx\n");
+    world.swarm(&["respawn", "w"]).ok();
+    world.until("it began anew", || (of("1").out == "run 5\n").then_some(()));
+    world.until("it ran again", || (of("2").out == "run 6\n").then_some(()));
+    world.swarm(&["kill", "w"]).ok();
+    // What was before the respawn is in the history.
+    let history = world.swarm(&["logs", "w", "--history"]).ok().out;
+    for n in [1, 2, 5, 6] {
+        assert!(history.contains(&format!("\nrun {n}\n")), "{history}");
+    }
+    // It is not taken for a run of this life, where that one's was lost.
+    let log = world.swarm_dir().join("logs/w.log");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.split_inclusive("run 2\n").next().unwrap()).unwrap();
+    world.swarm(&["respawn", "w"]).ok();
+    world.until("it began once more", || (of("1").out == "run 7\n").then_some(()));
+}

@@ -266,3 +266,63 @@ fn an_agent_that_was_adopted_takes_what_is_sent() {
     }
     assert!(is_alive(seen["pid"].as_u64().unwrap().try_into().unwrap()));
 }
+
+#[test]
+fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows() {
+    let world = World::new();
+    let ask = |name: &str, question: &str| {
+        let script =
+            format!("printf '{question}'; stty raw -echo; head -c 1 >{name}.key; stty sane; sleep 600");
+        let _ = world.spawn_sh(name, &[], &script).ok();
+        world.until_status(name, "waiting")
+    };
+    let list = ask("list", "Which flavour?\\n\\n> 1. mint\\n  2. vanilla\\n");
+    assert_eq!(list["reason"], "a list to choose from");
+    let yes_no = ask("yes", "Write over a.rs? [y/N] ");
+    assert_eq!(yes_no["reason"], "a question to be answered with yes or no");
+    for name in ["list", "yes"] {
+        let key = world.work().join(format!("{name}.key"));
+        let attach = format!("hint: to answer it: swarm attach {name}");
+        let _ =
+            world.swarm(&["send", name, "go on with the work"]).code(1).warns("in the way").warns(&attach);
+        let _ = world.swarm(&["eof", name]).code(1).warns("in the way").warns(&attach);
+        assert_eq!(std::fs::read(&key).unwrap(), b"", "no key was pressed");
+        let _ = world.swarm(&["send", "--no-enter", name, "2"]).ok();
+        world.until("the answer is there", || (std::fs::read(&key).unwrap() == b"2").then_some(()));
+    }
+}
+
+/// Starts a daemon that dies when it has typed a text and not pressed Enter, and has it do so.
+#[track_caller]
+fn die_while_typing(world: &mut World, spawn: impl FnOnce(&World)) {
+    world.set("SWARM_CRASH_AT", "typed:1");
+    let first = world.start_daemon();
+    world.unset("SWARM_CRASH_AT");
+    spawn(world);
+    let _ = world.swarm(&["send", "w", "half a"]).code(3);
+    world.until("the first daemon dies", || (!is_alive(first)).then_some(()));
+    until_shown(world, "half a");
+}
+
+#[test]
+fn a_text_is_not_glued_to_one_that_a_dead_daemon_left_in_the_box() {
+    let mut world = World::new();
+    die_while_typing(&mut world, |world| spawn(world, &["--ready-wait"], &[]));
+    let _ = world.swarm(&["send", "w", "whole"]).ok();
+    assert_eq!(prompts(&world, 1), ["whole"]);
+    // What was sent off since is nobody's remainder, though it stands on the screen.
+    let _ = world.swarm(&["send", "w", "--no-enter", "two "]).ok();
+    let _ = world.swarm(&["send", "w", "halves"]).ok();
+    assert_eq!(prompts(&world, 2)[1], "two halves");
+}
+
+#[test]
+fn a_line_is_not_glued_to_one_that_a_dead_daemon_left_on_the_terminal() {
+    let mut world = World::new();
+    die_while_typing(&mut world, |world| {
+        let _ = world.spawn_sh("w", &[], "while read -r line; do echo \"$line\" >>got; done").ok();
+    });
+    let _ = world.swarm(&["send", "w", "whole"]).ok();
+    world.until("the line is read", || (!world.lines("work/got").is_empty()).then_some(()));
+    assert_eq!(world.lines("work/got"), ["whole"]);
+}

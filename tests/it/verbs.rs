@@ -305,7 +305,11 @@ fn kill_takes_several_names_and_all() {
         w.spawn_agent(name, agent, &[]);
     }
     w.spawn_loop("d", &agents[3].1, &[]);
-    w.swarm(&["kill", "a", "nobody", "b"]).code(1).says("killed a\n").says("killed b\n").warns("'nobody'");
+    // As for an unknown name alone, and the others have their turn.
+    w.swarm(&["kill", "a", "nobody", "b"]).code(2).says("killed a\n").says("killed b\n").warns("'nobody'");
+    w.swarm(&["clean", "a", "nobody"]).code(2).says("cleaned a\n").warns("'nobody'");
+    w.swarm(&["clean", "nobody", "c", "b"]).code(2).says("cleaned b\n").warns("'c' is not over");
+    w.swarm(&["clean", "c", "d"]).code(1).warns("'d' is not over");
     w.swarm(&["kill", "--all"]).ok().says("killed c\n").says("killed d\n");
     for (_, agent) in &agents {
         assert!(!is_alive(agent.pid(1).unwrap()));

@@ -5,7 +5,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{MANY, ROOM, Source, cut, lines_of};
+use super::pages::{self, Wish};
+use super::{Source, lines_of, stopping};
 use crate::daemon::slot::{Reply, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
@@ -22,44 +23,40 @@ struct Known {
 }
 
 /// Answers for run `number`.
-pub(super) fn logs(slot: &Slot, source: Source, number: u32, wanted: usize, reply: Reply) {
+pub(super) fn logs(slot: &Slot, source: Source, number: u32, wish: Wish, reply: Reply) {
     let (word, last) = match slot.engine.ralph() {
         Some(ralph) => ("iteration", u64::from(ralph.iteration)),
         None => ("run", slot.engine.run().0),
     };
     let known = Known { word, last, live: source.pane.is_some().then_some(last) };
     tokio::spawn(async move {
-        Supervisor::answer(reply, find(&source, &known, number, wanted).await);
+        Supervisor::answer(reply, find(&source, &known, number, wish).await);
     });
 }
 
-async fn find(source: &Source, known: &Known, number: u32, wanted: usize) -> Result<Lines> {
+async fn find(source: &Source, known: &Known, number: u32, wish: Wish) -> Result<Lines> {
     let wanted_run = u64::from(number);
     if known.live == Some(wanted_run)
         && let Some(pane) = &source.pane
         && let Some(live) = source.tmux.capture(&pane.id, u32::MAX).await?
     {
-        return Ok(Lines { picture: live.alternate, ..cut(lines_of(&live.text), wanted) });
+        return Ok(Lines { picture: live.alternate, ..pages::answer(lines_of(&live.text), wish) });
     }
     // It may have ended while the pane was asked, so what is stored comes second.
     let (store, name) = (&source.store, &source.name);
     let stored = if known.word == "iteration" { store.stored_iterations(name) } else { vec![] };
     if stored.contains(&number)
-        && let Some(tail) = store.read_iteration_output(name, number, MANY, ROOM as u64)?
+        && let Some(tail) = store.read_iteration_output(name, number, usize::MAX, 2 * LOG_LIMIT)?
     {
-        let lines = cut(tail.lines, wanted);
-        return Ok(Lines { truncated: lines.truncated || tail.truncated, ..lines });
+        return Ok(pages::answer(tail.lines, wish));
     }
     let log = if stored.is_empty() { whole_log(source).await? } else { vec![] };
-    // An earlier worker of the name may have left runs of higher numbers.
-    let may_be = |run: &u64| *run <= known.last;
-    if may_be(&wanted_run)
-        && let Some(rows) = section(&log, known.word, wanted_run)
-    {
-        return Ok(cut(rows, wanted));
+    let log = this_life(&log, known);
+    if let Some(rows) = section(log, known.word, wanted_run) {
+        return Ok(pages::answer(rows, wish));
     }
     let mut there: Vec<u64> = stored.iter().map(|n| u64::from(*n)).collect();
-    there.extend(log.iter().filter_map(|row| number_of(row, known.word)).filter(may_be));
+    there.extend(log.iter().filter_map(|row| number_of(row, known.word)));
     there.extend(known.live);
     there.sort_unstable();
     there.dedup();
@@ -76,13 +73,30 @@ async fn whole_log(source: &Source) -> Result<Vec<String>> {
     let (store, name) = (source.store.clone(), source.name.clone());
     let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * LOG_LIMIT);
     let tail = tokio::task::spawn_blocking(read).await;
-    tail.map_err(|_| Error::new(ErrorCode::NoDaemon, "the daemon is stopping"))?.map(|tail| tail.lines)
+    tail.map_err(|_| stopping())?.map(|tail| tail.lines)
 }
 
 /// The number in a header of a log: `=== run 3, ended …`.
 fn number_of(row: &str, word: &str) -> Option<u64> {
     let rest = row.strip_prefix("=== ")?.strip_prefix(word)?.strip_prefix(' ')?;
     rest.split_once(',')?.0.parse().ok().filter(|_| is_run_header(row))
+}
+
+/// The part of a log that is of this worker's runs since it was spawned, or spawned again. Those before it are
+/// numbered from 1 as well, and may have come further.
+fn this_life<'a>(log: &'a [String], known: &Known) -> &'a [String] {
+    let mut next = known.last + u64::from(known.live.is_none());
+    let mut from = log.len();
+    for at in (0..log.len()).rev().filter(|at| is_run_header(&log[*at])) {
+        match number_of(&log[at], known.word) {
+            // One that was noted twice is no other life.
+            Some(number) if number < next || from < log.len() && number == next => {
+                (next, from) = (number, at)
+            }
+            Some(_) | None => break,
+        }
+    }
+    &log[from..]
 }
 
 /// What stands below the last header of a run.
@@ -118,6 +132,26 @@ mod tests {
         assert_eq!(in_words(&[1, 2, 3, 4, 7]), "1 to 4, 7");
         assert_eq!(in_words(&[1, 2, 9, 10]), "1, 2, 9, 10");
         assert_eq!(in_words(&[3]), "3");
+    }
+
+    #[test]
+    fn runs_before_the_last_spawn_are_of_another_life() {
+        let head = |n: u64| format!("=== run {n}, ended x, exit code 0 ===");
+        let check = |numbers: &[u64], last, live: Option<u64>, wanted: &[u64]| {
+            let log: Vec<String> = numbers.iter().flat_map(|n| [head(*n), "text".to_owned()]).collect();
+            let known = Known { word: "run", last, live };
+            let found: Vec<u64> =
+                this_life(&log, &known).iter().filter_map(|row| number_of(row, "run")).collect();
+            assert_eq!(found, wanted, "{numbers:?} {last} {live:?}");
+        };
+        check(&[1, 2, 3], 3, None, &[1, 2, 3]);
+        check(&[1, 2, 3], 4, Some(4), &[1, 2, 3]);
+        check(&[1, 2, 3, 1], 1, None, &[1]);
+        check(&[1, 2, 3, 1], 2, Some(2), &[1]);
+        check(&[1, 2, 3], 1, Some(1), &[]);
+        check(&[1, 2, 3], 2, Some(2), &[]);
+        check(&[1, 2, 2, 3], 3, None, &[1, 2, 2, 3]);
+        check(&[], 1, None, &[]);
     }
 
     #[test]

@@ -79,6 +79,24 @@ impl Worker {
         effects
     }
 
+    /// True when the next look may end the run for its silence: that look must not go by what tmux says of the
+    /// pane's output alone.
+    pub fn may_be_silent(&self) -> bool {
+        let watch = match &self.phase {
+            Phase::Starting { watch, .. } | Phase::Running { watch } => watch,
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => return false,
+        };
+        self.silence_limit().is_some_and(|limit| watch.is_nearly_still_for(limit))
+    }
+
     /// How much silence ends the run now; `None` while no silence does.
     pub(super) fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;

@@ -41,6 +41,11 @@ impl Worker {
         )
     }
 
+    /// True when the run that is about to start should not: the worker was killed, or its loop paused.
+    pub fn is_held_back(&self) -> bool {
+        self.is_killed() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
+    }
+
     /// How it has ended; `None` while it is not over (a paused or lost loop can go on).
     pub fn outcome(&self) -> Option<Outcome> {
         let Phase::Stopped { reason } = &self.phase else { return None };

@@ -49,6 +49,11 @@ impl Watch {
         self.stable
     }
 
+    /// True when one more look can make it still for this long.
+    pub(super) fn is_nearly_still_for(&self, limit: Duration) -> bool {
+        self.stable.saturating_add(MAX_GAP) >= limit
+    }
+
     /// Takes a look: `None` when the pane printed nothing since the last one. True when the screen differs
     /// from the look before; the first look differs from nothing.
     pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) -> bool {

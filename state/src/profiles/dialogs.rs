@@ -47,11 +47,24 @@ pub fn common_startup() -> Vec<Marker> {
     ]
 }
 
-/// Dialogs in mid-work that every profile knows.
+/// Dialogs in mid-work that every profile knows. The last ones are known by their shape alone, whatever they
+/// ask: a text and an Enter would choose something in them that nobody has read.
 pub fn common_permission() -> Vec<Marker> {
-    vec![dialog(
-        r"(?:do you want|would you like) to [^\n]*\?|allow [^\n]*\?",
-        r"yes\b|no\b|allow\b|reject\b|deny\b",
-        "permission dialog",
-    )]
+    let (chosen, other) = (r"[ \u00a0│┃]*[❯›>●][ \u00a0]+[0-9]+[.)] ", r"[ \u00a0│┃]+[0-9]+[.)] ");
+    let between = r"[^\n]*\n(?:(?:[ \u00a0│┃][^\n]*)?\n){0,16}?";
+    let below = r"[^\n]*(?:\n(?:[ │┃╰][^\n]*)?)*\Z";
+    vec![
+        dialog(
+            r"(?:do you want|would you like) to [^\n]*\?|allow [^\n]*\?",
+            r"yes\b|no\b|allow\b|reject\b|deny\b",
+            "permission dialog",
+        ),
+        // Numbered options, one of them chosen: the first or a later one.
+        marker(&format!("^{chosen}{between}{other}{below}"), "a list to choose from"),
+        marker(&format!("^{other}{between}{chosen}{below}"), "a list to choose from"),
+        marker(
+            r"(?i)[\[(]y(?:es)?[/|]no?(?:[/|][a-z]+)*[\])][ \u00a0]*[:?>]?[ \u00a0]*\Z",
+            "a question to be answered with yes or no",
+        ),
+    ]
 }

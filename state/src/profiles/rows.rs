@@ -32,7 +32,11 @@ pub(super) fn generic() -> Profile {
         model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
-            r"(?:\A|^(?![ \u00a0]+\S)[^\n]*\n)(?:❯|>|\$|>>>)[ \u00a0](?![ \u00a0]*\d+[.)])[^\n]*\Z",
+            // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
+            concat!(
+                r"(?:\A|^(?:[^ \u00a0\n][^\n]*|[ \u00a0]+(?:[^\S \u00a0\n][^\n]*)?)?\n)(?:❯|>|\$|>>>)[ \u00a0]",
+                r"[ \u00a0]*(?:[^ \u00a0\d\n][^\n]*|\d+(?:[^\d.)\n][^\n]*)?)?\Z",
+            ),
         ]),
         working: vec![],
         startup: vec![],

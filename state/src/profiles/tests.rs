@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::screen::{Pattern, Reader};
 
@@ -12,6 +14,30 @@ fn every_marker_of_the_table_compiles() {
     }
     for marker in common_startup().iter().chain(&common_permission()) {
         Pattern::compile(&marker.pattern).unwrap_or_else(|error| panic!("{}: {error}", marker.what));
+    }
+}
+
+#[test]
+fn no_marker_backtracks_since_each_is_looked_for_at_every_tick() {
+    let rows = table().into_iter().flat_map(|row| {
+        let dialogs = row.startup.into_iter().chain(row.permission).map(|marker| marker.pattern);
+        row.ready.into_iter().chain(row.working).chain(dialogs).collect::<Vec<_>>()
+    });
+    let common = common_startup().into_iter().chain(common_permission()).map(|marker| marker.pattern);
+    for pattern in rows.chain(common) {
+        assert!(Pattern::compile(&pattern).unwrap().is_linear(), "{pattern}");
+    }
+}
+
+proptest! {
+    /// The marker for an input row, which is written without look-around, says what it would say with it.
+    #[test]
+    fn an_input_row_is_what_it_would_be_with_look_around(
+        text in "(?:[ \u{a0}\u{3000}]{0,2}[a>$]{0,2}[ 1)]{0,2}\n){0,3}[ a]{0,1}(?:❯|>|\\$|>>>)[ \u{a0}\u{3000}]{0,2}[1a.]{0,2}[).]?[ x]{0,2}\n?"
+    ) {
+        let short = r"(?:\A|^(?![ \u00a0]+\S)[^\n]*\n)(?:❯|>|\$|>>>)[ \u00a0](?![ \u00a0]*\d+[.)])[^\n]*\Z";
+        let (short, ours) = (Pattern::compile(short).unwrap(), Pattern::compile(&Profile::generic().ready[1]).unwrap());
+        prop_assert_eq!(short.is_match(&text), ours.is_match(&text));
     }
 }
 

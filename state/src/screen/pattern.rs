@@ -92,6 +92,12 @@ impl Pattern {
         self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
     }
 
+    /// True when no text takes it more than linear time.
+    #[cfg(test)]
+    pub(crate) fn is_linear(&self) -> bool {
+        matches!(self.engine, Engine::Plain(_))
+    }
+
     /// True when it depends on where lines, words or the text begin or end.
     pub(crate) fn is_anchored(&self) -> bool {
         self.anchored

@@ -304,3 +304,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_question_is_known_by_its_shape_and_what_only_looks_like_one_is_none() {
+    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    for (screen, blocked) in [
+        ("Which flavour?\n❯ 1. mint\n  2. vanilla", true),
+        ("Which flavour?\n  1. mint\n❯ 2. vanilla\n\n  enter to choose", true),
+        ("> 1. Yes\n  2. No, and say why", true),
+        ("│ ● 1) mint │\n│   2) vanilla │\n╰───╯", true),
+        ("❯ 1. mint\n     cool and green\n\n  2. vanilla", true),
+        ("Overwrite a.rs? [y/N]", true),
+        ("Overwrite a.rs? (yes/no): ", true),
+        ("Overwrite a.rs? [Y/n/all]", true),
+        ("Are you sure (y/n)?", true),
+        ("❯ 1. mint", false),
+        ("1. mint\n2. vanilla", false),
+        ("> 1. mint\n  2. vanilla\nworking on it", false),
+        ("> 1. mint\n  2. vanilla\n\n> ", false),
+        ("────\n❯ 1. mint\n  2. vanilla\n────\n  ? for help", false),
+        ("Overwrite a.rs? [y/N] y", false),
+        ("Overwrite a.rs? [y/N]\nskipped\n$ ", false),
+        ("see [y] and [n]", false),
+    ] {
+        let reading = reader.read(screen, (80, 24));
+        assert_eq!(reading.blocked.is_some(), blocked, "{screen:?}: {reading:?}");
+    }
+}

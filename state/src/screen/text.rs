@@ -24,7 +24,7 @@ pub fn strip(text: &str) -> String {
 
 /// [`strip`] without the copy where there is nothing to do.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| c.is_control() && c != '\n') {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let text = text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace('\r', "\n");
@@ -38,6 +38,15 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
         out.push_str(&strip_ansi_escapes::strip_str(defuse(line)));
     }
     Cow::Owned(out)
+}
+
+/// True when a newline is the only control character. A screen nearly always is: the bytes are looked at in one
+/// go, and the characters only where a byte may belong to a control character.
+fn is_plain(text: &str) -> bool {
+    // The control characters beyond ASCII begin with C2.
+    let suspect = |byte: u8| (byte < b' ' && byte != b'\n') || byte == 0x7f || byte == 0xc2;
+    !text.bytes().fold(false, |found, byte| found | suspect(byte))
+        || !text.chars().any(|c| c.is_control() && c != '\n')
 }
 
 /// Rewrites one line so that it holds complete escape sequences only, and no other control character.
@@ -203,6 +212,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_plain_holds_no_control(text in "[a-z é\n]{0,3}[\\x00-\\u{a3}]{0,2}\\PC{0,3}") {
+            prop_assert_eq!(is_plain(&text), !text.chars().any(|c| c.is_control() && c != '\n'));
+        }
+
         #[test]
         fn stripping_never_panics_and_leaves_no_control(
             parts in prop::collection::vec(prop_oneof![

@@ -158,7 +158,7 @@ async fn a_closed_pane_takes_its_tree_with_it() {
     let (pane, dir) = world.agent("w", script).await;
     world.screen_with(&pane.id, "ready").await;
     let child: i32 = std::fs::read_to_string(world.path("child")).unwrap().trim().parse().unwrap();
-    let agent = started(&dir).unwrap();
+    let agent = until("the agent's number", async || started(&dir).ok_or(())).await;
     assert!(procs::ancestors(child).contains(&pane.pid));
     world.tmux.kill_window(&pane.window).await.unwrap();
     let record = world.exit(&dir).await;
@@ -173,11 +173,12 @@ async fn a_killed_wrapper_leaves_no_record() {
     let world = World::new().await;
     let (pane, dir) = world.agent("w", "trap '' HUP; echo ready; exec sleep 1000").await;
     world.screen_with(&pane.id, "ready").await;
+    let agent = until("the agent's number", async || started(&dir).ok_or(())).await;
     kill(Pid::from_raw(pane.pid), Signal::SIGKILL).unwrap();
     bounded("the wrapper's death", procs::wait_gone(pane.pid)).await;
     assert_eq!(read_exit(&dir), None);
     // Its tree is still found, by its session.
     let left = procs::signal_tree(pane.pid, Signal::SIGKILL);
-    assert_eq!(left.iter().map(|proc| proc.pid).collect::<Vec<_>>(), [started(&dir).unwrap()]);
+    assert_eq!(left.iter().map(|proc| proc.pid).collect::<Vec<_>>(), [agent]);
     bounded("the agent's death", procs::wait_gone(left[0].pid)).await;
 }

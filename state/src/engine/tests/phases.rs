@@ -219,6 +219,25 @@ fn one_probe_is_out_at_a_time_and_a_fresh_daemon_asks_again() {
 }
 
 #[test]
+fn no_look_finds_silence_that_was_not_expected_of_it() {
+    for gap in [500, 2_000, 3_700, 60_000] {
+        let mut worker = running();
+        let expected: Vec<bool> = (1..200)
+            .map(|look| {
+                let expected = worker.may_be_silent();
+                let probes = worker.step(Event::Quiet(R), at(look * gap)) == [Effect::Probe(R)];
+                assert!(expected || !probes, "look {look}, every {gap} ms");
+                expected
+            })
+            .collect();
+        assert!(!expected[0] && expected[198], "{gap}");
+        worker.step(Event::Screen(R, screen(9)), at(300 * gap));
+        assert!(!worker.may_be_silent(), "the screen changed");
+    }
+    assert!(!Worker::plain(STDIN).may_be_silent());
+}
+
+#[test]
 fn no_wait_grows_by_a_restart_and_none_is_forgotten() {
     let late = at(10_000_000);
     let due = |mut worker: Worker, now: Now| {

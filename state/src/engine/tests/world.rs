@@ -245,9 +245,10 @@ impl World {
         self.machine.worker = serde_json::from_str(&text).unwrap();
         self.machine.rebase(self.mono());
         let worker = self.machine.worker.clone();
-        let strays = self.agents.iter().any(|a| {
-            a.alive && is_orphan(&Claim { worker: "w", run: a.run }, std::iter::once(("w", &worker)))
-        });
+        let strays = self
+            .agents
+            .iter()
+            .any(|a| a.alive && is_orphan(Claim { run: a.run, dead: false }, Some(&worker)));
         if strays {
             self.broke("an agent that nobody knows");
         }

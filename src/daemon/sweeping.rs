@@ -1,0 +1,141 @@
+//! Panes that should not be there: of a run that is over, or of a worker that is forgotten.
+//!
+//! A pane is closed when its run is judged. Where that fails, or where tmux makes a window after swarm gave
+//! up on it, something would stay: a dead window, or an agent that nobody looks after. So the daemon looks
+//! once at its start, and a moment after a worker has ended or a window could not be made or closed, and
+//! again until it finds nothing; a tmux that does not answer is waited for. With nothing to suspect it costs
+//! nothing. Deliberately absent: panes that no worker of ours has to do with (a live one whose record is
+//! gone is found again at the next start), and which pane is left over ([`swarm_state::reconcile`]).
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::reconcile::{self, Claim};
+
+use super::boot::{self, Found, claim_of};
+use super::supervisor::{Input, Supervisor};
+use crate::procs;
+use crate::tmux::{Row, Tmux};
+
+/// Between the suspicion and the look: many workers that end together are one look, and a command that tmux
+/// has not read yet is carried out by then.
+const SOON: Duration = Duration::from_secs(1);
+
+/// How far the sweep of one server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Nothing is suspected.
+    #[default]
+    Idle,
+    /// A look is under way.
+    Away {
+        /// Something happened meanwhile that it may have missed.
+        again: bool,
+    },
+}
+
+impl Supervisor {
+    /// Looks in a moment for panes on this server that should not be there.
+    pub(super) fn sweep_soon(&mut self, socket: &Option<String>) {
+        let Some(server) = self.servers.get_mut(socket) else { return };
+        let begun = server.sweep != Sweep::Idle;
+        server.sweep = Sweep::Away { again: begun };
+        if !begun {
+            self.send_sweep(socket);
+        }
+    }
+
+    /// As [`Supervisor::sweep_soon`], for the server of a worker that is ours.
+    pub(super) fn sweep_after(&mut self, name: &WorkerName) {
+        let own = self.slots.get(name).filter(|slot| slot.legacy.is_none());
+        if let Some(socket) = own.map(|slot| slot.spec.tmux_socket.clone()) {
+            self.sweep_soon(&socket);
+        }
+    }
+
+    fn send_sweep(&mut self, socket: &Option<String>) {
+        let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(SOON).await;
+            let found = boot::look_until_it_answers(&tmux).await;
+            drop(inbox.send(Input::Swept { socket, found }));
+        });
+    }
+
+    /// A look is back: what it found is ended, and looked for again.
+    pub(super) fn swept(&mut self, socket: &Option<String>, found: &Found) {
+        let left = self.ours_left(socket, found);
+        let Some(server) = self.servers.get_mut(socket) else { return };
+        if left.is_empty() && server.sweep != (Sweep::Away { again: true }) {
+            server.sweep = Sweep::Idle;
+            return;
+        }
+        server.sweep = Sweep::Away { again: false };
+        let tmux = server.tmux.clone();
+        tokio::spawn(async move { end_panes(&tmux, left).await });
+        self.send_sweep(socket);
+    }
+
+    /// The sweep of a start: all panes with a worker's mark that belong to none.
+    pub(super) fn sweep(&mut self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
+        let left = self.left(socket, found, |_, _| true);
+        if !left.is_empty() {
+            self.sweep_soon(socket);
+        }
+        left
+    }
+
+    /// Those of workers that this daemon knows or has forgotten itself, in a window that was made for this
+    /// directory: another swarm may use the same server, and the records of some may be gone.
+    fn ours_left(&self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
+        let runs = self.store.paths().runs_dir().to_string_lossy().into_owned();
+        self.left(socket, found, |row, name| {
+            let known = self.slots.contains_key(name) || self.forgotten.contains(name);
+            known && row.start_command.contains(&runs)
+        })
+    }
+
+    fn left(
+        &self,
+        socket: &Option<String>,
+        found: &Found,
+        admits: impl Fn(&Row, &WorkerName) -> bool,
+    ) -> Vec<Pane> {
+        let Some(server_pid) = found.server else { return vec![] };
+        let pane = |row: &Row| {
+            let (worker, run) = claim_of(row)?;
+            let name = WorkerName::new(worker).ok()?;
+            // A record that could not be read may be this pane's: it stays.
+            let unread = !self.slots.contains_key(&name)
+                && self.problems.iter().any(|p| p.name.as_ref() == Some(&name));
+            let (id, window) = (row.pane.clone(), row.window.clone());
+            let pane = Pane { run, id, window, pid: row.pid, server_pid };
+            let left = !unread && self.is_left(socket, &name, &pane, row.dead) && admits(row, &name);
+            left.then_some(pane)
+        };
+        found.rows.iter().filter_map(pane).collect()
+    }
+
+    fn is_left(&self, socket: &Option<String>, name: &WorkerName, pane: &Pane, dead: bool) -> bool {
+        let slot = self.slots.get(name).filter(|s| s.spec.tmux_socket == *socket);
+        let is_other =
+            |own: &Pane| own.run == pane.run && own.server_pid == pane.server_pid && own.id != pane.id;
+        let claim = Claim { run: pane.run, dead };
+        reconcile::is_orphan(claim, slot.map(|s| &s.engine))
+            || slot.and_then(|s| s.pane.as_ref()).is_some_and(is_other)
+    }
+}
+
+/// Ends what runs in these panes, and closes their windows. The wrapper of one sees to what does not listen.
+pub(super) async fn end_panes(tmux: &Tmux, panes: Vec<Pane>) {
+    for pane in panes {
+        let Pane { run: Run(run), id, pid, .. } = &pane;
+        tracing::warn!(pane = %id, run, "ending a pane that no worker owns");
+        // The number of a wrapper that is gone may be anybody's by now.
+        if procs::is_alive(*pid) {
+            procs::signal_tree(*pid, Signal::SIGTERM);
+        }
+        drop(tmux.close(&pane).await);
+    }
+}

@@ -1,0 +1,191 @@
+//! What would be lost with a worktree: work that stands nowhere else.
+//!
+//! That is in the worktree itself, and in repositories that lie in it: git does not look into one that is
+//! ignored, and what was committed there goes with its directory. Of those, what a remote is known to have is
+//! elsewhere. Deliberately absent: ignored files, which can be made again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::head_commit;
+use super::run::{LONG, SHORT, ask, git, git_patient};
+use crate::error::{Error, ErrorCode, Result};
+
+/// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
+/// finished, commits that no branch holds, and what only a repository in it holds. Empty when nothing would.
+///
+/// # Errors
+/// When git cannot say.
+pub async fn losses(path: &Path) -> Result<Vec<String>> {
+    let mut found = unfinished(path).await?;
+    found.extend(loose_commit(path).await?);
+    found.extend(nested_losses(path).await?);
+    Ok(found)
+}
+
+/// Changed and untracked files, and an operation that is not finished.
+async fn unfinished(path: &Path) -> Result<Vec<String>> {
+    let what = format!("cannot tell whether '{}' holds work", path.display());
+    // Explicit, since a user's settings may hide untracked files and changes in submodules.
+    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
+    let status = git_patient(path, LONG, &args).await?;
+    if !status.ok {
+        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
+    }
+    let mut found = changed_files(status.bytes());
+    // `git status` is told not to look at these; what is in them is work all the same.
+    let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
+    found.extend(hidden_files(hidden.bytes()).into_iter().filter(|file| path.join(file).exists()));
+    let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
+    let operations = [
+        ("rebase-merge", "a rebase in progress"),
+        ("rebase-apply", "a rebase in progress"),
+        ("MERGE_HEAD", "a merge in progress"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick in progress"),
+        ("REVERT_HEAD", "a revert in progress"),
+        ("BISECT_LOG", "a bisect in progress"),
+    ];
+    for (file, operation) in operations {
+        if git_dir.join(file).exists() {
+            found.push(operation.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+/// What is checked out, where no branch holds it.
+async fn loose_commit(path: &Path) -> Result<Option<String>> {
+    if git(path, SHORT, &["symbolic-ref", "--quiet", "HEAD"]).await?.ok {
+        return Ok(None);
+    }
+    let Some(commit) = head_commit(path).await? else { return Ok(None) };
+    let what = format!("cannot tell whether '{}' holds work", path.display());
+    let held = ask(path, &what, &["for-each-ref", "--count=1", "--contains", &commit]).await?;
+    Ok(held.text().is_empty().then(|| format!("commit {commit:.12} that no branch holds")))
+}
+
+/// What only the repositories in a worktree hold, a line for each of them.
+async fn nested_losses(tree: &Path) -> Result<Vec<String>> {
+    let root = tree.to_owned();
+    let walk = tokio::task::spawn_blocking(move || repositories(&root));
+    let inner = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    if inner.is_empty() {
+        return Ok(vec![]);
+    }
+    // Where the commits of a repository are that go with the tree: a submodule's lie in the second.
+    let what = format!("cannot tell whether '{}' holds work", tree.display());
+    let places = [tree.to_owned(), ask(tree, &what, &["rev-parse", "--absolute-git-dir"]).await?.path()];
+    let places = places.map(|place| fs::canonicalize(&place).unwrap_or(place));
+    let mut found = vec![];
+    for repo in &inner {
+        if let Some(why) = only_there(repo, &places).await? {
+            let shown = repo.strip_prefix(tree).unwrap_or(repo).display();
+            found.push(format!("repository '{shown}' ({why})"));
+        }
+    }
+    Ok(found)
+}
+
+/// The repositories below `root`, bare ones too. Links are not followed.
+fn repositories(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut left) = (vec![], vec![root.to_owned()]);
+    while let Some(dir) = left.pop() {
+        let Ok(list) = fs::read_dir(&dir) else { continue };
+        let (mut below, mut marks) = (vec![], 0);
+        for entry in list.flatten() {
+            let name = entry.file_name();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if name == ".git" {
+                if dir != root {
+                    found.push(dir.clone());
+                }
+            } else if is_dir {
+                marks += usize::from(name == "objects" || name == "refs");
+                below.push(entry.path());
+            } else {
+                marks += usize::from(name == "HEAD");
+            }
+        }
+        if marks == 3 {
+            found.push(dir);
+        } else {
+            left.extend(below);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What of a repository is nowhere else, in words. `places` go with the tree that it lies in.
+async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
+    let args = ["rev-parse", "--is-bare-repository", "--git-common-dir", "--show-prefix"];
+    let said = git(repo, SHORT, &args).await?;
+    let text = said.text();
+    let mut lines = text.lines();
+    let (bare, common, prefix) = (lines.next(), lines.next(), lines.next().unwrap_or_default());
+    let (Some(bare), Some(common), true, "") = (bare, common, said.ok, prefix) else {
+        // git found another one above it, or none. A file that points nowhere holds nothing.
+        let objects = [".git/objects", "objects"].iter().any(|dir| repo.join(dir).is_dir());
+        return Ok(objects.then(|| "git cannot read it".to_owned()));
+    };
+    let common = fs::canonicalize(repo.join(common)).unwrap_or_else(|_| repo.join(common));
+    let mut work = if bare == "true" { vec![] } else { unfinished(repo).await? };
+    if places.iter().any(|place| common.starts_with(place)) {
+        match commits_only_there(repo).await? {
+            0 => {}
+            1 => work.insert(0, "a commit that is on no remote".to_owned()),
+            n => work.insert(0, format!("{n} commits that are on no remote")),
+        }
+    } else {
+        work.extend(loose_commit(repo).await?);
+    }
+    Ok(match work.as_slice() {
+        [] => None,
+        [first] => Some(first.clone()),
+        [first, rest @ ..] => Some(format!("{first} and {} more", rest.len())),
+    })
+}
+
+/// How many commits a repository has that none of its remotes is known to have. What is checked out and on no
+/// branch may have been fetched by a tag or a bare number.
+async fn commits_only_there(repo: &Path) -> Result<u64> {
+    let what = format!("cannot tell what is committed in '{}'", repo.display());
+    let count = async |args: &[&str]| -> Result<u64> {
+        let said = ask(repo, &what, args).await?.text();
+        said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))
+    };
+    // The pattern is what makes git take the one name as it is.
+    let branches = ["rev-list", "--count", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"];
+    let on_branches = count(&branches).await?;
+    if on_branches > 0 {
+        return Ok(on_branches);
+    }
+    let Some(head) = head_commit(repo).await? else { return Ok(0) };
+    let mut args = vec!["rev-list", "--count", &head, "--not", "--branches", "--remotes", "--tags"];
+    if git(repo, SHORT, &["rev-parse", "--verify", "--quiet", "FETCH_HEAD"]).await?.ok {
+        args.push("FETCH_HEAD");
+    }
+    count(&args).await
+}
+
+/// The files in the output of `git status --porcelain -z`.
+pub(super) fn changed_files(output: &[u8]) -> Vec<String> {
+    let mut fields = output.split(|byte| *byte == 0);
+    let mut files = vec![];
+    while let Some(field) = fields.next() {
+        let Some((state, file)) = field.split_at_checked(3) else { continue };
+        files.push(String::from_utf8_lossy(file).into_owned());
+        // A renamed file is followed by its old name.
+        if state.starts_with(b"R") || state.starts_with(b"C") {
+            fields.next();
+        }
+    }
+    files
+}
+
+/// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
+fn hidden_files(output: &[u8]) -> Vec<String> {
+    let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
+    let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
+    hidden.map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
+}

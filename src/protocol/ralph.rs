@@ -1,0 +1,82 @@
+//! Loops: the calls `ralph.pause`, `ralph.resume`, `ralph.status`, `ralph.set` and `ralph.clean`.
+//!
+//! Part of [the protocol](super), which says what may change.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use swarm_state::model::{LoopStatus, Status};
+use swarm_state::notice::PauseBy;
+
+/// The answer to `ralph.pause` and `ralph.resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// False when it was so already (a warning, exit 0).
+    pub changed: bool,
+    /// The loop's status before.
+    pub before: LoopStatus,
+    /// Things to tell the user on stderr.
+    pub warnings: Vec<String>,
+}
+
+/// A loop's numbers, as `ralph status` shows them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RalphView {
+    /// The worker.
+    pub worker_name: String,
+    /// The loop's status.
+    pub status: LoopStatus,
+    /// The worker's status.
+    pub worker_status: Status,
+    /// Why it is so, where there is something to say.
+    pub reason: Option<String>,
+    /// The prompt file.
+    pub prompt_file: PathBuf,
+    /// The limit.
+    pub max_iterations: u32,
+    /// The current (or last) iteration; 0 before the first.
+    pub current_iteration: u32,
+    /// Local time without offset, `2024-01-15T10:30:00.000000`.
+    pub started: String,
+    /// Likewise; null before the first iteration.
+    pub last_iteration_started: Option<String>,
+    /// In a row.
+    pub consecutive_failures: u32,
+    /// In all.
+    pub total_failures: u32,
+    /// The done pattern.
+    pub done_pattern: Option<String>,
+    /// Seconds.
+    pub inactivity_timeout: u64,
+    /// Who paused it.
+    pub paused_by: Option<PauseBy>,
+    /// Where `state.json` is.
+    pub state_file: PathBuf,
+}
+
+/// What `ralph.set` takes: the settings that may change while a loop runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RalphSetParams {
+    /// The worker.
+    pub name: String,
+    /// `max_iterations`, `inactivity_timeout`, `done_pattern` or `prompt_file`.
+    pub key: String,
+    /// The value as text; `null` (the word) clears the done pattern.
+    pub value: String,
+}
+
+/// What `ralph.clean` takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RalphCleanParams {
+    /// One loop, or all that are over.
+    pub name: Option<String>,
+}
+
+/// The answer to `ralph.clean`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cleaned {
+    /// Names whose ralph state was removed (`agent`, `agent.1`, …).
+    pub removed: Vec<String>,
+    /// Live loops that were left alone.
+    pub kept: Vec<String>,
+}

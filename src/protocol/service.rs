@@ -1,0 +1,44 @@
+//! The daemon itself: `daemon.status` and `daemon.stop`.
+//!
+//! Part of [the protocol](super), which says what may change.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The daemon, as `daemon status` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonView {
+    /// Its process id.
+    pub pid: u32,
+    /// Its release.
+    pub version: String,
+    /// The protocol.
+    pub protocol: u32,
+    /// When it started: RFC 3339 with offset.
+    pub started: String,
+    /// Its directory.
+    pub swarm_dir: PathBuf,
+    /// Its socket.
+    pub socket: PathBuf,
+    /// tmux's version, where a server was asked.
+    pub tmux: Option<String>,
+    /// How many workers are live.
+    pub live: usize,
+    /// How many there are.
+    pub workers: usize,
+    /// Loops that the last shutdown paused.
+    pub paused_by_shutdown: Vec<String>,
+}
+
+/// The answer to `daemon.stop`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DaemonStopped {
+    /// Loops that were paused by it.
+    pub paused: Vec<String>,
+    /// Agents that go on.
+    pub agents: usize,
+    /// Things to tell the user on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
