@@ -11,18 +11,21 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 mod after;
+mod gates;
 mod ralph;
 mod service;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
+pub use gates::{BudgetArgs, GateArgs, Loop, NoWork};
 pub use ralph::{
-    RalphArgs, RalphClean, RalphCommand, RalphInit, RalphLogs, RalphLs, RalphPause, RalphResume, RalphSet,
-    RalphStatus,
+    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
+    RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use worker::{
-    Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Route, Send, Spawn, StatusArgs, WhichStatus,
+    Attach, Eof, Interrupt, Kill, Logs, LoopArgs, Ls, Peek, PromptArgs, Respawn, RestartArgs, Route, Send,
+    Spawn, StatusArgs, WhichStatus,
 };
 
 /// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
@@ -48,15 +51,15 @@ Workers (a worker is one agent in one tmux window):
   clean        Forget workers that are over, and remove what is left of them
 
 Loops (a loop starts its agent again and again, each time with a fresh context):
-  ralph init      Write a starter PROMPT.md here
-  ralph template  Print that starter prompt
-  ralph status    Show how far a loop is
-  ralph pause     Let the current agent finish, then start no other
-  ralph resume    Let a paused or lost loop go on
-  ralph ls        List the loops
-  ralph logs      Show a loop's iterations.log
-  ralph set       Change a setting of a loop while it runs
-  ralph clean     Remove the state of loops that are over
+  loop            Let an agent work on a task until it is verifiably done
+  why             Say where a loop stands, and what to do next
+  report          Show what each iteration of a loop came to
+  ralph init      Write a starter PROMPT.md   ralph template  Print that PROMPT.md
+  ralph status    Show how far a loop is      ralph ls        List the loops
+  ralph pause     Start no further agent      ralph resume    Go on after pause or loss
+  ralph logs      Show its iterations.log     ralph set       Change a running loop
+  ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
+  ralph approve   Take changed checks         ralph clean     Remove what is left of it
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon
@@ -132,6 +135,9 @@ pub enum Command {
     /// Start an agent; with --ralph, loop it with fresh contexts
     #[command(long_about = worker::SPAWN_LONG)]
     Spawn(Box<Spawn>),
+    /// Let an agent work on a task until it is verifiably done
+    #[command(long_about = gates::LOOP_LONG)]
+    Loop(Box<Loop>),
     /// List the workers
     Ls(Ls),
     /// Show one worker
@@ -185,6 +191,10 @@ pub enum Command {
     /// Forget workers that are over, and remove what is left of them
     #[command(long_about = after::CLEAN_LONG)]
     Clean(Clean),
+    /// Say in ten lines where a loop stands, and what to do next
+    Why(Why),
+    /// Show what each iteration of a loop came to
+    Report(ReportArgs),
     /// Look after loops
     #[command(long_about = "Look after loops.\n\n\
         A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \

@@ -14,6 +14,7 @@ use crate::paths::Paths;
 
 pub mod connect;
 pub mod render;
+mod report;
 
 mod attach;
 mod clean;
@@ -25,6 +26,7 @@ mod follow;
 mod hearing;
 mod kill;
 mod logs;
+mod looping;
 mod ls;
 mod peek;
 mod ralph;
@@ -99,6 +101,9 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
     let ctx = Ctx { out, config };
     match command {
         Command::Spawn(args) => spawn::run(&ctx, *args).await,
+        Command::Loop(args) => looping::run(&ctx, *args).await,
+        Command::Why(args) => report::why(&ctx, &args).await,
+        Command::Report(args) => report::run(&ctx, &args).await,
         Command::Ls(args) => ls::run(&ctx, &args).await,
         Command::Status(args) => status::run(&ctx, &args).await,
         Command::Peek(args) => peek::run(&ctx, &args).await,

@@ -1,4 +1,4 @@
-//! Worktrees. The only module that runs git.
+//! Worktrees, and snapshots of them. The only module that runs git.
 //!
 //! The daemon's drivers call it: a worker gets a tree and a branch of its own, and later they go again if
 //! nothing is lost by it. What never happens here: `-D`, a stash, a checkout or a reset in a user's tree,
@@ -24,6 +24,7 @@ mod leftovers;
 mod losses;
 mod repo;
 mod run;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, git, git_patient};
+pub use snapshot::{Snapshot, diff, diff_stat, exclude, restore, snapshot};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

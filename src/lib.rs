@@ -10,18 +10,20 @@
 //! * The supervisor owns all state and is the only writer; it waits for nothing but its inbox.
 //! * Nothing is started that was not written down before.
 //! * An unknown exit is never a success, and a tmux that does not answer is never a dead agent.
-//! * Only [`client`]'s `render` prints. Only [`tmux`], [`git`], [`wrapper`] and the client's `connect`,
+//! * Only [`client`]'s `render` prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`] and the client's `connect`,
 //!   `attach` and `demo` start processes. `client` imports neither `daemon` nor `store` nor `git`, and
 //!   `protocol` knows nothing of the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
-//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees), [`room`] (descriptors),
+//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
+//! (contracts and verdicts), [`room`] (descriptors),
 //! [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
 //! nothing), [`error`].
 #![warn(missing_docs)]
 
+pub mod checks;
 pub mod cli;
 pub mod client;
 pub mod daemon;
@@ -32,9 +34,11 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod git;
+pub mod loops;
 pub mod paths;
 pub mod procs;
 pub mod protocol;
+pub mod ralph;
 pub mod room;
 pub mod settings;
 pub mod store;

@@ -116,7 +116,7 @@ impl Paths {
     }
 
     /// An empty file that is there while something that was done to a worker could not be written into its
-    /// record: `killed`, `paused` or `paused-by-shutdown`.
+    /// record: `killed`, `paused`, `paused-by-shutdown` or `paused-without-progress`.
     pub fn mark(&self, name: &WorkerName, word: &str) -> PathBuf {
         self.workers_dir().join(format!("{name}.{word}"))
     }

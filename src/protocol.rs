@@ -13,6 +13,7 @@ use crate::error::Error;
 mod events;
 mod output;
 mod ralph;
+mod report;
 mod service;
 mod spawn;
 mod workers;
@@ -20,6 +21,7 @@ mod workers;
 pub use events::{Notice, Snapshot, SubscribeParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView};
+pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{
@@ -139,6 +141,18 @@ pub enum Call {
     /// Removes the state of loops that are over; answers [`Cleaned`].
     #[serde(rename = "ralph.clean")]
     RalphClean(RalphCleanParams),
+    /// What a loop came to; answers [`Report`].
+    #[serde(rename = "ralph.report")]
+    RalphReport(ReportParams),
+    /// What an iteration changed; answers [`DiffView`].
+    #[serde(rename = "ralph.diff")]
+    RalphDiff(DiffParams),
+    /// Checks an iteration's tree out into a new worktree; answers [`Restored`].
+    #[serde(rename = "ralph.restore")]
+    RalphRestore(RestoreParams),
+    /// Takes protected files as they are now; answers [`Approved`]. Refused from inside the worker.
+    #[serde(rename = "ralph.approve")]
+    RalphApprove(Named),
     /// Follows notices; answers [`Snapshot`], then notices until the connection ends.
     #[serde(rename = "subscribe")]
     Subscribe(SubscribeParams),

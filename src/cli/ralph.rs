@@ -1,6 +1,8 @@
 //! The verbs of a loop.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::{Format, PageFormat};
@@ -42,6 +44,22 @@ pub enum RalphCommand {
         Keys: max_iterations, inactivity_timeout (seconds), done_pattern (null removes it), prompt_file. The \
         change holds from the next iteration on.")]
     Set(RalphSet),
+    /// Show what an iteration changed
+    #[command(long_about = "Show what an iteration changed, or all that changed since the loop began.\n\n\
+        After each iteration swarm keeps the tree as a commit, untracked files included, ignored ones not. The \
+        refs are refs/swarm/NAME/LOOP/ITERATION; git log, git show and git diff take them.")]
+    Diff(RalphDiff),
+    /// Check an iteration's tree out into a new worktree
+    #[command(long_about = "Check the tree that an iteration left out into a new worktree.\n\n\
+        Nothing that is there is touched. Iteration 0 is the tree before the first. The last line printed is the \
+        worktree's path alone.")]
+    Restore(RalphRestore),
+    /// Take changed checks and protected files as they are
+    #[command(long_about = "Take changed checks and protected files as they are.\n\n\
+        An iteration that changed a script which a check runs, a file named with --protect, or the task's own file does not \
+        count as done. Look at the change (swarm ralph diff NAME); when it is right, say so with this. An agent \
+        cannot approve its own work.")]
+    Approve(RalphApprove),
     /// Remove the state of loops that are over
     #[command(long_about = "Remove the state of loops that are over.\n\n\
         That is the directory with state.json, iterations.log and the iterations' files. When a name is used \
@@ -138,4 +156,64 @@ fn parse_state(text: &str) -> Result<String, String> {
         Some(_) | None => text,
     };
     WorkerName::new(base).map(|_| text.to_owned()).map_err(|e| e.to_string())
+}
+
+/// `swarm ralph diff`
+#[derive(Debug, Args)]
+pub struct RalphDiff {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// Which iteration [default: all that changed since the start]
+    #[arg(value_name = "ITERATION")]
+    pub iteration: Option<u32>,
+}
+
+/// `swarm ralph restore`
+#[derive(Debug, Args)]
+pub struct RalphRestore {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// Whose tree; 0 is the one before the first iteration
+    #[arg(value_name = "ITERATION")]
+    pub iteration: u32,
+    /// Where to [default: REPOSITORY-worktrees/NAME-ITERATION]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// The new branch [default: swarm/NAME-ITERATION]
+    #[arg(long, value_name = "BRANCH")]
+    pub branch: Option<String>,
+}
+
+/// `swarm ralph approve`
+#[derive(Debug, Args)]
+pub struct RalphApprove {
+    /// The loop's worker
+    pub name: WorkerName,
+}
+
+/// `swarm why`
+#[derive(Debug, Args)]
+pub struct Why {
+    /// The loop's worker
+    pub name: WorkerName,
+}
+
+/// `swarm report`
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The loop's worker
+    pub name: WorkerName,
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: ReportFormat,
+}
+
+/// How to print a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Markdown, for people
+    #[default]
+    Md,
+    /// For programs
+    Json,
 }

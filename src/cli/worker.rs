@@ -6,7 +6,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
-use super::{Format, PageFormat};
+use super::{BudgetArgs, Format, GateArgs, PageFormat};
 use crate::settings;
 
 /// The help of `spawn` in long form and in its man page.
@@ -97,6 +97,12 @@ pub struct Spawn {
     /// The loop.
     #[command(flatten)]
     pub ralph: LoopArgs,
+    /// What has to hold before it is complete.
+    #[command(flatten)]
+    pub gates: GateArgs,
+    /// Its limits.
+    #[command(flatten)]
+    pub budgets: BudgetArgs,
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
@@ -219,7 +225,7 @@ impl ValueEnum for Route {
 }
 
 /// `200x50` as columns and rows.
-fn parse_size(text: &str) -> Result<(u16, u16), String> {
+pub(super) fn parse_size(text: &str) -> Result<(u16, u16), String> {
     settings::size(text).ok_or_else(|| format!("give {}", settings::SIZE))
 }
 

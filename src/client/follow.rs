@@ -30,8 +30,21 @@ use machine::{Act, End, Machine};
 pub(super) struct Options {
     /// What the agent prints too.
     pub(super) stream: bool,
-    /// The loop's lines on stdout; on stderr otherwise (stdout then holds one JSON object).
-    pub(super) lines: bool,
+    /// Where the loop's lines go.
+    pub(super) lines: Lines,
+    /// A line that tells how far it is, where stderr is a terminal.
+    pub(super) progress: bool,
+}
+
+/// Where a loop's lines go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// Where they belong.
+    Stdout,
+    /// Where stdout holds one JSON object.
+    Stderr,
+    /// Only the result counts.
+    Nowhere,
 }
 
 /// For how long the daemon is looked for before the follower gives up.
@@ -78,10 +91,11 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
         tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
     }
     let say = |line: &str| {
-        if options.lines {
-            return ctx.out.line(line);
+        match options.lines {
+            Lines::Stdout => return ctx.out.line(line),
+            Lines::Stderr => ctx.out.note(line),
+            Lines::Nowhere => {}
         }
-        ctx.out.note(line);
         Ok(())
     };
     loop {

@@ -10,7 +10,7 @@ use swarm_state::template::PROMPT_TEMPLATE;
 
 use super::connect::QUICK;
 use super::status::waits_for_disk;
-use super::{Ctx, Ended, logs, ls};
+use super::{Ctx, Ended, logs, ls, report};
 use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphSet, RalphStatus};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Changed, Cleaned, Named, RalphCleanParams, RalphSetParams, RalphView};
@@ -31,6 +31,9 @@ pub(super) async fn run(ctx: &Ctx, command: RalphCommand) -> Ended {
         RalphCommand::Ls(args) => ls::loops(ctx, &args).await,
         RalphCommand::Logs(args) => logs::iterations(ctx, &args).await,
         RalphCommand::Set(args) => set(ctx, &args).await,
+        RalphCommand::Diff(args) => report::diff(ctx, &args).await,
+        RalphCommand::Restore(args) => report::restore(ctx, &args).await,
+        RalphCommand::Approve(args) => report::approve(ctx, &args).await,
         RalphCommand::Clean(args) => clean(ctx, &args).await,
     }
 }
@@ -58,7 +61,7 @@ fn init(ctx: &Ctx, args: &RalphInit) -> Ended {
 }
 
 /// The document's error for a worker that is none, or no loop.
-fn no_loop(name: &str, error: Error) -> Error {
+pub(super) fn no_loop(name: &str, error: Error) -> Error {
     if error.code == ErrorCode::NotFound {
         Error::invalid(format!("worker '{name}' is not a ralph worker")).hint("swarm ralph ls")
     } else {

@@ -25,6 +25,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
     if args.detach || !is_loop(&spawned.worker) {
         return Ok(0);
     }
-    let options = follow::Options { stream: args.stream, lines: args.format == PageFormat::Text };
+    let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
+    let options = follow::Options { stream: args.stream, lines, progress: false };
     follow::run(ctx, &spawned, options).await
 }

@@ -8,13 +8,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use swarm_state::budget::{Budgets, MAX_FAILURES};
+use swarm_state::gates::Gates;
 use swarm_state::model::{Prompt, RestartSpec, WorktreeSpec};
 use swarm_state::profiles;
+use swarm_state::promise::Promise;
 use swarm_state::screen::Pattern;
 
 use super::connect::SLOW;
 use super::{Ctx, Ended, follow};
-use crate::cli::{PageFormat, Spawn};
+use crate::cli::{BudgetArgs, GateArgs, PageFormat, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, RalphParams, SpawnParams, Spawned, WorkerView};
 use crate::settings::Settings;
@@ -28,8 +31,7 @@ const INACTIVITY: u64 = 60;
 const RALPH_DIR_ITERATIONS: u32 = 15;
 
 pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
-    let user = ctx.paths()?.user_config();
-    let settings = Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())?;
+    let settings = load_settings(ctx)?;
     let mut warnings = Vec::new();
     let params = params(&args, &settings, &mut warnings)?;
     for warning in &warnings {
@@ -49,8 +51,14 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
     if max.is_none() || args.detach {
         return Ok(0);
     }
-    let options = follow::Options { stream: args.ralph.stream, lines: args.format == PageFormat::Text };
+    let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
+    let options = follow::Options { stream: args.ralph.stream, lines, progress: false };
     follow::run(ctx, &spawned, options).await
+}
+
+pub(super) fn load_settings(ctx: &Ctx) -> Result<Settings> {
+    let user = ctx.paths()?.user_config();
+    Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())
 }
 
 /// `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`
@@ -60,7 +68,7 @@ pub(super) fn line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String 
 }
 
 /// What was typed, with the settings behind it, as the daemon wants it.
-fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
+pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
     let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
@@ -133,7 +141,37 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
     let inactivity_timeout =
         args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout).unwrap_or(INACTIVITY);
-    Ok(RalphParams { prompt_file: prompt_file(&file)?, max_iterations, inactivity_timeout })
+    let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
+    Ok(RalphParams { gates: gates(&args.gates)?, budgets: budgets(&args.budgets), ..params })
+}
+
+/// What has to hold, as it was typed.
+pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
+    let usual = Gates::default();
+    let promise = args.promise.as_deref().map(Promise::new).transpose();
+    Ok(Gates {
+        checks: args.check.clone(),
+        check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
+        check_jobs: args.check_jobs.unwrap_or(usual.check_jobs),
+        promise: promise.map_err(|e| Error::invalid(format!("--promise: {e}")))?,
+        min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
+        on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
+        allow_preexisting: args.allow_preexisting,
+        protect: args.protect.clone(),
+        allow_changed_checks: args.allow_changed_checks,
+    })
+}
+
+/// The limits, as they were typed.
+pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
+    Budgets {
+        max_time: args.max_time,
+        max_cost: args.max_cost,
+        max_tokens: args.max_tokens,
+        max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
+        iteration_timeout: args.iteration_timeout,
+        no_progress: args.no_progress,
+    }
 }
 
 /// Checks that a prompt file can be read, again and again, and makes its path absolute.

@@ -13,9 +13,11 @@ use std::time::Duration;
 use swarm_state::engine::{Effect, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
+use swarm_state::notice::Entry;
 use swarm_state::screen::Reader;
 use tokio::sync::{mpsc, oneshot};
 
+use super::course::{self, Iteration};
 use super::crash;
 use super::deliver;
 use super::ending;
@@ -70,6 +72,8 @@ pub(crate) enum Report {
     Judged(Run, Verdict),
     /// Something a person should know.
     Warning(String),
+    /// Something else that happened, and that decides nothing.
+    Told(Entry),
 }
 
 /// What a driver does in order.
@@ -77,7 +81,7 @@ pub(crate) enum Job {
     /// Start a run.
     Spawn {
         run: Run,
-        iteration: Option<u32>,
+        iteration: Option<Iteration>,
         spec: Arc<WorkerSpec>,
         worktree: Option<Worktree>,
         reader: SharedReader,
@@ -92,9 +96,10 @@ pub(crate) enum Job {
     Judge {
         run: Run,
         exit: Exit,
-        iteration: Option<u32>,
+        iteration: Option<Iteration>,
         pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
         reader: SharedReader,
     },
     /// Remove the worktree.
@@ -209,14 +214,16 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
-        Job::Judge { run, exit, iteration, pane, spec, reader } => {
-            let verdict = judge::judge(context, run, exit, iteration, pane.as_ref(), &spec, &reader).await;
+        Job::Judge { run, exit, iteration, pane, spec, worktree, reader } => {
+            let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
+            let ended = judge::Ended { run, exit, iteration: iteration.clone(), pane, cwd };
+            let verdict = judge::judge(context, &ended, &spec, &reader).await;
             crash::after(&Effect::Judge(run));
             context.report(Report::Judged(run, verdict));
             if let Some(iteration) = iteration {
                 // Beside what follows, which need not wait for it.
                 let (store, name) = (context.store.clone(), context.name.clone());
-                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration));
+                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration.number));
             }
         }
         Job::RemoveWorktree { worktree, force_dirty, reply } => {
@@ -233,7 +240,7 @@ async fn work(context: &Context, job: Job) {
 async fn spawn(
     context: &Context,
     run: Run,
-    iteration: Option<u32>,
+    iteration: Option<Iteration>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
     reader: &SharedReader,
@@ -243,15 +250,24 @@ async fn spawn(
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
-    let prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
+    let mut prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
+    let mut session = None;
+    if let Some(iteration) = &iteration {
+        let lap = course::Lap { context, spec, cwd: &cwd, iteration };
+        prompt = lap.contract(prompt).await.map_err(other)?;
+        session = lap.session(run);
+    }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
     // One text from here on: an iteration has one prompt, whatever becomes of the file.
     if let Some(prompt) = &prompt {
         given::keep_prompt(&dir, prompt, reader).map_err(other)?;
     }
-    let launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
+    let mut launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
+    if let Some(session) = session {
+        launch.argv = spec.profile.command_with_session(&launch.argv, &session);
+    }
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
-        let kept = context.store.write_iteration_file(&context.name, iteration, "contract.md", prompt);
+        let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;

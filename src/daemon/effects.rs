@@ -9,6 +9,7 @@ use swarm_state::engine::{Effect, Event, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
+use super::course::Iteration;
 use super::driver::Job;
 use super::ending;
 use super::slot::AfterStop;
@@ -95,9 +96,10 @@ impl Supervisor {
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
-                iteration: slot.engine.ralph().map(|l| l.iteration),
+                iteration: Iteration::of(slot),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),
+                worktree: slot.worktree.clone(),
                 reader: slot.reader.clone(),
             }),
             (effect, _) => tracing::error!(worker = %name, ?effect, "no pane for this effect"),
@@ -116,7 +118,7 @@ impl Supervisor {
         slot.renew_reader();
         slot.driver.push(Job::Spawn {
             run,
-            iteration: slot.engine.ralph().map(|l| l.iteration),
+            iteration: Iteration::of(slot),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),

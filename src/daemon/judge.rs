@@ -1,18 +1,19 @@
 //! The end of a run: take its output, close its pane, try the gates.
 //!
 //! Nothing that an agent printed may be lost, so the pane is closed only after its history and last screen
-//! were stored. Doing it twice (a daemon that was killed half-way) stores once: the verdict is written
-//! down in the run's folder when the output is safe. The supervisor removes that folder once it has saved
-//! what follows.
+//! were stored. Doing it twice (a daemon that was killed half-way) stores once: a copy in the run's folder says
+//! that the output is safe, and the verdict is written down beside it. The supervisor removes that folder once it
+//! has saved what follows. What the gates of a loop say takes its time ([`super::course`]); a kill cuts it short.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use serde_json::json;
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
 use tokio::time::sleep;
 
+use super::course::{Iteration, Lap};
 use super::crash;
 use super::driver::{Context, Report, SharedReader};
 use crate::error::Error;
@@ -22,37 +23,45 @@ use crate::tmux::Health;
 /// Between two tries to read or store the output.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// The mark's words; anything else is no mark.
+/// The marks of older releases.
 const DONE: &[u8] = b"done";
 const NOT_DONE: &[u8] = b"not done";
+
+/// A run that ended.
+pub(crate) struct Ended {
+    pub(crate) run: Run,
+    /// How.
+    pub(crate) exit: Exit,
+    /// Which iteration it was; `None` for a plain worker.
+    pub(crate) iteration: Option<Iteration>,
+    /// Its pane, where there still is one.
+    pub(crate) pane: Option<Pane>,
+    /// Where it worked.
+    pub(crate) cwd: PathBuf,
+}
 
 /// Stores the output of a run, closes its pane, and says what the gates say.
 pub(crate) async fn judge(
     context: &Context,
-    run: Run,
-    exit: Exit,
-    iteration: Option<u32>,
-    pane: Option<&Pane>,
+    ended: &Ended,
     spec: &WorkerSpec,
     reader: &SharedReader,
 ) -> Verdict {
-    let mark = context.run_dir(run).join("verdict");
-    let said = std::fs::read(&mark).ok().filter(|said| [DONE, NOT_DONE].contains(&said.as_slice()));
-    let verdict = match said {
-        Some(said) => Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| said == DONE) },
+    let mark = context.run_dir(ended.run).join("verdict");
+    let verdict = match std::fs::read(&mark).ok().and_then(|said| marked(spec, &said)) {
+        Some(verdict) => verdict,
         None => {
-            let output = output_of(context, pane).await;
-            store(context, run, exit, iteration, &output).await;
+            let output = kept_output(context, ended).await;
             crash::point("stored");
-            let verdict = try_gates(spec, reader, &output);
-            // Without the mark the output would at worst be stored twice.
-            drop(write_unsynced(&mark, if verdict.is_complete() { DONE } else { NOT_DONE }));
+            let verdict = try_gates(context, ended, spec, reader, &output).await;
+            // Without the mark the gates would at worst be tried twice.
+            drop(serde_json::to_vec(&verdict).map(|bytes| write_unsynced(&mark, &bytes)));
             crash::point("verdict");
             verdict
         }
     };
     // Dead as it is, it is in nobody's way until it can be closed.
-    if let Some(pane) = pane
+    if let Some(pane) = &ended.pane
         && context.tmux.close(pane).await.is_err()
     {
         context.report(Report::Unclosed);
@@ -60,9 +69,44 @@ pub(crate) async fn judge(
     verdict
 }
 
-fn try_gates(spec: &WorkerSpec, reader: &SharedReader, output: &str) -> Verdict {
+/// The verdict that was written down, when it was.
+fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
+    let done = match said {
+        DONE => true,
+        NOT_DONE => false,
+        json => return serde_json::from_slice(json).ok(),
+    };
+    Some(Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done), ..Verdict::default() })
+}
+
+async fn try_gates(
+    context: &Context,
+    ended: &Ended,
+    spec: &WorkerSpec,
+    reader: &SharedReader,
+    output: &str,
+) -> Verdict {
     let done = || reader.lock().is_ok_and(|reader| reader.done_in(output));
-    Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done()) }
+    let done_pattern = spec.done_pattern.as_ref().map(|_| done());
+    let Some(iteration) = &ended.iteration else {
+        return Verdict { done_pattern, ..Verdict::default() };
+    };
+    let lap = Lap { context, spec, cwd: &ended.cwd, iteration };
+    lap.conclude(ended.run, ended.exit, output, done_pattern).await
+}
+
+/// The run's output, stored; what was stored by a daemon that died since is not stored again.
+async fn kept_output(context: &Context, ended: &Ended) -> String {
+    let copy = context.run_dir(ended.run).join("output");
+    if let Ok(bytes) = std::fs::read(&copy) {
+        return String::from_utf8_lossy(&bytes).into_owned();
+    }
+    let output = output_of(context, ended.pane.as_ref()).await;
+    let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
+    store(context, ended.run, ended.exit, iteration, &output).await;
+    // Without the copy the output would at worst be stored twice.
+    drop(write_unsynced(&copy, output.as_bytes()));
+    output
 }
 
 /// All that is left in the pane, history first. A tmux that does not answer is waited for.
@@ -111,8 +155,6 @@ fn keep(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output:
     store.append_worker_log(name, &format!("=== {what}, ended {at}, exit {exit} ==="), output)?;
     if let Some(iteration) = iteration {
         store.write_iteration_file(name, iteration, "output.txt", output.as_bytes())?;
-        let result = json!({"iteration": iteration, "run": run, "exit_code": exit.code(), "signal": exit.signal(), "ended": at});
-        store.write_iteration_file(name, iteration, "result.json", format!("{result}\n").as_bytes())?;
     }
     Ok(())
 }

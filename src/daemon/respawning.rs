@@ -50,9 +50,10 @@ impl Respawn {
 impl Supervisor {
     /// Spawns a worker again; the answer comes when its first run is up.
     pub(super) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
+        let root = self.store.paths().root().to_owned();
         let checked = self.find(&params.name).and_then(|(name, slot)| {
             respawnable(slot, peer)?;
-            spawning::check(&spec_of(slot))?;
+            spawning::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
             Ok((name, threatened, slot.begin("is just being respawned")))
         });
@@ -108,7 +109,7 @@ impl Supervisor {
         }
         let spec = spec_of(slot);
         let (reply, warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
-        match spawning::check(&spec) {
+        match spawning::check(&spec, self.store.paths().root()) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok(()) => {
                 let newborn = Newborn { reply, until_ready: false, seq, respawned: true, warnings };

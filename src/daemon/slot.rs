@@ -123,7 +123,13 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
 /// A fresh engine for a spec.
 pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     match (&spec.ralph, spec.restart) {
-        (Some(ralph), _) => Worker::looping(policy(spec), ralph.max_iterations, ralph.inactivity_timeout),
+        (Some(ralph), _) => Worker::verified(
+            policy(spec),
+            ralph.max_iterations,
+            ralph.inactivity_timeout,
+            ralph.budgets.clone(),
+            !ralph.gates.is_empty(),
+        ),
         (None, Some(restart)) => Worker::restarting(policy(spec), restart),
         (None, None) => Worker::plain(policy(spec)),
     }

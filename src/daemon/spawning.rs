@@ -31,7 +31,7 @@ impl Supervisor {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
                 let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![] };
-                self.bear(&name, spec_of(&name, params), newborn);
+                self.bear(&name, self.spec_of(&name, params), newborn);
             }
             Ok(Admitted::AfterKill(name)) => {
                 if let Some(slot) = self.slots.get_mut(&name) {
@@ -39,6 +39,43 @@ impl Supervisor {
                 }
                 self.step(&name, Event::Kill);
             }
+        }
+    }
+
+    /// What is asked for, as it is kept.
+    fn spec_of(&self, name: &WorkerName, mut params: SpawnParams) -> WorkerSpec {
+        if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
+            ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK);
+        }
+        let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
+        let prompt = match &params.ralph {
+            Some(ralph) => Prompt::File(ralph.prompt_file.clone()),
+            None => params.prompt,
+        };
+        WorkerSpec {
+            name: name.clone(),
+            cmd: params.cmd,
+            cwd: params.cwd,
+            env: params.env,
+            env_names: params.env_names,
+            tags: params.tags,
+            worktree: params.worktree,
+            prompt,
+            prompt_via: via,
+            profile: params.profile,
+            ready_wait: params.ready_wait,
+            ready_timeout: params.ready_timeout.max(1),
+            done_pattern: params.done_pattern,
+            record: params.record,
+            tmux_socket: params.tmux_socket,
+            size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
+            ralph: params.ralph.map(|ralph| LoopSpec {
+                task: ralph.task,
+                gates: ralph.gates,
+                budgets: ralph.budgets,
+                ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)
+            }),
+            restart: params.restart,
         }
     }
 
@@ -54,7 +91,7 @@ impl Supervisor {
                 Error::new(ErrorCode::Exists, message).hint("choose another name; or see why: swarm ls")
             );
         }
-        check(&spec_of(&name, params.clone()))?;
+        check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
         if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.legacy.as_ref()) {
             if !params.replace {
                 legacy::in_use(&name, theirs)?;
@@ -114,6 +151,9 @@ impl Supervisor {
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
         self.store.archive_ralph(name)?;
+        if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
+            self.store.write_task(name, task)?;
+        }
         super::crash::point("birth");
         if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
             if respawned {
@@ -147,6 +187,8 @@ impl Supervisor {
         let Some(newborn) = &slot.newborn else { return };
         let outcome = match entry {
             Entry::Started { .. } if !newborn.until_ready => Ok(()),
+            // Its base line may take minutes.
+            Entry::IterationStarted { .. } if !newborn.until_ready && is_gated(&slot.spec) => Ok(()),
             Entry::Ready { .. } => Ok(()),
             Entry::Waiting { reason, .. } if newborn.until_ready => {
                 let message = format!("worker '{name}' is not ready: {reason}");
@@ -215,7 +257,7 @@ enum Admitted {
 }
 
 /// Everything that can be refused without making anything.
-pub(super) fn check(spec: &WorkerSpec) -> Result<()> {
+pub(super) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
     let program = spec.cmd.first().filter(|p| !p.is_empty());
     let program =
         program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
@@ -228,20 +270,49 @@ pub(super) fn check(spec: &WorkerSpec) -> Result<()> {
         Pattern::compile(pattern)
             .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
     }
-    if let Some(ralph) = &spec.ralph
-        && (ralph.max_iterations == 0 || ralph.inactivity_timeout == 0)
-    {
-        return Err(Error::invalid("iterations and the inactivity timeout must be at least 1"));
+    if let Some(ralph) = &spec.ralph {
+        check_loop(spec, ralph, root)?;
     }
     if spec.ralph.is_some() && spec.restart.is_some() {
         return Err(Error::invalid("a loop has no restart policy: it starts its agent again by itself"));
     }
     let file = match &spec.prompt {
+        // swarm writes it itself.
+        Prompt::File(_) if spec.ralph.as_ref().is_some_and(|ralph| ralph.task.is_some()) => None,
         Prompt::File(file) => Some(file),
         Prompt::None | Prompt::Text(_) => None,
     };
     let read = |file: &PathBuf| super::prompt::read_file(file).map_err(Error::invalid);
     check_argument(spec, file.map(read).transpose()?)
+}
+
+/// Refuses a loop whose limits or gates make no sense.
+fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
+    if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
+        return Err(Error::invalid("iterations and the inactivity timeout must be at least 1"));
+    }
+    let (gates, budgets) = (&ralph.gates, &ralph.budgets);
+    if gates.checks.iter().any(|check| check.trim().is_empty()) {
+        return Err(Error::invalid("a check cannot be empty").hint("as in --check 'cargo test'"));
+    }
+    if ralph.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::invalid("the task is empty"));
+    }
+    if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
+        return Err(Error::invalid(
+            "a check's timeout, the checks side by side and the failures must be at least 1",
+        ));
+    }
+    if budgets.max_cost.is_some() && !spec.profile.tells_cost {
+        let message = format!("--max-cost: swarm cannot see what '{}' costs", spec.profile.name);
+        return Err(Error::invalid(message)
+            .hint("limit something else: --max-tokens, --max-time or --max-iterations; or give prices in the settings"));
+    }
+    if gates.is_empty() {
+        return Ok(());
+    }
+    crate::loops::check_protect(&gates.protect)?;
+    if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
 }
 
 /// Refuses a prompt that no process can be given as an argument. (A loop's file may change later; what
@@ -288,36 +359,8 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     }
 }
 
-fn spec_of(name: &WorkerName, params: SpawnParams) -> WorkerSpec {
-    let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
-    let prompt = match &params.ralph {
-        Some(ralph) => Prompt::File(ralph.prompt_file.clone()),
-        None => params.prompt,
-    };
-    WorkerSpec {
-        name: name.clone(),
-        cmd: params.cmd,
-        cwd: params.cwd,
-        env: params.env,
-        env_names: params.env_names,
-        tags: params.tags,
-        worktree: params.worktree,
-        prompt,
-        prompt_via: via,
-        profile: params.profile,
-        ready_wait: params.ready_wait,
-        ready_timeout: params.ready_timeout.max(1),
-        done_pattern: params.done_pattern,
-        record: params.record,
-        tmux_socket: params.tmux_socket,
-        size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
-        ralph: params.ralph.map(|ralph| LoopSpec {
-            prompt_file: ralph.prompt_file,
-            max_iterations: ralph.max_iterations,
-            inactivity_timeout: ralph.inactivity_timeout,
-        }),
-        restart: params.restart,
-    }
+fn is_gated(spec: &WorkerSpec) -> bool {
+    spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
 }
 
 /// The worktree of the worker that had the name before, when the new one asks for the same: its work goes on.

@@ -275,6 +275,7 @@ impl Supervisor {
                 return;
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
+            Report::Told(entry) => return self.tell(name, entry),
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),
             Report::Unclosed => return self.sweep_after(name),

@@ -40,7 +40,7 @@ fn events(engine: &Worker) -> Vec<Event> {
     let run = engine.run();
     let dialog = Blocked { startup: false, what: "a dialog".into() };
     let edits = Edits { max_iterations: Some(u32::MAX), inactivity_timeout: Some(u64::MAX) };
-    let verdict = Verdict { done_pattern: Some(false) };
+    let verdict = Verdict { done_pattern: Some(false), ..Verdict::default() };
     vec![
         Event::Adopted(run),
         Event::Screen(run, Reading { blocked: Some(dialog), ..Reading::default() }),

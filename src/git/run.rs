@@ -84,6 +84,19 @@ impl Said {
 /// # Errors
 /// When git cannot be run at all, or `dir` is no directory.
 pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<Said> {
+    git_with(dir, limit, &[], args).await
+}
+
+/// As [`git`], with variables in its environment.
+///
+/// # Errors
+/// As [`git`].
+pub(super) async fn git_with<A: AsRef<OsStr>>(
+    dir: &Path,
+    limit: Duration,
+    env: &[(&str, &OsStr)],
+    args: &[A],
+) -> Result<Said> {
     if !dir.is_dir() {
         return Err(Error::invalid(format!("'{}' is no directory", dir.display())));
     }
@@ -94,6 +107,7 @@ pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]
         command.env_remove(key);
     }
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+    command.envs(env.iter().copied());
     #[cfg(test)]
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
     // A group of its own, so that hooks end with it.

@@ -361,6 +361,85 @@ async fn git_variables_do_not_reach_git() {
     assert!(said.contains("LC_ALL=C"));
 }
 
+async fn shot(fixture: &Fixture, number: u32) -> Snapshot {
+    let reference = format!("refs/swarm/a/1/{number}");
+    let scratch = fixture.root().join("index");
+    let taken = snapshot(&fixture.repo(), &reference, &scratch, "iteration").await.unwrap().unwrap();
+    assert_eq!(fixture.git(&["rev-parse", &reference]).trim(), taken.commit);
+    assert!(!scratch.exists() && !fixture.root().join("index.lock").exists());
+    taken
+}
+
+#[tokio::test]
+async fn a_snapshot_takes_everything_and_touches_nothing() {
+    let fixture = Fixture::new();
+    let repo = fixture.repo();
+    fs::write(repo.join(".gitignore"), "ignored\n").unwrap();
+    fs::write(repo.join("staged"), "staged\n").unwrap();
+    fixture.git(&["add", "staged"]);
+    fs::write(repo.join("staged"), "edited since\n").unwrap();
+    fs::write(repo.join("file"), "two\n").unwrap();
+    fs::create_dir(repo.join("new dir")).unwrap();
+    fs::write(repo.join("new dir/untracked ü"), "mine\n").unwrap();
+    fs::write(repo.join("ignored"), "x").unwrap();
+    let state = || {
+        (
+            fixture.git(&["status", "--porcelain"]),
+            fixture.git(&["diff", "--cached"]),
+            fixture.git(&["log", "--all", "--format=%s", "--branches"]),
+            fixture.git(&["stash", "list"]),
+        )
+    };
+    let before = (state().0, state().1, state().3);
+    let taken = shot(&fixture, 1).await;
+    assert_eq!((state().0, state().1, state().3), before);
+    let files = fixture.git(&["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", &taken.commit]);
+    assert_eq!(files, ".gitignore\nfile\nnew dir/untracked ü\nstaged\n");
+    assert_eq!(fixture.git(&["show", &format!("{}:staged", taken.commit)]), "edited since\n");
+    assert_eq!(taken.head.as_deref(), Some(fixture.git(&["rev-parse", "HEAD"]).trim()));
+}
+
+#[tokio::test]
+async fn what_an_agent_threw_away_comes_back() {
+    let fixture = Fixture::new();
+    let base = shot(&fixture, 0).await;
+    fs::write(fixture.repo().join("file"), "two\n").unwrap();
+    fs::write(fixture.repo().join("work"), "hours of it\n").unwrap();
+    let taken = shot(&fixture, 1).await;
+    fixture.git(&["reset", "-q", "--hard"]);
+    fixture.git(&["clean", "-qfdx"]);
+    assert!(!fixture.repo().join("work").exists());
+    let text = diff(&fixture.repo(), &base.commit, &taken.commit).await.unwrap();
+    assert!(text.contains("+two") && text.contains("+hours of it"), "{text}");
+    let dir = restore(&fixture.repo(), &taken.commit, None, "a-1", "swarm/a-1").await.unwrap();
+    assert_eq!(dir, fixture.root().join("repo-worktrees/a-1"));
+    assert_eq!(fs::read_to_string(dir.join("work")).unwrap(), "hours of it\n");
+    let again = restore(&fixture.repo(), &taken.commit, None, "a-1", "swarm/a-1").await.unwrap_err();
+    assert_eq!(again.code, ErrorCode::Invalid);
+    assert_eq!(shot(&fixture, 2).await.tree, base.tree, "the same files are the same tree");
+}
+
+#[tokio::test]
+async fn a_snapshot_before_the_first_commit_and_outside_of_a_repository() {
+    let fixture = Fixture::empty();
+    fs::write(fixture.repo().join("a"), "a").unwrap();
+    let taken = shot(&fixture, 1).await;
+    assert_eq!(taken.head, None);
+    let outside = snapshot(&fixture.root(), "refs/swarm/a/1/1", &fixture.root().join("index"), "x").await;
+    assert_eq!(outside.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_held_index_and_an_identity_that_is_missing_are_no_trouble() {
+    let fixture = Fixture::new();
+    fs::write(fixture.repo().join(".git/index.lock"), "").unwrap();
+    fixture.git(&["config", "user.useConfigOnly", "true"]);
+    fixture.git(&["config", "commit.gpgSign", "true"]);
+    fs::write(fixture.repo().join("file"), "two\n").unwrap();
+    let taken = shot(&fixture, 1).await;
+    assert_eq!(fixture.git(&["show", &format!("{}:file", taken.commit)]), "two\n");
+}
+
 proptest! {
     #[test]
     fn no_output_of_git_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), lines in "([RCM? ]{0,3}|worktree |branch |[a-zé\\x00\n]{0,9}){0,20}") {

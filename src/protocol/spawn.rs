@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use swarm_state::budget::Budgets;
+use swarm_state::gates::Gates;
 use swarm_state::model::{Prompt, PromptVia, RestartSpec, WorktreeSpec};
 use swarm_state::profiles::Profile;
 
@@ -64,6 +66,28 @@ pub struct RalphParams {
     pub max_iterations: u32,
     /// Seconds, at least 1.
     pub inactivity_timeout: u64,
+    /// The task in words; the daemon keeps it in a file of its own, and `prompt_file` is of no account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What has to hold before it is complete; absent for nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gates: Gates,
+    /// Its limits beside the iterations; absent for the usual ones.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budgets: Budgets,
+}
+
+/// For what is left out where it is as usual.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl RalphParams {
+    /// A loop without gates and without limits beside its iterations.
+    pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        let (gates, budgets) = (Gates::default(), Budgets::default());
+        Self { prompt_file, max_iterations, inactivity_timeout, task: None, gates, budgets }
+    }
 }
 
 /// What `respawn` takes.

@@ -237,7 +237,16 @@ fn tmux_settings_are_read() {
 /// A new field of the profile needs a line in the table of keys.
 #[test]
 fn the_table_of_keys_covers_the_profile() {
-    let profile = serde_json::to_value(Profile::generic()).unwrap();
+    // A field that is left out of the serde form while it says nothing must say something here.
+    let profile = Profile {
+        bare_one_shot: true,
+        session_flag: Some("--session".into()),
+        session_own: vec!["--resume".into()],
+        tells_cost: true,
+        model_flag: Some("--model".into()),
+        ..Profile::generic()
+    };
+    let profile = serde_json::to_value(profile).unwrap();
     let mut fields: Vec<&str> = profile.as_object().unwrap().keys().map(String::as_str).collect();
     let mut reached: Vec<&str> = agents::KEYS.iter().map(|(_, field, _)| *field).chain(["name"]).collect();
     fields.sort_unstable();

@@ -21,7 +21,12 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 3] = [Self::Killed, Self::Paused(PauseBy::User), Self::Paused(PauseBy::Shutdown)];
+    const ALL: [Self; 4] = [
+        Self::Killed,
+        Self::Paused(PauseBy::User),
+        Self::Paused(PauseBy::Shutdown),
+        Self::Paused(PauseBy::NoProgress),
+    ];
 
     /// The ending of its file.
     fn word(self) -> &'static str {
@@ -29,6 +34,7 @@ impl Mark {
             Self::Killed => "killed",
             Self::Paused(PauseBy::User) => "paused",
             Self::Paused(PauseBy::Shutdown) => "paused-by-shutdown",
+            Self::Paused(PauseBy::NoProgress) => "paused-without-progress",
         }
     }
 }

@@ -15,7 +15,10 @@ use swarm_state::model::WorkerName;
 
 use super::load::aside_sentence;
 use super::lock::lock_dir;
-use super::{Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_unsynced};
+use super::{
+    Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_atomic,
+    write_unsynced,
+};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::private_dir;
 
@@ -131,6 +134,18 @@ impl Store {
         write_unsynced(&path, bytes).map_err(|e| failed("write", &path, e))
     }
 
+    /// Writes down the task that a new loop was given in words.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write_task(&self, name: &WorkerName, task: &str) -> Result<()> {
+        let dir = self.paths.ralph_dir(name);
+        private_dir(&dir)?;
+        let path = dir.join("task.md");
+        let end = if task.ends_with('\n') { "" } else { "\n" };
+        write_atomic(&path, format!("{task}{end}").as_bytes()).map_err(|e| failed("write", &path, e))
+    }
+
     /// Waits until an iteration's files and the loop's log are safe on the disk. What is missing by then is left
     /// out.
     pub fn sync_iteration(&self, name: &WorkerName, iteration: u32) {
@@ -198,7 +213,7 @@ fn keep_original(path: &Path, format: u32) -> Result<()> {
         return Ok(());
     }
     let copy = || match read(path)? {
-        Some(bytes) => atomic::write_atomic(&kept, &bytes),
+        Some(bytes) => write_atomic(&kept, &bytes),
         None => Ok(()),
     };
     copy().map_err(|e| failed("keep", path, e))

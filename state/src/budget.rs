@@ -1,9 +1,10 @@
 //! When a loop or a worker that is started again must end, and how long it waits after a failure.
 //!
-//! Today's budgets are the iteration count and the number of failures in a row. Time, cost and progress
-//! come with the gates; they belong here, as more arms of [`exhausted`].
+//! Time is time that the machine was awake; money is counted in millionths of a dollar, so that sums are exact.
 
 use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 
 use crate::model::{RestartSpec, RestartWhen};
 use crate::notice::StopReason;
@@ -29,12 +30,69 @@ pub fn backoff(n: u32) -> Duration {
     }
 }
 
-/// What has been used up at the end of an iteration, if anything. The failure limit is asked first.
-pub fn exhausted(failures: u32, iteration: u32, max_iterations: u32) -> Option<StopReason> {
-    if failures >= MAX_FAILURES {
+/// The limits of a loop beside its iterations. What is not set does not limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budgets {
+    /// Seconds awake for the whole loop, pauses without an agent left out.
+    pub max_time: Option<u64>,
+    /// Millionths of a US dollar.
+    pub max_cost: Option<u64>,
+    /// Tokens read and written; what came from a cache is left out.
+    pub max_tokens: Option<u64>,
+    /// Failures in a row; at least 1.
+    pub max_failures: u32,
+    /// Seconds awake for one iteration.
+    pub iteration_timeout: Option<u64>,
+    /// Iterations in a row that change nothing in the tree and in the checks that fail.
+    pub no_progress: Option<u32>,
+}
+
+impl Default for Budgets {
+    fn default() -> Self {
+        Self {
+            max_time: None,
+            max_cost: None,
+            max_tokens: None,
+            max_failures: MAX_FAILURES,
+            iteration_timeout: None,
+            no_progress: None,
+        }
+    }
+}
+
+/// What a loop has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Time awake.
+    pub time: Duration,
+    /// Millionths of a US dollar.
+    pub cost: u64,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then
+/// what costs, then the count. `gated`: more was asked for than a done pattern, so that running out of
+/// iterations is no success.
+pub fn exhausted(
+    budgets: &Budgets,
+    spent: Spent,
+    failures: u32,
+    (iteration, max_iterations): (u32, u32),
+    gated: bool,
+) -> Option<StopReason> {
+    let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
+    if failures >= budgets.max_failures {
         Some(StopReason::Failures(failures))
+    } else if let Some(limit) = reached(budgets.max_cost, spent.cost) {
+        Some(StopReason::Cost { spent: spent.cost, limit })
+    } else if let Some(limit) = reached(budgets.max_tokens, spent.tokens) {
+        Some(StopReason::Tokens { spent: spent.tokens, limit })
+    } else if let Some(limit) = reached(budgets.max_time, spent.time.as_secs()) {
+        Some(StopReason::OutOfTime(limit))
     } else if iteration >= max_iterations {
-        Some(StopReason::MaxIterations)
+        Some(if gated { StopReason::Unverified } else { StopReason::MaxIterations })
     } else {
         None
     }
@@ -97,9 +155,20 @@ mod tests {
     }
 
     #[test]
-    fn failures_come_before_the_iteration_limit() {
-        assert_eq!(exhausted(5, 5, 5), Some(StopReason::Failures(5)));
-        assert_eq!(exhausted(4, 5, 5), Some(StopReason::MaxIterations));
-        assert_eq!(exhausted(4, 4, 5), None);
+    fn the_order_of_the_limits() {
+        let budgets =
+            Budgets { max_time: Some(60), max_cost: Some(3), max_tokens: Some(100), ..Budgets::default() };
+        let spent = |time, cost, tokens| Spent { time: Duration::from_secs(time), cost, tokens };
+        let all = spent(60, 3, 100);
+        let of =
+            |spent, failures, iteration, gated| exhausted(&budgets, spent, failures, (iteration, 5), gated);
+        assert_eq!(of(all, 5, 5, true), Some(StopReason::Failures(5)));
+        assert_eq!(of(all, 4, 5, true), Some(StopReason::Cost { spent: 3, limit: 3 }));
+        assert_eq!(of(spent(60, 2, 100), 4, 5, true), Some(StopReason::Tokens { spent: 100, limit: 100 }));
+        assert_eq!(of(spent(60, 2, 99), 4, 5, true), Some(StopReason::OutOfTime(60)));
+        assert_eq!(of(spent(59, 2, 99), 4, 5, true), Some(StopReason::Unverified));
+        assert_eq!(of(spent(59, 2, 99), 4, 5, false), Some(StopReason::MaxIterations));
+        assert_eq!(of(spent(59, 2, 99), 4, 4, true), None);
+        assert_eq!(exhausted(&Budgets::default(), all, 4, (4, 5), true), None, "no limit limits nothing");
     }
 }

@@ -23,6 +23,7 @@
 
 mod clock;
 mod follow_up;
+mod limits;
 mod look;
 mod reports;
 mod restart;
@@ -42,10 +43,12 @@ pub use clock::{AwakeClock, Jump};
 pub use restart::Restarts;
 pub use watch::Watch;
 
+use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
 use crate::gates::Verdict;
 use crate::model::{Exit, LoopStatus, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
+use crate::outage::Outage;
 use crate::screen::Reading;
 
 /// How long TERM is given before KILL, and how long between two KILLs.
@@ -106,6 +109,26 @@ pub struct Loop {
     started_mono: Duration,
     /// Who paused it.
     pub paused: Option<PauseBy>,
+    /// The limits beside the iterations.
+    #[serde(default)]
+    pub budgets: Budgets,
+    /// More was asked for than a done pattern.
+    #[serde(default)]
+    pub gated: bool,
+    /// What was used so far, the time up to `since`.
+    #[serde(default)]
+    spent: Spent,
+    /// Since when time counts; `None` while it does not.
+    #[serde(default)]
+    since: Option<Duration>,
+    /// Outages in a row, and the last of them while it is waited for.
+    #[serde(default)]
+    outages: u32,
+    #[serde(default)]
+    outage: Option<Outage>,
+    /// Iterations in a row in which nothing moved.
+    #[serde(default)]
+    stalls: u32,
     /// What was (or is about to be) told of the last iteration that ended, and which that was.
     #[serde(default)]
     last_end: Option<(u32, Entry)>,
@@ -130,6 +153,10 @@ pub enum Why {
     Done,
     /// The agent said that its turn is over.
     TurnOver,
+    /// The iteration's time is up.
+    Timeout,
+    /// The loop's time is up.
+    OutOfTime,
     /// Somebody killed the worker.
     Kill,
 }
@@ -333,7 +360,22 @@ impl Worker {
         }
     }
 
-    /// A worker that loops.
+    /// A worker that loops. `gated`: more is asked for than a done pattern.
+    pub fn verified(
+        policy: Policy,
+        max_iterations: u32,
+        inactivity_timeout: u64,
+        budgets: Budgets,
+        gated: bool,
+    ) -> Self {
+        let mut worker = Self::looping(policy, max_iterations, inactivity_timeout);
+        if let Some(ralph) = &mut worker.ralph {
+            (ralph.budgets, ralph.gated) = (budgets, gated);
+        }
+        worker
+    }
+
+    /// A worker that loops, with no limit but its iterations and failures and no gate but a done pattern.
     pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let ralph = Loop {
             iteration: 0,
@@ -344,6 +386,13 @@ impl Worker {
             iteration_started: None,
             started_mono: Duration::ZERO,
             paused: None,
+            budgets: Budgets::default(),
+            gated: false,
+            spent: Spent::default(),
+            since: None,
+            outages: 0,
+            outage: None,
+            stalls: 0,
             last_end: None,
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }
@@ -439,6 +488,11 @@ impl Worker {
 
     /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
     pub fn deadline(&self) -> Option<Duration> {
+        let time_limit = self.time_limit().map(|(at, _)| at);
+        [self.phase_deadline(), time_limit].into_iter().flatten().min()
+    }
+
+    fn phase_deadline(&self) -> Option<Duration> {
         match self.phase {
             Phase::Starting { ready_by, .. } => ready_by,
             Phase::Prompting { by } => Some(by),
@@ -475,6 +529,7 @@ impl Worker {
         }
         if let Some(ralph) = &mut self.ralph {
             ralph.started_mono = ralph.started_mono.min(now.mono);
+            ralph.since = ralph.since.map(|since| since.min(now.mono));
         }
         if let Some(restarts) = &mut self.restarts {
             restarts.started_mono = restarts.started_mono.min(now.mono);

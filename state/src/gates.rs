@@ -3,30 +3,149 @@
 //! A gate is a condition that the user asked for. At the end of a run the engine asks for a verdict, the
 //! edge tries every gate, and the verdict comes back as data. A gate that was not asked for has no say;
 //! a loop without gates is never complete, it only runs out of iterations. Deliberately absent: how a
-//! gate is tried (that is the edge's work).
+//! gate is tried (that is the edge's work), and the rule of a promise without work ([`crate::promise`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::outage::Outage;
+use crate::promise::{Claim, OnNoWork, Promise};
+
+#[cfg(test)]
+mod tests;
+
+/// How long a check may take when nobody says, seconds.
+pub const CHECK_TIMEOUT: u64 = 120;
+
+/// The remark on a promise that was not given.
+pub const NO_PROMISE: &str = "the promise was not given";
+
+/// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
+/// done pattern.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Gates {
+    /// Shell commands that must exit with 0, in this order.
+    pub checks: Vec<String>,
+    /// Seconds each of them may take; at least 1.
+    pub check_timeout: u64,
+    /// How many run side by side; at least 1.
+    pub check_jobs: u32,
+    /// What the agent must say.
+    pub promise: Option<Promise>,
+    /// The tool calls that make a promise worth hearing; 0: any is.
+    pub min_tool_calls: u64,
+    /// What becomes of a promise with fewer.
+    pub on_promise_no_work: OnNoWork,
+    /// Ask only for the checks that passed before the first iteration.
+    pub allow_preexisting: bool,
+    /// Files that no iteration may change: globs relative to the worker's directory.
+    pub protect: Vec<String>,
+    /// Let iterations change the scripts that checks run, and protected files.
+    pub allow_changed_checks: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self {
+            checks: vec![],
+            check_timeout: CHECK_TIMEOUT,
+            check_jobs: 1,
+            promise: None,
+            min_tool_calls: 1,
+            on_promise_no_work: OnNoWork::default(),
+            allow_preexisting: false,
+            protect: vec![],
+            allow_changed_checks: false,
+        }
+    }
+}
+
+impl Gates {
+    /// True when nothing is asked for: the loop then ends by its done pattern or its limits.
+    pub fn is_empty(&self) -> bool {
+        self.checks.is_empty() && self.promise.is_none()
+    }
+}
+
+/// What one check came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// The command.
+    pub name: String,
+    /// It exited with 0 in time.
+    pub passed: bool,
+    /// The last characters of what it printed, and how it ended when that was not well.
+    pub output: String,
+    /// How long it took, seconds.
+    pub seconds: f64,
+}
 
 /// What became of the gates at the end of one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Verdict {
     /// Whether the done pattern stands in new output; `None` when none was asked for.
     pub done_pattern: Option<bool>,
+    /// What the promise came to; `None` when none was asked for.
+    pub promise: Option<Claim>,
+    /// Each check, in the order in which they were asked for.
+    pub checks: Vec<CheckResult>,
+    /// Checks that need not pass, because they failed before any agent worked and the user allowed that.
+    pub excused: Vec<String>,
+    /// Files that no iteration may change and that were changed, relative to the worker's directory.
+    pub changed: Vec<String>,
+    /// What keeps the agent from working, where that is why it ended as it did.
+    pub outage: Option<Outage>,
+    /// What the iteration cost, millionths of a US dollar; `None` where nobody says.
+    pub cost: Option<u64>,
+    /// The tokens it used; `None` where nobody says.
+    pub tokens: Option<u64>,
+    /// Names the state of the tree: equal names are equal files. `None` where there is no repository.
+    pub tree: Option<String>,
+    /// Whether the tree or the checks that fail are others than before; `None` where that cannot be seen.
+    pub moved: Option<bool>,
+    /// The gates could not be tried: why. That is no word about the work, but nothing holds.
+    pub trouble: Option<String>,
 }
 
 impl Verdict {
     /// True when at least one gate was asked for and all that were asked for hold.
-    pub fn is_complete(self) -> bool {
-        self.done_pattern == Some(true)
+    pub fn is_complete(&self) -> bool {
+        let asked = self.done_pattern.is_some() || self.promise.is_some() || !self.checks.is_empty();
+        asked && self.remarks().is_empty()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Whether every check that has to pass did.
+    pub fn checks_hold(&self) -> bool {
+        self.failed_checks().next().is_none()
+    }
 
-    #[test]
-    fn no_gate_never_completes() {
-        assert!(!Verdict::default().is_complete());
-        assert!(!Verdict { done_pattern: Some(false) }.is_complete());
-        assert!(Verdict { done_pattern: Some(true) }.is_complete());
+    /// The checks that had to pass and did not.
+    pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
+        self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
+    }
+
+    /// Where the work stands, to be compared with where it stood: the tree and the checks that fail.
+    pub fn standing(&self) -> Option<String> {
+        let failed: Vec<&str> = self.failed_checks().map(|check| check.name.as_str()).collect();
+        self.tree.as_ref().map(|tree| format!("{tree} {}", failed.join("\n")))
+    }
+
+    /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
+        if self.done_pattern == Some(false) {
+            remarks.push("the done pattern did not appear".into());
+        }
+        match self.promise {
+            Some(Claim::Missing) => remarks.push(NO_PROMISE.into()),
+            Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
+            None | Some(Claim::Given | Claim::Doubtful) => {}
+        }
+        remarks.extend(self.failed_checks().map(|check| format!("the check '{}' failed", check.name)));
+        if !self.changed.is_empty() {
+            remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
+        }
+        remarks
     }
 }

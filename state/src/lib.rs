@@ -23,7 +23,9 @@
 //! [`model`] (the nouns), [`engine`] (the heart: states x events -> effects), [`gates`] and [`budget`]
 //! (what the heart asks and counts), [`screen`] and [`profiles`] (what a captured screen means),
 //! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
-//! words), [`mod@format`] (what is on disk).
+//! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
+//! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
+//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
@@ -45,3 +47,17 @@ pub mod notice;
 pub mod format;
 
 pub mod template;
+
+pub mod transcript;
+
+pub mod promise;
+
+pub mod contract;
+
+pub mod outage;
+
+pub mod ledger;
+
+pub mod scripts;
+
+pub mod ends;

@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Budgets;
+use crate::gates::Gates;
 use crate::profiles::Profile;
 
 /// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
@@ -312,6 +314,28 @@ pub struct LoopSpec {
     pub max_iterations: u32,
     /// Seconds of an unchanged screen that end an iteration; at least 1.
     pub inactivity_timeout: u64,
+    /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What has to hold before it is complete.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gates: Gates,
+    /// Its limits beside the iterations.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budgets: Budgets,
+}
+
+impl LoopSpec {
+    /// A loop without gates and without limits beside its iterations.
+    pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        let (gates, budgets) = (Gates::default(), Budgets::default());
+        Self { prompt_file, max_iterations, inactivity_timeout, task: None, gates, budgets }
+    }
+}
+
+/// For what a reader of an older release need not see.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// After which ends a plain worker is started again.

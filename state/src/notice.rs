@@ -21,6 +21,12 @@ pub enum IterationExit {
     Killed,
     /// It never started.
     SpawnFailed,
+    /// swarm ended it: the iteration's time was up.
+    Timeout,
+    /// swarm ended it: the loop's time was up.
+    OutOfTime,
+    /// A usage limit, an overloaded API or a login: it is done again and not used up.
+    Outage,
 }
 
 impl IterationExit {
@@ -36,6 +42,9 @@ impl IterationExit {
             Self::Done => "done".into(),
             Self::Killed => "killed".into(),
             Self::SpawnFailed => "spawn-failed".into(),
+            Self::Timeout => "timeout".into(),
+            Self::OutOfTime => "out-of-time".into(),
+            Self::Outage => "outage".into(),
         }
     }
 }
@@ -48,6 +57,8 @@ pub enum PauseBy {
     User,
     /// `swarm daemon stop` or a SIGTERM to the daemon.
     Shutdown,
+    /// swarm, because nothing moved for as many iterations as `--no-progress` says.
+    NoProgress,
 }
 
 /// Why a worker has ended for good.
@@ -58,6 +69,30 @@ pub enum StopReason {
     Complete,
     /// The iteration limit, with no gate but a done pattern.
     MaxIterations,
+    /// Every gate held, checks or a promise among them.
+    Verified,
+    /// Every gate holds, none of them a check: the promise is what counted.
+    Promised,
+    /// The iteration limit, and the gates never held.
+    Unverified,
+    /// The time limit, seconds.
+    OutOfTime(u64),
+    /// The cost limit, millionths of a US dollar.
+    Cost {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// The token limit.
+    Tokens {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// Something that waiting does not mend, in the CLI's words.
+    Outage(String),
     /// Five failures in a row.
     Failures(u32),
     /// The prompt file is gone or cannot be read; the documented message.
@@ -76,11 +111,18 @@ impl StopReason {
     /// True when a loop that ended so has done what was asked.
     pub fn is_success(&self) -> bool {
         match self {
-            Self::Complete | Self::MaxIterations => true,
+            Self::Complete | Self::Verified | Self::Promised | Self::MaxIterations => true,
             Self::Exited(exit) => exit.is_success(),
-            Self::Failures(_) | Self::Prompt(_) | Self::Killed | Self::SpawnFailed(_) | Self::GaveUp(_) => {
-                false
-            }
+            Self::Unverified
+            | Self::OutOfTime(_)
+            | Self::Cost { .. }
+            | Self::Tokens { .. }
+            | Self::Outage(_)
+            | Self::Failures(_)
+            | Self::Prompt(_)
+            | Self::Killed
+            | Self::SpawnFailed(_)
+            | Self::GaveUp(_) => false,
         }
     }
 
@@ -88,7 +130,12 @@ impl StopReason {
     pub fn slug(&self) -> &'static str {
         match self {
             Self::Complete => "done_pattern",
-            Self::MaxIterations => "max_iterations",
+            Self::MaxIterations | Self::Unverified => "max_iterations",
+            Self::Verified => "all_checks_passed",
+            Self::Promised => "promise_accepted",
+            Self::OutOfTime(_) => "timeout",
+            Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
+            Self::Outage(_) => "outage",
             Self::Failures(_) => "consecutive_failures",
             Self::Prompt(_) => "prompt_file",
             Self::Killed => "killed",
@@ -103,8 +150,16 @@ impl StopReason {
         match self {
             Self::Complete => "done pattern matched".into(),
             Self::MaxIterations => "max iterations".into(),
+            Self::Verified => "every gate holds".into(),
+            Self::Promised => "promise accepted".into(),
+            Self::Unverified => "max iterations, and not every gate holds".into(),
+            Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
+            Self::Cost { spent, limit } => {
+                format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
+            }
+            Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
             Self::Failures(n) => counted(*n, "consecutive failure"),
-            Self::Prompt(message) | Self::SpawnFailed(message) => message.clone(),
+            Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
             Self::Killed => "killed".into(),
             Self::GaveUp(restarts) => format!("gave up after {}", counted(*restarts, "restart")),
             Self::Exited(exit) => match exit {
@@ -206,6 +261,47 @@ pub enum Entry {
         /// The time-out, seconds.
         timeout: u64,
     },
+    /// A check was run.
+    Checked {
+        /// At the end of which iteration; 0: before the first.
+        iteration: u32,
+        /// The command.
+        check: String,
+        /// Whether it passed.
+        passed: bool,
+        /// How long it took.
+        seconds: u64,
+    },
+    /// The gates of a loop were tried at the end of an iteration and not all hold.
+    GatesMissed {
+        /// The iteration.
+        iteration: u32,
+        /// What is missing, a sentence a gate.
+        missing: Vec<String>,
+    },
+    /// Every gate holds.
+    GatesHeld {
+        /// The iteration.
+        iteration: u32,
+    },
+    /// An iteration came to nothing through no fault of its own; it is done again after a wait.
+    Outage {
+        /// The iteration.
+        iteration: u32,
+        /// In the CLI's words.
+        message: String,
+        /// Seconds until the next try.
+        wait: u64,
+    },
+    /// The time of an iteration or of the loop is up, and the agent is being ended.
+    OutOfTime {
+        /// The iteration.
+        iteration: u32,
+        /// The limit, seconds.
+        limit: u64,
+        /// True when it is the loop's.
+        whole: bool,
+    },
     /// The done pattern matched in new output.
     DonePatternMatched {
         /// The iteration (0 for a plain worker).
@@ -266,6 +362,12 @@ pub enum Entry {
     },
 }
 
+/// `$1.50`; with more places where cents do not tell it.
+pub fn dollars(millionths: u64) -> String {
+    let amount = millionths as f64 / 1e6;
+    if millionths.is_multiple_of(10_000) { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
 /// `1 restart`, `2 restarts`.
 pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
     let ending = if count == N::from(1) { "" } else { "s" };
@@ -300,6 +402,11 @@ impl Entry {
             | Self::IterationFailed { .. }
             | Self::Inactivity { .. }
             | Self::InactivityExtended { .. }
+            | Self::Checked { .. }
+            | Self::GatesMissed { .. }
+            | Self::GatesHeld { .. }
+            | Self::Outage { .. }
+            | Self::OutOfTime { .. }
             | Self::DonePatternMatched { .. }
             | Self::LoopComplete { .. }
             | Self::LoopFailed { .. }
@@ -334,11 +441,26 @@ impl Entry {
             Self::InactivityExtended { timeout, .. } => {
                 format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
             }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let base = if *iteration == 0 { " before the first iteration" } else { "" };
+                let word = if *passed { "passed" } else { "failed" };
+                format!("check '{check}' {word}{base} ({})", duration(*seconds, " "))
+            }
+            Self::GatesMissed { missing, .. } => format!("not done: {}", missing.join("; ")),
+            Self::GatesHeld { .. } => "every gate holds, stopping loop".to_owned(),
+            Self::Outage { message, wait, .. } => {
+                format!("waiting: {message} (next try in {})", duration(*wait, " "))
+            }
+            Self::OutOfTime { limit, whole: true, .. } => format!("out of time ({})", duration(*limit, " ")),
+            Self::OutOfTime { iteration, limit, .. } => {
+                format!("iteration {iteration} is out of time ({})", duration(*limit, " "))
+            }
             Self::DonePatternMatched { .. } => "done pattern matched, stopping loop".to_owned(),
             Self::LoopComplete { iterations, .. } => format!("loop complete after {}", count(*iterations)),
             Self::LoopFailed { reason, iterations } => failed_text(reason, *iterations),
             Self::Paused { by: PauseBy::User } => "paused".to_owned(),
             Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
+            Self::Paused { by: PauseBy::NoProgress } => "paused (no progress)".to_owned(),
             Self::Resumed => "resumed".to_owned(),
             Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
@@ -377,6 +499,22 @@ impl Entry {
             Self::InactivityExtended { iteration, timeout } => {
                 vec![format!("[EXTEND] iteration {iteration} inactivity={timeout}s reason=computing")]
             }
+            Self::GatesMissed { iteration, missing } => {
+                vec![format!("[CHECK] iteration {iteration} not done: {}", missing.join("; "))]
+            }
+            Self::GatesHeld { iteration } => vec![format!("[CHECK] iteration {iteration} every gate holds")],
+            Self::Outage { iteration, message, wait } => {
+                let wait = duration(*wait, "");
+                vec![format!("[WAIT] iteration {iteration} is done again after {wait}: {message}")]
+            }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let (word, took) = (if *passed { "PASS" } else { "FAIL" }, duration(*seconds, ""));
+                vec![format!("[CHECK] iteration {iteration} {word} duration={took} {}", one_line(check))]
+            }
+            Self::OutOfTime { iteration, limit, whole } => {
+                let what = if *whole { "max-time" } else { "iteration-timeout" };
+                vec![format!("[TIMEOUT] iteration {iteration} {what}={limit}s")]
+            }
             Self::LoopComplete { iterations, reason } => {
                 vec![format!("[DONE] loop complete after {} reason={}", count(*iterations), reason.slug())]
             }
@@ -387,6 +525,7 @@ impl Entry {
             }
             Self::Paused { by: PauseBy::User } => vec!["[PAUSE]".into()],
             Self::Paused { by: PauseBy::Shutdown } => vec!["[PAUSE] reason=shutdown".into()],
+            Self::Paused { by: PauseBy::NoProgress } => vec!["[PAUSE] reason=no_progress".into()],
             Self::Resumed => vec!["[RESUME]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
             Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
@@ -409,6 +548,13 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
         StopReason::Failures(n) => format!("{}, stopping loop", counted(*n, "consecutive failure")),
         StopReason::Killed => format!("killed after {}", count(iterations)),
         StopReason::Complete
+        | StopReason::Verified
+        | StopReason::Promised
+        | StopReason::Unverified
+        | StopReason::OutOfTime(_)
+        | StopReason::Cost { .. }
+        | StopReason::Tokens { .. }
+        | StopReason::Outage(_)
         | StopReason::MaxIterations
         | StopReason::Prompt(_)
         | StopReason::Exited(_)
@@ -419,6 +565,11 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
 
 fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
     format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
+}
+
+/// A command of several lines, in one.
+fn one_line(command: &str) -> String {
+    command.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// "N iterations", also for one: the document's sentence is matched by scripts.

@@ -39,6 +39,9 @@ pub struct Profile {
     pub commands: Vec<String>,
     /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
     pub one_shot: Vec<String>,
+    /// The first of `one_shot` needs nothing behind it.
+    #[serde(skip_serializing_if = "is_no")]
+    pub bare_one_shot: bool,
     /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
     pub interactive_via: PromptVia,
     /// The route for a one-shot command. `auto` means `stdin`.
@@ -47,6 +50,18 @@ pub struct Profile {
     pub arg_flag: Option<String>,
     /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
     pub end_of_options: bool,
+    /// The flag that names a new session, so that its transcript can be found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_flag: Option<String>,
+    /// Flags with which the command chooses its session itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session_own: Vec<String>,
+    /// Its transcript or its results tell what a session costs.
+    #[serde(skip_serializing_if = "is_no")]
+    pub tells_cost: bool,
+    /// The flag that names the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_flag: Option<String>,
     /// Any of these means that the input box is there.
     pub ready: Vec<String>,
     /// Any of these means that the agent is at work.
@@ -56,6 +71,11 @@ pub struct Profile {
     pub startup: Vec<Marker>,
     /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`common_permission`] hold.
     pub permission: Vec<Marker>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_no(mark: &bool) -> bool {
+    !mark
 }
 
 impl Default for Profile {
@@ -128,6 +148,48 @@ impl Profile {
                 }
                 cmd.push(prompt.to_owned());
             }
+        }
+        cmd
+    }
+}
+
+impl Profile {
+    /// Whether the command can be given a session id: its CLI takes one, and it has not chosen one itself.
+    pub fn takes_session(&self, cmd: &[String]) -> bool {
+        let chooses = |arg: &String| {
+            let flag = arg.split_once('=').map_or(arg.as_str(), |(flag, _)| flag);
+            self.session_own.iter().any(|own| own == flag) || self.session_flag.as_deref() == Some(flag)
+        };
+        self.session_flag.is_some() && !cmd.iter().any(chooses)
+    }
+
+    /// The command that works on what its standard input says and exits; empty where none is known.
+    pub fn loop_command(&self) -> Vec<String> {
+        match (self.commands.first(), self.one_shot.first()) {
+            (Some(command), Some(word)) if self.one_shot_via == PromptVia::Stdin && self.bare_one_shot => {
+                vec![command.clone(), word.clone()]
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The command with a model, right behind its program and the word that makes it run once; `None` where
+    /// nobody knows how to say it.
+    pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
+        let flag = self.model_flag.as_ref()?;
+        let mut cmd = cmd.to_vec();
+        let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
+        let at = after.unwrap_or_else(|| program(&cmd)).saturating_add(1).min(cmd.len());
+        cmd.splice(at..at, [flag.clone(), model.to_owned()]);
+        Some(cmd)
+    }
+
+    /// The command with a session id, where it takes one: right behind the program, before any prompt.
+    pub fn command_with_session(&self, cmd: &[String], id: &str) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        if let Some(flag) = self.session_flag.as_ref().filter(|_| self.takes_session(&cmd)) {
+            let at = (program(&cmd) + 1).min(cmd.len());
+            cmd.splice(at..at, [flag.clone(), id.to_owned()]);
         }
         cmd
     }

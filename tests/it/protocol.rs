@@ -10,9 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
-    AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView, Empty,
-    Forgotten, Killed, Lines, Listing, Peeked, RalphView, Request, Response, Sent, Snapshot, Spawned,
-    WorkerView,
+    Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView,
+    DiffView, Empty, Forgotten, Killed, Lines, Listing, Peeked, RalphView, Report, Request, Response,
+    Restored, Sent, Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -50,6 +50,10 @@ fn check_call(call: &Call, answer: &Value) {
         Call::Clean(_) => same_part::<Forgotten>(answer),
         Call::RalphPause(_) | Call::RalphResume(_) => same_part::<Changed>(answer),
         Call::RalphStatus(_) | Call::RalphSet(_) => same_part::<RalphView>(answer),
+        Call::RalphReport(_) => same_part::<Report>(answer),
+        Call::RalphDiff(_) => same_part::<DiffView>(answer),
+        Call::RalphRestore(_) => same_part::<Restored>(answer),
+        Call::RalphApprove(_) => same_part::<Approved>(answer),
         Call::RalphClean(_) => same_part::<Cleaned>(answer),
         Call::Subscribe(_) => same_part::<Snapshot>(answer),
         Call::DaemonStatus(_) => same_part::<DaemonView>(answer),
@@ -58,7 +62,7 @@ fn check_call(call: &Call, answer: &Value) {
 }
 
 /// How many methods there are; to be raised with each new one.
-const METHODS: usize = 22;
+const METHODS: usize = 26;
 
 #[test]
 fn hellos_keep_their_shape_for_ever() {
@@ -114,7 +118,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 21;
+const KINDS: usize = 26;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -144,6 +148,11 @@ fn every_notice_keeps_its_shape() {
             Entry::RunEnded { .. } => 21,
             Entry::Idle { .. } => 19,
             Entry::Cleaned => 20,
+            Entry::GatesMissed { .. } => 22,
+            Entry::GatesHeld { .. } => 23,
+            Entry::Outage { .. } => 24,
+            Entry::OutOfTime { .. } => 25,
+            Entry::Checked { .. } => 26,
         });
     }
     assert_eq!(kinds.len(), KINDS);

@@ -86,6 +86,7 @@ fn few_modules_start_processes() {
         [
             "src/tmux/",
             "src/git/",
+            "src/checks.rs",
             "src/wrapper.rs",
             "src/client/connect.rs",
             "src/client/attach.rs",

@@ -85,7 +85,9 @@ impl Machine {
             Entry::LoopComplete { .. } => Some(End::done()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
             Entry::Lost { .. } if holds_now => Some(self.resumable()),
-            Entry::Paused { by: PauseBy::Shutdown } if holds_now => Some(self.resumable()),
+            Entry::Paused { by: PauseBy::Shutdown | PauseBy::NoProgress } if holds_now => {
+                Some(self.resumable())
+            }
             Entry::Paused { by } => {
                 self.paused = true;
                 self.parked(*by == PauseBy::User && !notice.status.is_live())
@@ -108,6 +110,11 @@ impl Machine {
             | Entry::Waiting { .. }
             | Entry::Inactivity { .. }
             | Entry::InactivityExtended { .. }
+            | Entry::OutOfTime { .. }
+            | Entry::Outage { .. }
+            | Entry::Checked { .. }
+            | Entry::GatesMissed { .. }
+            | Entry::GatesHeld { .. }
             | Entry::DonePatternMatched { .. }
             | Entry::RunEnded { .. }
             | Entry::Lost { .. }
@@ -198,6 +205,13 @@ impl Machine {
             StopReason::Prompt(message) => End { error: Some(message.clone()), ..self.gave_up() },
             StopReason::Killed => End { hint: None, ..self.gave_up() },
             StopReason::Complete
+            | StopReason::Verified
+            | StopReason::Promised
+            | StopReason::Unverified
+            | StopReason::OutOfTime(_)
+            | StopReason::Cost { .. }
+            | StopReason::Tokens { .. }
+            | StopReason::Outage(_)
             | StopReason::MaxIterations
             | StopReason::Failures(_)
             | StopReason::Exited(_)

@@ -85,7 +85,8 @@ fn number_of(row: &str, word: &str) -> Option<u64> {
 /// The part of a log that is of this worker's runs since it was spawned, or spawned again. Those before it are
 /// numbered from 1 as well, and may have come further.
 fn this_life<'a>(log: &'a [String], known: &Known) -> &'a [String] {
-    let mut next = known.last + u64::from(known.live.is_none());
+    // The one that lives may have ended, and been logged, since it was looked at.
+    let mut next = known.last + 1;
     let mut from = log.len();
     for at in (0..log.len()).rev().filter(|at| is_run_header(&log[*at])) {
         match number_of(&log[at], known.word) {
@@ -150,6 +151,7 @@ mod tests {
         check(&[1, 2, 3, 1], 2, Some(2), &[1]);
         check(&[1, 2, 3], 1, Some(1), &[]);
         check(&[1, 2, 3], 2, Some(2), &[]);
+        check(&[1, 2], 2, Some(2), &[1, 2]);
         check(&[1, 2, 2, 3], 3, None, &[1, 2, 2, 3]);
         check(&[], 1, None, &[]);
     }

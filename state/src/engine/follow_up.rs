@@ -14,7 +14,10 @@ impl Worker {
 
     pub(super) fn judged(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
         let Phase::Judging { exit, why } = self.phase else { return vec![] };
-        let complete = why == Some(Why::Done) || verdict.is_complete();
+        self.count(&verdict);
+        // A pattern that matched is the whole of what a loop without other gates waits for.
+        let gated = self.ralph.as_ref().is_some_and(|l| l.gated);
+        let complete = (why == Some(Why::Done) && !gated) || verdict.is_complete();
         if why == Some(Why::Kill) {
             let mut effects = self.told_end(IterationExit::Killed, now);
             effects.extend(self.stop(StopReason::Killed));
@@ -28,23 +31,34 @@ impl Worker {
         }
         let ended = match why {
             Some(Why::Inactivity) => IterationExit::Inactivity,
+            Some(Why::Timeout) => IterationExit::Timeout,
+            Some(Why::OutOfTime) => IterationExit::OutOfTime,
             Some(Why::Done | Why::TurnOver | Why::Kill) => IterationExit::Done,
             None => IterationExit::Exit(exit),
         };
         if complete {
             let mut effects = self.told_end(ended, now);
-            effects.extend(self.stop(StopReason::Complete));
+            effects.extend(self.stop(match (gated, verdict.checks.is_empty()) {
+                (false, _) => StopReason::Complete,
+                (true, false) => StopReason::Verified,
+                (true, true) => StopReason::Promised,
+            }));
             return effects;
         }
-        if why.is_none() && !exit.is_success() {
-            return self.after_failure(ended, None, now);
+        if let Some(effects) = self.outage_over(&verdict, why, now) {
+            return effects;
         }
-        let mut effects = self.told_end(ended, now);
-        if let Some(ralph) = self.ralph.as_mut().filter(|_| why != Some(Why::Inactivity)) {
+        let missed = self.missed(&verdict);
+        if why.is_none() && !exit.is_success() {
+            return [missed, self.after_failure(ended, None, now)].concat();
+        }
+        let ended = self.told_end(ended, now);
+        if let Some(ralph) = self.ralph.as_mut()
+            && !matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime))
+        {
             ralph.failures = 0;
         }
-        effects.extend(self.after_iteration(now));
-        effects
+        [ended, missed, self.after_iteration(now)].concat()
     }
 
     /// Counts a failed iteration, tells it, and goes on as the budgets allow.
@@ -57,7 +71,7 @@ impl Worker {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         ralph.failures = ralph.failures.saturating_add(1);
         ralph.total_failures = ralph.total_failures.saturating_add(1);
-        let over = budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations).is_some();
+        let over = ralph.exhausted(now).is_some() || ralph.is_stalled();
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
         let entry = Entry::IterationFailed {
@@ -65,7 +79,7 @@ impl Worker {
             exit,
             seconds: ralph.elapsed(now),
             attempt: ralph.failures,
-            limit: budget::MAX_FAILURES,
+            limit: ralph.budgets.max_failures,
             backoff,
             message,
         };
@@ -83,8 +97,9 @@ impl Worker {
     /// The iteration is counted and told: stop, park, or start the next one.
     pub(super) fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
         let Some(ralph) = &self.ralph else { return vec![] };
-        match budget::exhausted(ralph.failures, ralph.iteration, ralph.max_iterations) {
+        match ralph.exhausted(now) {
             Some(reason) => self.stop(reason),
+            None if ralph.is_stalled() => self.stalled(now),
             None => self.go_on(now),
         }
     }
@@ -103,7 +118,8 @@ impl Worker {
     pub(super) fn held_back(&mut self) -> Option<Vec<Effect>> {
         let ralph = self.ralph.as_ref()?;
         if ralph.iteration >= ralph.max_iterations {
-            return Some(self.stop(StopReason::MaxIterations));
+            let reason = if ralph.gated { StopReason::Unverified } else { StopReason::MaxIterations };
+            return Some(self.stop(reason));
         }
         ralph.paused?;
         self.phase = Phase::Parked;
@@ -136,6 +152,7 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
+            ralph.outage = None;
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
             effects.push(Effect::Tell(Entry::IterationStarted { iteration, max }));
         }
@@ -153,6 +170,9 @@ impl Worker {
         if reason == StopReason::Complete {
             let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
             effects.push(Effect::Tell(Entry::DonePatternMatched { iteration }));
+        }
+        if let (StopReason::Verified | StopReason::Promised, Some(ralph)) = (&reason, &self.ralph) {
+            effects.push(Effect::Tell(Entry::GatesHeld { iteration: ralph.iteration }));
         }
         effects.extend(self.last_word().map(Effect::Tell));
         effects

@@ -7,7 +7,9 @@ use crate::notice::{Entry, PauseBy, StopReason};
 impl Worker {
     /// Takes one event and says what must be done, in order.
     pub fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
-        saved_first(self.take(event, now))
+        let effects = self.take(event, now);
+        self.keep_time(now);
+        saved_first(effects)
     }
 
     pub(super) fn take(&mut self, event: Event, now: Now) -> Vec<Effect> {
@@ -106,6 +108,7 @@ impl Worker {
             return vec![];
         };
         ralph.paused = None;
+        ralph.stalls = 0;
         let over = ralph.iteration > ralph.max_iterations;
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
         match &mut self.phase {
@@ -166,7 +169,10 @@ impl Worker {
     // ---- time ----
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
-        if self.deadline().is_none_or(|at| now.mono < at) {
+        if let Some(effects) = self.out_of_time(now) {
+            return effects;
+        }
+        if self.phase_deadline().is_none_or(|at| now.mono < at) {
             return vec![];
         }
         match &mut self.phase {

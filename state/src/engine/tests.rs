@@ -1,9 +1,10 @@
 //! The proof of the engine.
 //!
-//! [`tables`], [`phases`] and [`restarts`] say what must happen in words a person can check, [`walk`] holds
-//! the rules over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`]
-//! shows that these checkers see the bugs they are there for. Here is what they share.
+//! [`tables`], [`phases`], [`limits`] and [`restarts`] say what must happen in words a person can check, [`walk`] holds the rules
+//! over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`] shows
+//! that these checkers see the bugs they are there for. Here is what they share.
 
+mod limits;
 mod phases;
 mod restarts;
 #[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
@@ -45,7 +46,7 @@ fn dialog(n: u8, startup: bool, what: &str) -> Reading {
 }
 
 fn gates(done: bool) -> Verdict {
-    Verdict { done_pattern: Some(done) }
+    Verdict { done_pattern: Some(done), ..Verdict::default() }
 }
 
 /// The phase in one word, with what matters in it.

@@ -1,8 +1,11 @@
 //! How a worker is, in the words that people are shown: derived, never stored.
 
+use chrono::Timelike;
+
 use super::{Phase, Restarts, Watch, Why, Worker};
 use crate::model::{LoopStatus, Outcome, Status};
-use crate::notice::{PauseBy, StopReason};
+use crate::notice::{PauseBy, StopReason, duration};
+use crate::outage::Outage;
 
 impl Worker {
     /// The one word for how it is.
@@ -17,6 +20,7 @@ impl Worker {
                 live(Status::Starting)
             }
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
+            Phase::BackingOff { .. } if self.outage().is_some() => Status::Waiting,
             Phase::BackingOff { .. } => Status::BackingOff,
             Phase::Parked => Status::Stopped,
             Phase::Lost => Status::Lost,
@@ -93,19 +97,23 @@ impl Worker {
         let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
             PauseBy::User => "paused".to_owned(),
             PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
+            PauseBy::NoProgress => "paused: no progress".to_owned(),
         });
         match &self.phase {
             Phase::Stopped { reason } => Some(reason.word()),
             Phase::Lost => Some("the tmux server went away".to_owned()),
             Phase::BackingOff { delay, .. } => {
                 let restart = self.restarts.as_ref().and_then(Restarts::reason);
-                restart.or_else(|| Some(format!("next try {}s after a failure", delay.as_secs())))
+                let outage = self.outage().map(|outage| outage_words(outage, delay.as_secs()));
+                restart.or(outage).or_else(|| Some(format!("next try {}s after a failure", delay.as_secs())))
             }
             Phase::Ending { why, .. } => Some(
                 match why {
                     Why::Inactivity => "ending: inactivity",
                     Why::Done => "ending: done pattern matched",
                     Why::TurnOver => "ending: turn over",
+                    Why::Timeout => "ending: the iteration is out of time",
+                    Why::OutOfTime => "ending: the loop is out of time",
                     Why::Kill => "ending: killed",
                 }
                 .to_owned(),
@@ -144,5 +152,15 @@ impl Worker {
                 }
             }
         })
+    }
+}
+
+fn outage_words(outage: &Outage, delay: u64) -> String {
+    match outage.until {
+        Some(until) => {
+            let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
+            format!("{} (waiting until {day} {hour:02}:{minute:02})", outage.message)
+        }
+        None => format!("{} (next try {} after the last)", outage.message, duration(delay, " ")),
     }
 }

@@ -120,9 +120,9 @@ pub fn join_ralph(record: &mut Record, file: &RalphFile) {
     record.metadata.ralph_iteration = Some(file.current_iteration);
     record.spec.prompt = Prompt::File(file.prompt_file.clone());
     record.spec.done_pattern.clone_from(&file.done_pattern);
-    record.spec.ralph = Some(LoopSpec {
-        prompt_file: file.prompt_file.clone(),
-        max_iterations: file.max_iterations.max(1),
-        inactivity_timeout: file.inactivity_timeout.max(1),
-    });
+    record.spec.ralph = Some(LoopSpec::new(
+        file.prompt_file.clone(),
+        file.max_iterations.max(1),
+        file.inactivity_timeout.max(1),
+    ));
 }

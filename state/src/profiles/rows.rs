@@ -20,11 +20,16 @@ pub(super) fn generic() -> Profile {
         name: "generic".into(),
         commands: vec![],
         one_shot: vec![],
+        bare_one_shot: false,
         interactive_via: PromptVia::Auto,
         one_shot_via: PromptVia::Stdin,
         arg_flag: None,
         // Nobody knows whether the command takes `--`; a script would see it as its argument.
         end_of_options: false,
+        session_flag: None,
+        session_own: vec![],
+        tells_cost: false,
+        model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
             // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
@@ -54,8 +59,13 @@ fn claude() -> Profile {
         name: "claude".into(),
         commands: words(&["claude"]),
         one_shot: words(&["-p", "--print"]),
+        bare_one_shot: true,
+        model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
+        session_flag: Some("--session-id".into()),
+        session_own: words(&["--resume", "-r", "--continue", "-c", "--from-pr"]),
+        tells_cost: true,
         end_of_options: true,
         ready: vec![format!("{input}{}", end(4))],
         working: vec![
@@ -82,6 +92,8 @@ fn codex() -> Profile {
         name: "codex".into(),
         commands: words(&["codex"]),
         one_shot: words(&["exec", "e"]),
+        bare_one_shot: true,
+        model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
         end_of_options: true,
@@ -106,6 +118,8 @@ fn opencode() -> Profile {
         name: "opencode".into(),
         commands: words(&["opencode"]),
         one_shot: words(&["run"]),
+        bare_one_shot: true,
+        model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
         // The box: framed rows, the lower edge. On the first screen much stands below it.
@@ -129,6 +143,7 @@ fn gemini() -> Profile {
         name: "gemini".into(),
         commands: words(&["gemini"]),
         one_shot: words(&["-p", "--prompt"]),
+        model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
         ready: vec![
@@ -151,6 +166,7 @@ fn aider() -> Profile {
     Profile {
         name: "aider".into(),
         commands: words(&["aider"]),
+        model_flag: Some("--model".into()),
         one_shot: words(&["--message", "--msg", "-m", "--message-file", "-f"]),
         interactive_via: PromptVia::Arg,
         one_shot_via: PromptVia::Arg,

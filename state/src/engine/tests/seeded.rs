@@ -59,6 +59,12 @@ pub(super) enum Bug {
     OutlivesKill,
     /// Takes a restart that the daemon's death interrupted for one that is to come yet.
     ForgetsRun,
+    /// Takes a pattern that matched for the whole of a loop that has other gates.
+    BelievesThePattern,
+    /// Takes an outage for a failure of the agent.
+    OutageIsFailure,
+    /// Does not count money.
+    ForgetsCost,
 }
 
 /// A worker, and what is wrong with it.
@@ -156,6 +162,13 @@ impl Machine {
                 *why = Some(Why::TurnOver);
             }
             (Bug::EndsWhilePaused, _, Some(ralph)) if looks => ralph.paused = None,
+            (Bug::BelievesThePattern, _, Some(ralph)) => ralph.gated = false,
+            (Bug::OutageIsFailure, ..) => {
+                if let Event::Judged(run, verdict) = event {
+                    return Event::Judged(run, Verdict { outage: None, ..verdict });
+                }
+            }
+            (Bug::ForgetsCost, _, Some(ralph)) => ralph.spent.cost = 0,
             (Bug::ForgetsMaximum, _, Some(ralph)) => ralph.max_iterations = u32::MAX,
             (Bug::CountsTwice, Phase::Spawning { .. }, Some(ralph))
                 if matches!(event, Event::NeverStarted(_)) =>
@@ -187,6 +200,8 @@ impl Machine {
         let paused = before.paused.filter(|_| !matches!(event, Event::Resume));
         match bug {
             Bug::EndsWhilePaused => ralph.paused = ralph.paused.or(paused),
+            Bug::BelievesThePattern => ralph.gated = before.gated,
+            Bug::ForgetsCost => ralph.spent.cost += before.spent.cost,
             Bug::ForgetsMaximum if !matches!(event, Event::Edited(_)) => {
                 ralph.max_iterations = before.max_iterations
             }
@@ -256,6 +271,9 @@ const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::ForgetsBackoff, false, true),
     (Bug::OutlivesKill, true, true),
     (Bug::ForgetsRun, true, true),
+    (Bug::BelievesThePattern, true, false),
+    (Bug::OutageIsFailure, true, false),
+    (Bug::ForgetsCost, true, false),
 ];
 
 #[test]

@@ -8,9 +8,13 @@ use proptest::prelude::*;
 use super::super::{Edits, Kind, Loop, Restarts};
 use super::seeded::Machine;
 use super::*;
+use crate::budget::Budgets;
 use crate::engine::Why;
+use crate::gates::CheckResult;
 use crate::model::{RestartSpec, RestartWhen, Status};
-use crate::notice::PauseBy;
+use crate::notice::{PauseBy, StopReason};
+use crate::outage::{self, Outage, PATIENCE};
+use crate::promise::Claim;
 
 /// What is outstanding and what was promised, seen from outside.
 #[derive(Default)]
@@ -170,6 +174,15 @@ impl Monitor {
             let step = i64::from(ralph.iteration) - i64::from(was.iteration);
             let repeat = again || *before.phase() == Phase::Lost;
             hold!(step == i64::from(!repeat), "rule 5: the count went by {step}");
+            let limits = &was.budgets;
+            hold!(
+                limits.max_cost.is_none_or(|limit| ralph.spent.cost < limit),
+                "a spawn over the cost limit"
+            );
+            hold!(
+                limits.max_tokens.is_none_or(|limit| ralph.spent.tokens < limit),
+                "a spawn over the token limit"
+            );
         }
         if after.ralph().is_none() && run > Run(1) && !again {
             let Some(restarts) = after.restarts() else {
@@ -229,14 +242,35 @@ impl Monitor {
             hold!(is.failures >= was.failures, "rule 4: failures were forgotten");
             return Ok(());
         };
+        Self::verified(before, verdict, after)?;
         if *run != before.run() || *why == Some(Why::Kill) || verdict.is_complete() {
             return Ok(());
         }
+        let outage = verdict.outage.is_some() && *why != Some(Why::OutOfTime);
         let failed = why.is_none() && !exit.is_success();
+        if outage && is.outages <= PATIENCE {
+            hold!(is.failures == was.failures, "an outage was counted as a failure");
+            let used = i64::from(is.iteration) - i64::from(was.iteration);
+            hold!(used == -1 || after.is_stopped(), "an outage used up an iteration");
+            return Ok(());
+        }
         hold!(failed == (is.failures == was.failures + 1), "rule 4: {exit} was miscounted");
         hold!(failed == (is.total_failures == was.total_failures + 1), "rule 4: {exit} was miscounted");
         let reset = is.failures == 0 && was.failures > 0;
-        hold!(!reset || (!failed && *why != Some(Why::Inactivity)), "rule 4: {exit} reset the count");
+        let ours = matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime));
+        hold!(!reset || (!failed && !ours), "rule 4: {exit} reset the count");
+        Ok(())
+    }
+
+    /// Done means verified: a loop with gates ends well only when all of them hold.
+    fn verified(before: &Worker, verdict: &Verdict, after: &Worker) -> Result<(), String> {
+        let (Some(ralph), Phase::Stopped { reason }) = (after.ralph(), after.phase()) else { return Ok(()) };
+        let news = !before.is_stopped() && ralph.gated && reason.is_success();
+        hold!(!news || verdict.is_complete(), "complete, and the gates do not hold: {reason:?}");
+        hold!(
+            !news || matches!(reason, StopReason::Verified | StopReason::Promised),
+            "complete by {reason:?}"
+        );
         Ok(())
     }
 
@@ -338,11 +372,32 @@ impl Op {
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
             29 if arg < 120 => Event::ServerLost(run),
-            30..=34 => Event::Judged(
-                run,
-                Verdict { done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)] },
-            ),
+            30..=34 => Event::Judged(run, self.verdict()),
             _ => Event::Tick,
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        let arg = self.arg;
+        let kind =
+            [outage::Kind::Limit, outage::Kind::Overload, outage::Kind::Login, outage::Kind::Forbidden]
+                [usize::from(arg % 4)];
+        let outage = Outage { kind, message: "limit".into(), until: None };
+        let check = CheckResult {
+            name: "c".into(),
+            passed: arg.is_multiple_of(2),
+            output: String::new(),
+            seconds: 1.0,
+        };
+        Verdict {
+            done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)],
+            promise: [None, Some(Claim::Given), Some(Claim::Rejected)][usize::from(arg / 3 % 3)],
+            checks: if arg.is_multiple_of(5) { vec![check] } else { vec![] },
+            outage: (self.gap.is_multiple_of(4)).then_some(outage),
+            cost: (!arg.is_multiple_of(3)).then_some(u64::from(arg / 8)),
+            tokens: arg.is_multiple_of(4).then_some(u64::from(arg)),
+            moved: [None, Some(true), Some(false)][usize::from(arg / 7 % 3)],
+            ..Verdict::default()
         }
     }
 
@@ -366,7 +421,7 @@ impl Op {
 }
 
 /// Kinds of workers; each with the three ways to get ready.
-const KINDS: u8 = 5;
+const KINDS: u8 = 7;
 
 fn worker(which: u8) -> Worker {
     let policy = [STDIN, PASTE, Policy { paste: false, ..PASTE }][usize::from(which % 3)].clone();
@@ -375,6 +430,20 @@ fn worker(which: u8) -> Worker {
         0 => Worker::plain(policy),
         3 => Worker::restarting(policy, again(RestartWhen::OnFailure, 2)),
         4 => Worker::restarting(policy, again(RestartWhen::Always, 3)),
+        5 => {
+            let budgets = Budgets {
+                max_time: Some(150),
+                max_cost: Some(40),
+                iteration_timeout: Some(25),
+                no_progress: Some(2),
+                ..Budgets::default()
+            };
+            Worker::verified(policy, 20, 40, budgets, true)
+        }
+        6 => {
+            let budgets = Budgets { max_tokens: Some(300), max_failures: 2, ..Budgets::default() };
+            Worker::verified(policy, 6, 20, budgets, true)
+        }
         1 => Worker::looping(policy, 3, 10),
         _ => Worker::looping(policy, 12, 40),
     }
@@ -439,8 +508,8 @@ fn walks_reach_every_phase_and_every_entry() {
         }
     }
     // Idle is left at once; a warning is the edge's.
-    assert_eq!(phases.len(), 10 + 4, "{phases:?}");
-    assert_eq!(entries.len(), 19, "{entries:?}");
+    assert_eq!(phases.len(), 10 + 6, "{phases:?}");
+    assert_eq!(entries.len(), 23, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }
 

@@ -1,0 +1,222 @@
+//! Runs checks: the commands that prove that work is done.
+//!
+//! Each is `sh -c COMMAND` in the worker's directory, in a process group of its own, without input, with the
+//! worker's environment and a time limit; everything it prints goes straight into a file, so that a check
+//! which prints without end costs a disk some space and the daemon nothing. The daemon judges iterations with it, the library's loop too.
+//! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
+//!
+//! A check is not trusted with the life of others: a shell stands between it and this process, so `kill
+//! $PPID` ends the check alone, and whatever it started and left in its group is ended with it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use swarm_state::contract::{MAX_OUTPUT, last_characters};
+use swarm_state::gates::CheckResult;
+use swarm_state::screen::{printable, strip};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::error::{Error, Result};
+use crate::procs;
+
+#[cfg(test)]
+mod tests;
+
+/// How long the processes of a check that is out of time may take to end by themselves.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a check may print, bytes; at more it is ended.
+const MAX_PRINTED: u64 = 1 << 30;
+
+/// How often the size of its output is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How and where checks run.
+#[derive(Clone)]
+pub struct Plan<'a> {
+    /// The commands, in order.
+    pub commands: &'a [String],
+    /// The directory they run in.
+    pub cwd: &'a Path,
+    /// Their whole environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// How long each may take.
+    pub limit: Duration,
+    /// How many run side by side; at least 1.
+    pub jobs: usize,
+    /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
+    pub folder: &'a Path,
+    /// Hears of each as it ends.
+    pub told: &'a (dyn Fn(&CheckResult) + Send + Sync),
+}
+
+impl Plan<'_> {
+    /// Runs all of them, also after one failed. The results stand in the order of the commands.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be written or no process can be started: that says nothing about the work.
+    pub async fn run(&self) -> Result<Vec<CheckResult>> {
+        let mut waiting = self.commands.iter().enumerate();
+        let mut running = JoinSet::new();
+        let mut results = Vec::new();
+        loop {
+            while running.len() < self.jobs.max(1)
+                && let Some((index, command)) = waiting.next()
+            {
+                let check = self.start(index, command)?;
+                running.spawn(async move { (index, check.finish().await) });
+            }
+            match running.join_next().await {
+                None => break,
+                Some(Ok((index, result))) => {
+                    let result = result?;
+                    (self.told)(&result);
+                    results.push((index, result));
+                }
+                Some(Err(error)) => return Err(Error::system("a check was not waited for", error)),
+            }
+        }
+        results.sort_by_key(|(index, _)| *index);
+        Ok(results.into_iter().map(|(_, result)| result).collect())
+    }
+
+    fn start(&self, index: usize, command: &str) -> Result<Running> {
+        let path = self.folder.join(format!("check-{}.txt", index + 1));
+        let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
+        let file = File::create(&path).map_err(trouble)?;
+        let mut shell = Command::new("sh");
+        // The outer shell has more to do after the inner one, so it cannot become it.
+        shell.args(["-c", "sh -c \"$1\"; exit $?", "sh", command]);
+        shell.current_dir(self.cwd).env_clear().envs(self.env).process_group(0).kill_on_drop(true);
+        shell.stdin(Stdio::null()).stdout(file.try_clone().map_err(trouble)?).stderr(file);
+        let child = shell.spawn().map_err(trouble)?;
+        let group = Group(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0));
+        let started = Instant::now();
+        Ok(Running { command: command.to_owned(), path, child, group, started, limit: self.limit })
+    }
+}
+
+/// A check that runs.
+struct Running {
+    command: String,
+    path: PathBuf,
+    child: Child,
+    group: Group,
+    started: Instant,
+    limit: Duration,
+}
+
+/// Ends a process group, however the wait for it ended.
+struct Group(i32);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if self.0 > 1 {
+            procs::signal_tree(self.0, Signal::SIGKILL);
+            // A group without members is what is hoped for.
+            let _ = killpg(Pid::from_raw(self.0), Signal::SIGKILL);
+        }
+    }
+}
+
+/// How the wait for a check ended.
+enum End {
+    Exited,
+    OutOfTime,
+    TooMuch,
+}
+
+impl Running {
+    async fn finish(mut self) -> Result<CheckResult> {
+        let end = self.wait().await;
+        if !matches!(end, End::Exited) {
+            self.terminate().await;
+        }
+        let seconds = self.started.elapsed().as_secs_f64();
+        // While the shell is not reaped, its number can be nobody else's.
+        drop(self.group);
+        let status = self.child.wait().await.map_err(|e| Error::system("cannot wait for a check", e))?;
+        let printed = tail(&self.path);
+        let (passed, note) = match end {
+            End::Exited if status.success() => (true, None),
+            End::Exited => (false, ended_by(status)),
+            End::OutOfTime => (false, Some(format!("Timeout after {}s", self.limit.as_secs()))),
+            End::TooMuch => (false, Some(format!("ended: it printed more than {} MiB", MAX_PRINTED >> 20))),
+        };
+        let output = match note {
+            Some(note) if printed.is_empty() => note,
+            Some(note) => format!("{printed}\n{note}"),
+            None => printed,
+        };
+        let output = last_characters(&output, MAX_OUTPUT).to_owned();
+        Ok(CheckResult { name: self.command, passed, output, seconds })
+    }
+
+    async fn wait(&mut self) -> End {
+        let until = self.started + self.limit;
+        loop {
+            let look = (Instant::now() + LOOK).min(until);
+            tokio::select! {
+                () = over(&mut self.child, self.group.0) => return End::Exited,
+                () = sleep_until(look) => {
+                    if Instant::now() >= until {
+                        return End::OutOfTime;
+                    }
+                    if self.path.metadata().is_ok_and(|file| file.len() > MAX_PRINTED) {
+                        return End::TooMuch;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks everything to end; what does not is killed when the group is dropped. The outer shell is not
+    /// asked: as long as it lives, what hangs below it can be found.
+    async fn terminate(&mut self) {
+        procs::signal_tree(self.group.0, Signal::SIGTERM);
+        drop(timeout(GRACE, over(&mut self.child, self.group.0)).await);
+    }
+}
+
+/// Waits until the shell has ended, on Linux without reaping it.
+async fn over(child: &mut Child, pid: i32) {
+    if cfg!(target_os = "linux") {
+        procs::wait_gone(pid).await;
+    } else {
+        drop(child.wait().await);
+    }
+}
+
+fn ended_by(status: ExitStatus) -> Option<String> {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => Some(format!("ended by signal {signal}")),
+        (None, Some(code)) => Some(format!("exit status {code}")),
+        (None, None) => None,
+    }
+}
+
+/// The end of what was printed; enough bytes for the characters that are kept.
+fn tail(path: &Path) -> String {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(4 * MAX_OUTPUT as u64)))?;
+        file.read_to_end(&mut bytes)
+    });
+    if read.is_err() {
+        return "(its output could not be read)".into();
+    }
+    let text = strip(&String::from_utf8_lossy(&bytes));
+    let lines: Vec<String> = text.lines().map(printable).collect();
+    lines.join("\n").trim_end().to_owned()
+}

@@ -1,0 +1,128 @@
+use super::*;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    env: BTreeMap<String, String>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let path = std::env::var("PATH").unwrap_or_default();
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            env: [("PATH".to_owned(), path), ("A".to_owned(), "1".to_owned())].into(),
+        }
+    }
+
+    async fn run(&self, commands: &[&str], limit: u64, jobs: usize) -> Vec<CheckResult> {
+        let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
+        let plan = Plan {
+            commands: &commands,
+            cwd: self.dir.path(),
+            env: &self.env,
+            limit: Duration::from_secs(limit),
+            jobs,
+            folder: self.dir.path(),
+            told: &|_| {},
+        };
+        plan.run().await.unwrap()
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.dir.path().join(name)).unwrap_or_default()
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    procs::is_alive(pid.trim().parse().unwrap())
+}
+
+#[tokio::test]
+async fn all_run_in_order_also_after_one_failed() {
+    let bench = Bench::new();
+    let results = bench
+        .run(&["echo 1 >>ran; echo ok $A", "echo 2 >>ran; echo no >&2; exit 3", "echo 3 >>ran"], 60, 1)
+        .await;
+    assert_eq!(results.iter().map(|check| check.passed).collect::<Vec<_>>(), [true, false, true]);
+    assert_eq!(results[0].output, "ok 1");
+    assert_eq!(results[1].output, "no\nexit status 3");
+    assert_eq!(bench.file("ran"), "1\n2\n3\n");
+    assert_eq!(bench.file("check-2.txt"), "no\n", "all of it is kept");
+}
+
+#[tokio::test]
+async fn checks_side_by_side_meet_and_keep_their_order() {
+    let bench = Bench::new();
+    // Each waits for the other: one after the other they would run out of time.
+    let results = bench
+        .run(&["mkfifo f 2>/dev/null; echo a >f; echo one", "mkfifo f 2>/dev/null; cat f; echo two"], 60, 2)
+        .await;
+    assert_eq!(results.iter().map(|check| check.output.as_str()).collect::<Vec<_>>(), ["one", "a\ntwo"]);
+}
+
+#[tokio::test]
+async fn a_check_that_hangs_is_ended_with_its_children() {
+    let bench = Bench::new();
+    let hang = "trap '' TERM; sleep 900 & echo $! >a; setsid sleep 901 & echo $! >b; wait; sleep 902";
+    let results = bench.run(&[hang, "true"], 1, 1).await;
+    assert!(!results[0].passed && results[0].output.contains("Timeout after 1s"), "{results:?}");
+    assert!(results[1].passed);
+    for file in ["a", "b"] {
+        procs::wait_gone(bench.file(file).trim().parse().unwrap()).await;
+        assert!(!is_running(&bench.file(file)));
+    }
+}
+
+#[tokio::test]
+async fn what_a_check_leaves_behind_is_ended() {
+    let bench = Bench::new();
+    let results = bench.run(&["sleep 900 & echo $! >a"], 60, 1).await;
+    assert!(results[0].passed);
+    procs::wait_gone(bench.file("a").trim().parse().unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_check_that_kills_its_parent_fails_and_nothing_else_does() {
+    let bench = Bench::new();
+    let results = bench.run(&["kill -9 $PPID; sleep 900", "true"], 60, 1).await;
+    assert_eq!(results[0].output, "ended by signal 9");
+    assert!(!results[0].passed && results[1].passed);
+}
+
+#[tokio::test]
+async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
+    let bench = Bench::new();
+    let results = bench
+        .run(&["cat; echo end-of-input", "yes 0123456789 | head -c 30000000; echo the end"], 60, 1)
+        .await;
+    assert_eq!(results[0].output, "end-of-input");
+    assert!(results[1].passed && results[1].output.ends_with("the end"));
+    assert_eq!(results[1].output.chars().count(), MAX_OUTPUT);
+}
+
+#[tokio::test]
+async fn strange_bytes_and_commands() {
+    let bench = Bench::new();
+    let results =
+        bench.run(&[r"printf '\377\033[31mred\033[0m'; false", "no-such-program-xyz", "", "'"], 60, 1).await;
+    assert!(results[0].output.contains("red") && !results[0].output.contains('\u{1b}'));
+    assert!(results[1].output.contains("exit status 127"));
+    assert!(results[2].passed, "nothing is what was asked for");
+    assert!(!results[3].passed);
+}
+
+#[tokio::test]
+async fn a_dropped_plan_leaves_no_process() {
+    let bench = Bench::new();
+    let run = bench.run(&["echo $$ >a; sleep 900"], 900, 1);
+    let started = async {
+        while bench.file("a").trim().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        results = run => panic!("it ended: {results:?}"),
+        () = started => {}
+    }
+    procs::wait_gone(bench.file("a").trim().parse().unwrap()).await;
+}

@@ -1,0 +1,134 @@
+//! `swarm loop`: the short way to a verified loop, followed to its end, with a result for people or programs.
+//!
+//! It is `spawn --ralph` with other defaults: what was typed becomes that command's arguments.
+
+use std::time::Duration;
+
+use swarm_state::profiles::{self, Profile};
+
+use super::connect::SLOW;
+use super::{Ctx, Ended, follow, report, spawn};
+use crate::cli::{Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{Call, Spawned};
+use crate::settings::Settings;
+
+/// Iterations when nobody says.
+const ITERATIONS: u32 = 25;
+
+/// What the agent says when nobody says otherwise.
+const PROMISE: &str = "COMPLETE";
+
+pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
+    let settings = spawn::load_settings(ctx)?;
+    let mut warnings = Vec::new();
+    let (task, quiet, format, stream) = (args.task.clone(), args.quiet, args.format, args.stream);
+    let profile = args.agent.as_deref().map(|name| profile(name, &settings)).transpose()?;
+    let args = as_spawn(args, profile.as_ref(), &settings)?;
+    let mut params = spawn::params(&args, &settings, &mut warnings)?;
+    if let Some(profile) = profile {
+        params.profile = profile;
+    }
+    if let (Some(ralph), Some(task)) = (&mut params.ralph, task) {
+        ralph.task = Some(task);
+    }
+    for warning in &warnings {
+        ctx.out.warn(warning);
+    }
+    let max = params.ralph.as_ref().map(|ralph| ralph.max_iterations.into());
+    let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
+    let spawned: Spawned = ctx.connect().await?.call(&Call::Spawn(Box::new(params)), limit).await?;
+    spawned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+    let text = format == PageFormat::Text;
+    if args.detach {
+        if text {
+            ctx.out.line(&spawn::line("spawned", &spawned.worker, max))?;
+        } else {
+            ctx.out.json(&spawned.worker)?;
+        }
+        return Ok(0);
+    }
+    if !quiet {
+        ctx.out.note(&spawn::line("spawned", &spawned.worker, max));
+    }
+    let lines = match (quiet, text) {
+        (true, _) => follow::Lines::Nowhere,
+        (false, true) => follow::Lines::Stdout,
+        (false, false) => follow::Lines::Stderr,
+    };
+    let code = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await?;
+    report::result(ctx, &spawned.worker.name, format).await?;
+    Ok(code)
+}
+
+/// The profile of a name.
+fn profile(name: &str, settings: &Settings) -> Result<Profile> {
+    settings.agents.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
+        let names: Vec<&str> = settings.agents.iter().map(|profile| profile.name.as_str()).collect();
+        Error::invalid(format!("no agent is called '{name}'")).hint(format!("one of: {}", names.join(", ")))
+    })
+}
+
+/// What was typed, as `spawn --ralph` has it.
+fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
+    let mut gates = args.gates;
+    if gates.check.is_empty() {
+        return Err(Error::new(
+            ErrorCode::Usage,
+            "a loop needs at least one --check, the command that proves its work",
+        )
+        .hint("as in swarm loop 'make the tests pass' --check 'cargo test' -- claude -p"));
+    }
+    if !args.no_promise {
+        gates.promise.get_or_insert_with(|| PROMISE.to_owned());
+    }
+    let mut cmd = args.cmd;
+    if cmd.is_empty() {
+        cmd = match (&settings.command, agent) {
+            (_, Some(agent)) => agent.loop_command(),
+            (Some(command), None) => command.clone(),
+            (None, None) => vec![],
+        };
+    }
+    if let Some(model) = args.model {
+        let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
+        cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
+            Error::invalid(format!("--model: swarm does not know how to tell '{}' its model", known.name))
+                .hint("give the model in the command itself, after --")
+        })?;
+    }
+    Ok(Spawn {
+        name: args.name,
+        cwd: args.cwd,
+        env: args.env,
+        tag: args.tag,
+        detach: args.detach,
+        replace: args.replace,
+        record: args.record,
+        size: args.size,
+        tmux_socket: args.tmux_socket,
+        tmux: false,
+        format: args.format,
+        prompt: PromptArgs {
+            prompt: None,
+            // The daemon puts a task in words where it belongs.
+            prompt_file: Some(args.spec.unwrap_or_else(|| "/dev/null".into())),
+            prompt_via: args.prompt_via,
+            ready_wait: false,
+            ready_timeout: 120,
+            done_pattern: args.done_pattern,
+        },
+        restart: RestartArgs { restart: None, max_restarts: 0 },
+        ralph: LoopArgs {
+            ralph: true,
+            max_iterations: Some(args.max_iterations.unwrap_or(ITERATIONS)),
+            inactivity_timeout: args.inactivity_timeout,
+            ralph_dir: None,
+            stream: args.stream,
+        },
+        gates,
+        budgets: args.budgets,
+        worktree: args.worktree,
+        cmd,
+    })
+}

@@ -1,0 +1,202 @@
+//! A report in words.
+
+use super::*;
+
+/// The word for how it ended, or why it has not.
+pub(super) fn end_word(report: &Report) -> &'static str {
+    match (report.end, report.status) {
+        (Some(end), _) => end.word(),
+        (None, LoopStatus::Paused) => "paused",
+        (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => "running",
+    }
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// `3 iterations, 2m 5s, $0.12`
+fn used(report: &Report) -> String {
+    let count = counted(report.iterations.len() as u64, "iteration");
+    let mut text = format!("{count}, {}", duration(report.seconds as u64, " "));
+    if report.cost > 0.0 {
+        text += &format!(", {}", dollars((report.cost * 1e6).round() as u64));
+    }
+    if report.tokens > 0 {
+        text += &format!(", {} tokens", report.tokens);
+    }
+    text
+}
+
+/// What `swarm loop` says at its end.
+pub(super) fn result(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
+    if let Some(last) = report.iterations.last() {
+        lines.extend(gates(last));
+    }
+    lines.extend(worktree(report));
+    lines
+}
+
+/// The gates of an iteration, one a line.
+fn gates(it: &Iteration) -> Vec<String> {
+    let Some(verdict) = &it.verdict else { return vec![] };
+    let mut lines = vec![];
+    for check in &verdict.checks {
+        let excused = verdict.excused.contains(&check.name);
+        let word = match (check.passed, excused) {
+            (true, _) => "PASS",
+            (false, true) => "FAIL (it failed before, and may)",
+            (false, false) => "FAIL",
+        };
+        lines.push(format!("  {word}  {}", printable(&check.name)));
+    }
+    let of_checks =
+        |remark: &String| verdict.failed_checks().any(|c| remark.contains(&format!("'{}'", c.name)));
+    lines.extend(
+        verdict.remarks().iter().filter(|r| !of_checks(r)).map(|r| format!("  FAIL  {}", printable(r))),
+    );
+    if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
+        lines.push("  PASS  the promise was given".into());
+    }
+    if verdict.done_pattern == Some(true) {
+        lines.push("  PASS  the done pattern appeared".into());
+    }
+    lines
+}
+
+/// How to look at the work and take it over.
+fn worktree(report: &Report) -> Vec<String> {
+    let Some(worktree) = &report.worktree else { return vec![] };
+    let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
+    vec![
+        format!("worktree: {path} (branch {})", worktree.branch),
+        format!("  look:   swarm ralph diff {}", report.name),
+        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
+        format!("  remove: swarm clean {}", report.name),
+    ]
+}
+
+/// `swarm why`: ten lines at most.
+pub(super) fn why(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!(
+        "{}: {} (iteration {}/{}){}",
+        report.name,
+        report.worker_status,
+        report.current_iteration,
+        report.max_iterations,
+        report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default()
+    )];
+    if !report.task.is_empty() {
+        lines.push(format!("task: {}", printable(&report.task)));
+    }
+    lines.push(format!("used: {}", used(report)));
+    if let Some(last) = report.iterations.last() {
+        lines.push(format!(
+            "iteration {} ended after {}:",
+            last.iteration,
+            duration(last.seconds as u64, " ")
+        ));
+        let gates = gates(last);
+        let room = 9_usize.saturating_sub(lines.len());
+        let more = gates.len().saturating_sub(room);
+        let shown = if more > 0 { room.saturating_sub(1) } else { room };
+        lines.extend(gates.into_iter().take(shown));
+        if more > 0 {
+            lines.push(format!("  and {} more: swarm report {}", more + 1, report.name));
+        }
+    }
+    lines.push(format!("next: {}", next(report)));
+    lines
+}
+
+/// What to do next.
+fn next(report: &Report) -> String {
+    let name = &report.name;
+    let changed = report
+        .iterations
+        .last()
+        .and_then(|it| it.verdict.as_ref())
+        .is_some_and(|verdict| !verdict.changed.is_empty());
+    if changed && report.end.is_none_or(|end| end.exit_code(true) != 0) {
+        return format!(
+            "look at the changed checks (swarm ralph diff {name}); swarm ralph approve {name} takes them"
+        );
+    }
+    match (report.end, report.status) {
+        (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
+        (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
+            format!("nothing; swarm attach {name} shows the agent at work")
+        }
+        (Some(End::Lost), _) => format!("swarm ralph resume {name}"),
+        (Some(End::AllChecksPassed | End::PromiseAccepted | End::DonePattern), _) => match &report.worktree {
+            Some(worktree) => format!("git -C '{}' merge {}", worktree.base_repo.display(), worktree.branch),
+            None => format!("look at the work: swarm ralph diff {name}"),
+        },
+        (Some(End::MaxIterations | End::BudgetExhausted | End::Timeout), _) => {
+            format!("more of it: swarm respawn {name}; or look: swarm report {name}")
+        }
+        (Some(End::PromptMissing), _) => {
+            format!("put {} back, then swarm respawn {name}", report.prompt_file.display())
+        }
+        (Some(End::Failed | End::Killed | End::Cancelled), _) => {
+            format!("see what it printed: swarm logs {name}; then swarm respawn {name}")
+        }
+    }
+}
+
+/// `swarm report`: the ledger.
+pub(super) fn markdown(report: &Report) -> Vec<String> {
+    let mut lines = vec![format!("# {}", report.name), String::new()];
+    if !report.task.is_empty() {
+        lines.extend([printable(&report.task), String::new()]);
+    }
+    lines.push(format!("{}, {}", end_word(report), used(report)));
+    lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|".into()]);
+    lines.extend(report.iterations.iter().map(row));
+    if !report.baseline.is_empty() {
+        lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
+        let word = |passed| if passed { "PASS" } else { "FAIL" };
+        lines.extend(report.baseline.iter().map(|c| format!("- {} {}", word(c.passed), printable(&c.name))));
+    }
+    for it in &report.iterations {
+        let gates = gates(it);
+        if !gates.is_empty() {
+            lines.extend([String::new(), format!("Iteration {}:", it.iteration), String::new()]);
+            lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
+        }
+        lines.extend(it.warnings.iter().map(|warning| format!("- warning: {}", printable(warning))));
+    }
+    let worktree = worktree(report);
+    if !worktree.is_empty() {
+        lines.push(String::new());
+        lines.extend(worktree);
+    }
+    lines
+}
+
+fn header() -> String {
+    "| iteration | started | took | exit | cost | tokens | tools | changed | snapshot |".into()
+}
+
+fn row(it: &Iteration) -> String {
+    let unknown = || "-".to_owned();
+    let verdict = it.verdict.as_ref();
+    let exit = match (it.exit_code, it.signal) {
+        (_, Some(signal)) => format!("signal {signal}"),
+        (Some(code), None) => code.to_string(),
+        (None, None) => "unknown".into(),
+    };
+    let cells = [
+        it.iteration.to_string(),
+        it.started.as_deref().map_or_else(unknown, |at| at.chars().take(19).collect()),
+        duration(it.seconds as u64, " "),
+        exit,
+        verdict.and_then(|v| v.cost).map_or_else(unknown, dollars),
+        verdict.and_then(|v| v.tokens).map_or_else(unknown, |n| n.to_string()),
+        it.tool_calls.map_or_else(unknown, |n| n.to_string()),
+        it.diff.map_or_else(unknown, |d| format!("{} +{} -{}", counted(d.files, "file"), d.added, d.removed)),
+        it.commit.as_deref().map_or_else(unknown, |commit| commit.chars().take(10).collect()),
+    ];
+    format!("| {} |", cells.join(" | "))
+}

@@ -1,0 +1,153 @@
+//! A loop's iteration in a driver: the daemon's side of [`crate::loops`].
+//!
+//! It knows where the loop's folder is, tells of each check, and lets a kill cut short what takes long.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::model::{Exit, Run, WorkerSpec};
+use swarm_state::notice::Entry;
+use tokio::time::sleep;
+
+use super::driver::{Context, Report};
+use super::slot::Slot;
+use crate::error::{Error, ErrorCode, Result};
+use crate::loops::{Course, Finished, session_id};
+
+/// How often a kill is looked for while something takes long.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Which iteration it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Iteration {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// Of how many.
+    pub(crate) max: u32,
+    /// Which loop of that name it belongs to.
+    pub(crate) id: String,
+    /// When it started.
+    pub(crate) started: Option<DateTime<FixedOffset>>,
+}
+
+impl Iteration {
+    /// The current one; `None` for a plain worker.
+    pub(crate) fn of(slot: &Slot) -> Option<Self> {
+        let ralph = slot.engine.ralph()?;
+        Some(Self {
+            number: ralph.iteration,
+            max: ralph.max_iterations,
+            id: loop_id(slot.started),
+            started: ralph.iteration_started,
+        })
+    }
+}
+
+/// What tells a loop from others of its name: when it was spawned.
+pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
+    started.to_utc().format("%Y%m%dT%H%M%S%3fZ").to_string()
+}
+
+/// The loop that a spec describes, at work in `cwd`.
+pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
+    let paths = context.store.paths();
+    Course {
+        name: context.name.to_string(),
+        id: id.to_owned(),
+        folder: paths.ralph_dir(&context.name),
+        root: paths.root().to_owned(),
+        cwd: cwd.to_owned(),
+        env: Arc::new(spec.env.clone()),
+        gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
+        profile: spec.profile.clone(),
+        task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
+    }
+}
+
+/// One iteration and all around it.
+pub(super) struct Lap<'a> {
+    pub(super) context: &'a Context,
+    pub(super) spec: &'a WorkerSpec,
+    pub(super) cwd: &'a Path,
+    pub(super) iteration: &'a Iteration,
+}
+
+impl Lap<'_> {
+    fn course(&self) -> Course {
+        course(self.context, self.spec, &self.iteration.id, self.cwd)
+    }
+
+    /// What the agent is given, from what the prompt file says; the base line is taken before the first.
+    ///
+    /// # Errors
+    /// The base line cannot be taken, or the worker is killed meanwhile.
+    pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+        let course = self.course();
+        let told = |check: &CheckResult| self.tell(0, check);
+        let (base, warnings) = tokio::select! {
+            base = course.base(&told) => base?,
+            () = self.hurried() => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
+        };
+        for warning in warnings {
+            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        }
+        let Some(task) = task else { return Ok(None) };
+        let count = (self.iteration.number, self.iteration.max);
+        Ok(Some(course.contract(&base, count, task).await))
+    }
+
+    /// The session id that the agent is given, where its CLI takes one.
+    pub(super) fn session(&self, run: Run) -> Option<String> {
+        let id = session_id(self.context.name.as_str(), &self.iteration.id, run.0);
+        self.spec.profile.takes_session(&self.spec.cmd).then_some(id)
+    }
+
+    /// What the iteration came to. A kill cuts the checks short: then nothing holds.
+    pub(super) async fn conclude(
+        &self,
+        run: Run,
+        exit: Exit,
+        output: &str,
+        done_pattern: Option<bool>,
+    ) -> Verdict {
+        let finished = Finished {
+            iteration: self.iteration.number,
+            run: run.0,
+            started: self.iteration.started,
+            ended: super::local_now(),
+            exit,
+            output,
+            done_pattern,
+            session: self.session(run),
+            account: None,
+        };
+        let course = self.course();
+        let told = |check: &CheckResult| self.tell(self.iteration.number, check);
+        let killed = || Verdict { done_pattern, trouble: Some("it was killed".into()), ..Verdict::default() };
+        let ended = tokio::select! {
+            ended = course.conclude(finished, &told) => ended,
+            () = self.hurried() => return killed(),
+        };
+        for warning in ended.warnings {
+            self.context.report(Report::Warning(warning));
+        }
+        ended.verdict.unwrap_or_else(killed)
+    }
+
+    fn tell(&self, iteration: u32, check: &CheckResult) {
+        let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
+        let (check, passed) = (check.name.clone(), check.passed);
+        self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));
+    }
+
+    /// Ends when somebody kills the worker.
+    async fn hurried(&self) {
+        while !self.context.hurry.load(Ordering::Relaxed) {
+            sleep(LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Snapshots: a working tree as it is, untracked files included, as a commit under `refs/swarm/`.
+//!
+//! The user's index, HEAD, stash, branches and files stay as they are: an index of our own, which starts as a
+//! copy of theirs so that unchanged files are not read again, takes everything in. Ignored files are not covered, nor what lies
+//! inside a nested repository.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use swarm_state::ledger::DiffStat;
+
+use super::repo::Repo;
+use super::run::{LONG, Said, ask, git, git_patient, git_with};
+use super::{SHORT, refuse_occupied};
+use crate::error::{Error, ErrorCode, Result};
+
+/// Who made the commits.
+const AUTHOR: &str = "swarm";
+const ADDRESS: &str = "swarm@localhost";
+
+/// A working tree as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The commit that holds it.
+    pub commit: String,
+    /// Its tree: equal trees are equal files.
+    pub tree: String,
+    /// The commit that was checked out; `None` before the first one.
+    pub head: Option<String>,
+}
+
+/// Takes a snapshot of the working tree that holds `dir` and puts it under `reference`
+/// (`refs/swarm/NAME/LOOP/ITERATION`). `scratch` is a file outside the tree for the index; it is removed again. `None` when `dir`
+/// is in no working tree.
+///
+/// # Errors
+/// With git's own words, when it could not be taken. Files that git may not read are left out.
+pub async fn snapshot(
+    dir: &Path,
+    reference: &str,
+    scratch: &Path,
+    message: &str,
+) -> Result<Option<Snapshot>> {
+    let said =
+        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"])
+            .await?;
+    if !said.ok {
+        return Ok(None);
+    }
+    let text = said.text();
+    let (Some(top), Some(index)) = (text.lines().next(), text.lines().nth(1)) else { return Ok(None) };
+    let taken = take(Path::new(top), Path::new(index), reference, scratch, message).await;
+    // It holds nothing that is not in the commit.
+    let _ = fs::remove_file(scratch);
+    taken.map(Some)
+}
+
+async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message: &str) -> Result<Snapshot> {
+    if let Err(error) = fs::copy(index, scratch)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(Error::system(format!("cannot write '{}'", scratch.display()), error));
+    }
+    let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
+    let quiet =
+        ["-c", "core.hooksPath=/dev/null", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false"];
+    let add = [&quiet[..], &["add", "--all", "--ignore-errors"]].concat();
+    let added = git_with(top, LONG, &own, &add).await?;
+    let tree = one(git_with(top, LONG, &own, &["write-tree"]).await?, "cannot take a snapshot")
+        .map_err(|error| if added.ok { error } else { refused(&added) })?;
+    let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
+    let head = head.ok.then(|| head.text());
+    let mut commit = vec!["commit-tree", &tree, "-m", message];
+    if let Some(head) = &head {
+        commit.extend(["-p", head.as_str()]);
+    }
+    let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
+    let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
+    let env = [author, address].concat();
+    let commit = one(git_with(top, SHORT, &env, &commit).await?, "cannot take a snapshot")?;
+    let said = git_patient(top, SHORT, &["update-ref", reference, &commit]).await?;
+    if !said.ok {
+        return Err(refused(&said));
+    }
+    Ok(Snapshot { commit, tree, head })
+}
+
+fn refused(said: &Said) -> Error {
+    Error::new(ErrorCode::System, format!("cannot take a snapshot: {}", said.complaint()))
+}
+
+fn one(said: Said, what: &str) -> Result<String> {
+    if said.ok {
+        Ok(said.text())
+    } else {
+        Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
+    }
+}
+
+/// What changed between two snapshots, commits or trees.
+///
+/// # Errors
+/// With git's own words: one of them is not there.
+pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
+    let args = [
+        "-c",
+        "core.quotePath=false",
+        "diff",
+        "--no-color",
+        "--no-ext-diff",
+        "--no-textconv",
+        from,
+        to,
+        "--",
+    ];
+    let said = git(dir, LONG, &args).await?;
+    if said.ok {
+        return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
+    }
+    Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
+}
+
+/// The same in numbers.
+///
+/// # Errors
+/// As [`diff`].
+pub async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
+    let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
+    let said = git(dir, LONG, &args).await?;
+    if !said.ok {
+        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
+    }
+    Ok(counted(said.bytes()))
+}
+
+/// Sums what `--numstat` prints: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
+pub(super) fn counted(output: &[u8]) -> DiffStat {
+    let mut stat = DiffStat::default();
+    for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let mut numbers =
+            line.split(|byte| *byte == b'\t').map(|part| String::from_utf8_lossy(part).parse().unwrap_or(0));
+        stat.files += 1;
+        stat.added = stat.added.saturating_add(numbers.next().unwrap_or(0));
+        stat.removed = stat.removed.saturating_add(numbers.next().unwrap_or(0));
+    }
+    stat
+}
+
+/// Tells git to overlook a pattern in the working tree that holds `dir`, through the repository's own
+/// `info/exclude`. Outside of a repository there is nothing to tell.
+///
+/// # Errors
+/// When the file cannot be written.
+pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
+    let said =
+        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"]).await?;
+    if !said.ok {
+        return Ok(());
+    }
+    let path = said.path();
+    let trouble = |e| Error::system(format!("cannot write '{}'", path.display()), e);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(trouble(error)),
+    };
+    if text.lines().any(|line| line.trim() == pattern) {
+        return Ok(());
+    }
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(trouble)?;
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(trouble)?;
+    file.write_all(format!("{gap}{pattern}\n").as_bytes()).map_err(trouble)
+}
+
+/// Checks a snapshot out into a new worktree `dir`, on the new branch `branch`. Returns its path.
+///
+/// # Errors
+/// [`ErrorCode::Invalid`] when there is something at `dir` or the branch exists; git's own words for the rest.
+pub async fn restore(
+    repo: &Path,
+    commit: &str,
+    dir: Option<&Path>,
+    name: &str,
+    branch: &str,
+) -> Result<PathBuf> {
+    let found = Repo::find(repo).await?;
+    let dir = match dir {
+        Some(dir) => dir.to_owned(),
+        None => found.default_dir()?.join(name),
+    };
+    refuse_occupied(&dir)?;
+    if found.branch_exists(branch).await? {
+        let text = format!("there is a branch '{branch}' already");
+        return Err(Error::invalid(text)
+            .hint("it may be an earlier restore: look at it, or choose another directory with --dir"));
+    }
+    ask(repo, "there is no such snapshot", &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await?;
+    let args = [
+        OsStr::new("worktree"),
+        "add".as_ref(),
+        "-b".as_ref(),
+        branch.as_ref(),
+        dir.as_os_str(),
+        commit.as_ref(),
+    ];
+    let said = git_patient(repo, LONG, &args).await?;
+    if !said.ok {
+        return Err(Error::new(
+            ErrorCode::System,
+            format!("cannot restore into '{}': {}", dir.display(), said.complaint()),
+        ));
+    }
+    Ok(dir)
+}

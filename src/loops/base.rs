@@ -1,0 +1,81 @@
+//! The base line: what was there before any agent worked.
+//!
+//! Taken once in a loop's life; a daemon that dies half-way takes it again.
+
+use std::time::Duration;
+
+use swarm_state::gates::CheckResult;
+use swarm_state::ledger::Base;
+
+use super::{BASE, Course, Told, progress, protect, write_json};
+use crate::checks::Plan;
+use crate::error::Result;
+use crate::git;
+
+impl Course {
+    /// The base line; taken now when it was not yet. `told` hears of each check.
+    ///
+    /// # Errors
+    /// When it cannot be written down, a check cannot be run at all, or the progress file would lie in a
+    /// directory of swarm's own.
+    pub async fn base(&self, told: Told<'_>) -> Result<(Base, Vec<String>)> {
+        if let Some(base) = self.read_base() {
+            return Ok((base, vec![]));
+        }
+        let mut warnings = vec![];
+        let mut base = Base { id: self.id.clone(), ..Base::default() };
+        if !self.gates.is_empty() {
+            progress::begin(&self.cwd, &self.root).await?;
+            base.protected = protect::hashes(self).await?;
+            base.checks = self.run_checks(0, told).await?;
+        }
+        match self.snapshot(0).await {
+            Ok(Some(taken)) => {
+                (base.head, base.commit, base.tree) = (taken.head, Some(taken.commit), Some(taken.tree));
+            }
+            Ok(None) => {}
+            Err(error) => warnings.push(error.to_string()),
+        }
+        write_json(&self.folder.join(BASE), &base)?;
+        Ok((base, warnings))
+    }
+
+    /// Takes the protected files as they are now. Gives those that were different.
+    ///
+    /// # Errors
+    /// When the loop has no base line yet, or the disk refuses.
+    pub async fn approve(&self) -> Result<Vec<String>> {
+        let Some(mut base) = self.read_base() else { return Ok(vec![]) };
+        let now = protect::hashes(self).await?;
+        let changed = base.changed(&now);
+        base.protected = now;
+        write_json(&self.folder.join(BASE), &base)?;
+        Ok(changed)
+    }
+
+    /// Runs the checks. What they print goes into the iteration's folder.
+    pub(super) async fn run_checks(&self, iteration: u32, told: Told<'_>) -> Result<Vec<CheckResult>> {
+        let folder = self.iteration_dir(iteration);
+        crate::paths::private_dir(&folder)?;
+        let plan = Plan {
+            commands: &self.gates.checks,
+            cwd: &self.cwd,
+            env: &self.env,
+            limit: Duration::from_secs(self.gates.check_timeout.max(1)),
+            jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
+            folder: &folder,
+            told,
+        };
+        plan.run().await
+    }
+
+    /// The tree as it is, as a commit under the iteration's ref.
+    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::Snapshot>> {
+        let scratch = self.folder.join("index");
+        let message = match iteration {
+            0 => format!("{}: before the first iteration", self.name),
+            n => format!("{}: after iteration {n}", self.name),
+        };
+        git::snapshot(&self.cwd, &self.reference(iteration), &scratch, &message).await
+    }
+}

@@ -1,0 +1,50 @@
+//! The contract of an iteration, from what the loop's folder and git know.
+
+use swarm_state::contract::{Changes, Contract, Failed};
+use swarm_state::gates::CheckResult;
+use swarm_state::ledger::Base;
+
+use super::Course;
+use crate::git;
+
+impl Course {
+    /// What an iteration is told: the task byte for byte where the loop has no gates, the whole contract
+    /// where it has. A diff that git refuses is left out, with its words in its place.
+    pub async fn contract(&self, base: &Base, (iteration, max): (u32, u32), task: Vec<u8>) -> Vec<u8> {
+        if self.gates.is_empty() {
+            return task;
+        }
+        let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        let verdict = last.as_ref().and_then(|last| last.verdict.as_ref());
+        let checks: &[CheckResult] = verdict.map_or(&base.checks, |verdict| &verdict.checks);
+        let failed: Vec<Failed<'_>> = checks
+            .iter()
+            .filter(|check| !check.passed)
+            .map(|check| Failed { check: &check.name, output: &check.output })
+            .collect();
+        let of_checks = |remark: &String| failed.iter().any(|f| remark.contains(&format!("'{}'", f.check)));
+        let remarks: Vec<String> = verdict
+            .map(|verdict| verdict.remarks().into_iter().filter(|r| !of_checks(r)).collect())
+            .unwrap_or_default();
+        let to = last.as_ref().and_then(|last| last.commit.as_ref()).or(base.commit.as_ref());
+        let diff = match (base.head.as_ref().or(base.commit.as_ref()), to) {
+            (Some(from), Some(to)) => {
+                Some(git::diff(&self.cwd, from, to).await.unwrap_or_else(|e| e.to_string()))
+            }
+            _ => None,
+        };
+        let contract = Contract {
+            task: &String::from_utf8_lossy(&task),
+            iteration,
+            max_iterations: max,
+            checks: &self.gates.checks,
+            promise: self.gates.promise.as_ref(),
+            changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
+            failed: &failed,
+            failed_at_base: &base.failed(),
+            remarks: &remarks,
+            progress: &self.progress(iteration.saturating_sub(1)),
+        };
+        contract.text().into_bytes()
+    }
+}

@@ -1,0 +1,83 @@
+//! The progress file in the worker's directory: what each iteration came to, for the agents that follow.
+//!
+//! Written anew from the ledger after each iteration, so that an agent which edits or deletes it has changed nothing.
+//! Git is told to overlook it through `info/exclude`; the user's `.gitignore` is left alone.
+
+use std::fs;
+use std::path::Path;
+
+use swarm_state::contract::{Entry, HEADING};
+use swarm_state::ledger::Iteration;
+
+use super::Course;
+use crate::error::{Error, Result};
+use crate::git;
+use crate::store::write_unsynced;
+
+/// Where it is in the worker's directory.
+pub const FILE: &str = ".swarm/ralph-progress.md";
+
+/// Refuses a directory whose `.swarm` is swarm's own.
+pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
+    let own = crate::paths::resolve(&cwd.join(".swarm"));
+    if own != crate::paths::resolve(root) {
+        return Ok(());
+    }
+    let message = format!("the progress file would lie in swarm's own directory, {}", root.display());
+    Err(Error::invalid(message).hint("work in a directory of its own, or with --worktree"))
+}
+
+/// Starts a fresh file.
+pub(super) async fn begin(cwd: &Path, root: &Path) -> Result<()> {
+    check(cwd, root)?;
+    git::exclude(cwd, &format!("**/{FILE}")).await?;
+    write(cwd, HEADING)
+}
+
+/// Removes it; one that is not there is no error. True when it was.
+pub fn forget(cwd: &Path) -> bool {
+    let gone = fs::remove_file(cwd.join(FILE)).is_ok();
+    // Only an empty directory goes.
+    let _ = fs::remove_dir(cwd.join(".swarm"));
+    gone
+}
+
+fn write(cwd: &Path, text: &str) -> Result<()> {
+    let path = cwd.join(FILE);
+    let dir = cwd.join(".swarm");
+    fs::create_dir_all(&dir)
+        .and_then(|()| write_unsynced(&path, text.as_bytes()))
+        .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+}
+
+impl Course {
+    /// The text up to an iteration, that one included.
+    pub(super) fn progress(&self, up_to: u32) -> String {
+        let entries = (1..=up_to).filter_map(|n| self.read_iteration(n));
+        let parts: Vec<String> = entries.filter_map(|it| part(&it)).collect();
+        if parts.is_empty() { String::new() } else { parts.join("\n") }
+    }
+
+    pub(super) fn write_progress(&self, up_to: u32) -> Result<()> {
+        write(&self.cwd, &format!("{HEADING}\n{}", self.progress(up_to)))
+    }
+}
+
+fn part(iteration: &Iteration) -> Option<String> {
+    let verdict = iteration.verdict.as_ref()?;
+    let checks = verdict.checks.iter().map(|c| (c.name.as_str(), c.passed, c.output.as_str())).collect();
+    // The checks stand above already.
+    let of_checks =
+        |remark: &String| verdict.failed_checks().any(|c| remark.contains(&format!("'{}'", c.name)));
+    let remarks: Vec<String> = verdict.remarks().into_iter().filter(|remark| !of_checks(remark)).collect();
+    let entry = Entry {
+        iteration: iteration.iteration,
+        passed: verdict.is_complete(),
+        steps: iteration.tool_calls,
+        cost: iteration.cost(),
+        duration: iteration.seconds,
+        checks,
+        remarks: &remarks,
+    };
+    Some(entry.to_string())
+}

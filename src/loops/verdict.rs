@@ -1,0 +1,220 @@
+//! The end of an iteration: what the agent did and said, what the checks say, the tree as a commit.
+
+use chrono::{DateTime, FixedOffset};
+use swarm_state::gates::Verdict;
+use swarm_state::ledger::{Base, Iteration};
+use swarm_state::model::Exit;
+use swarm_state::outage::{self, Outage};
+use swarm_state::promise::{Claim, Work};
+use swarm_state::screen::{Pattern, Reader};
+use swarm_state::transcript::Account;
+
+use super::{Course, RESULT, Told, account, protect, write_json};
+use crate::error::Result;
+use crate::git;
+
+/// An iteration whose agent has ended.
+#[derive(Clone, Debug)]
+pub struct Finished<'a> {
+    /// Its number, from 1.
+    pub iteration: u32,
+    /// The run that it was.
+    pub run: u64,
+    /// When it started.
+    pub started: Option<DateTime<FixedOffset>>,
+    /// When its agent had ended.
+    pub ended: DateTime<FixedOffset>,
+    /// How.
+    pub exit: Exit,
+    /// Everything it printed.
+    pub output: &'a str,
+    /// Whether the done pattern appeared; `None` when none was asked for.
+    pub done_pattern: Option<bool>,
+    /// The id of the CLI's session, where swarm gave it one.
+    pub session: Option<String>,
+    /// What the agent itself told of it, where somebody knows better than a transcript.
+    pub account: Option<Account>,
+}
+
+impl Course {
+    /// Tries the gates and writes down what the iteration came to. What could not be done is in its
+    /// warnings; a verdict that could not be reached holds nothing.
+    pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>) -> Iteration {
+        let base = self.read_base().unwrap_or_default();
+        let mut it = self.begun(&finished);
+        let account = match finished.account.clone() {
+            Some(account) => account,
+            None => account::of(&self.env, finished.session.as_deref(), finished.output),
+        };
+        it.tool_calls = account.tool_calls;
+        let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
+        verdict.cost = account.cost.map(millionths);
+        verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
+        verdict.outage = outage_of(&account, &finished);
+        let before = self.before(&base, finished.iteration);
+        let head = self.keep_tree(&base, &before, &mut it, &mut verdict).await;
+        self.try_gates(&base, &account, &finished, &before, head, &mut verdict, told).await;
+        if let Some(standing) = verdict.standing() {
+            verdict.moved = Some(before.standing != Some(standing));
+        }
+        it.verdict = Some(verdict);
+        self.write_down(&mut it);
+        it
+    }
+
+    fn begun(&self, finished: &Finished<'_>) -> Iteration {
+        let seconds = finished
+            .started
+            .map_or(0.0, |started| (finished.ended - started).to_std().unwrap_or_default().as_secs_f64());
+        Iteration {
+            iteration: finished.iteration,
+            run: finished.run,
+            started: finished.started.map(|at| at.to_rfc3339()),
+            ended: finished.ended.to_rfc3339(),
+            seconds,
+            exit_code: finished.exit.code(),
+            signal: finished.exit.signal(),
+            ..Iteration::default()
+        }
+    }
+
+    /// Where the work stood when the iteration began.
+    fn before(&self, base: &Base, iteration: u32) -> Before {
+        let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        match last {
+            Some(last) => Before {
+                standing: last.verdict.as_ref().and_then(Verdict::standing),
+                tree: last.verdict.and_then(|verdict| verdict.tree),
+                head: last.head,
+                commit: last.commit,
+            },
+            None => {
+                let checks =
+                    Verdict { tree: base.tree.clone(), checks: base.checks.clone(), ..Verdict::default() };
+                Before {
+                    standing: checks.standing(),
+                    tree: base.tree.clone(),
+                    head: base.head.clone(),
+                    commit: base.commit.clone(),
+                }
+            }
+        }
+    }
+
+    /// Takes the snapshot. Gives the commit that is checked out.
+    async fn keep_tree(
+        &self,
+        base: &Base,
+        before: &Before,
+        it: &mut Iteration,
+        verdict: &mut Verdict,
+    ) -> Option<String> {
+        match self.snapshot(it.iteration).await {
+            Ok(Some(taken)) => {
+                let from = before.commit.as_ref().or(base.commit.as_ref());
+                if let Some(from) = from {
+                    it.diff = git::diff_stat(&self.cwd, from, &taken.commit).await.ok();
+                }
+                verdict.tree = Some(taken.tree);
+                (it.commit, it.head) = (Some(taken.commit), taken.head.clone());
+                taken.head
+            }
+            Ok(None) => None,
+            Err(error) => {
+                it.warnings.push(error.to_string());
+                None
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that a verdict is made of; nobody else calls it")]
+    async fn try_gates(
+        &self,
+        base: &Base,
+        account: &Account,
+        finished: &Finished<'_>,
+        before: &Before,
+        head: Option<String>,
+        verdict: &mut Verdict,
+        told: Told<'_>,
+    ) {
+        if let Some(promise) = &self.gates.promise {
+            let given = if account.texts.is_empty() {
+                self.is_promised_on_screen(finished)
+            } else {
+                promise.is_given(account)
+            };
+            let tree_changed =
+                verdict.tree.as_ref().map(|tree| Some(tree) != before.tree.as_ref() || head != before.head);
+            let work = Work { tool_calls: account.tool_calls, tree_changed };
+            verdict.promise =
+                Some(Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work));
+        }
+        if self.gates.allow_preexisting {
+            verdict.excused = base.failed();
+        }
+        if self.gates.is_empty() {
+            return;
+        }
+        // Before the checks, which may well write into the tree themselves.
+        match protect::hashes(self).await {
+            Ok(now) => verdict.changed = base.changed(&now),
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+        if verdict.outage.is_some() {
+            // Nothing was done that could be checked.
+            return verdict.trouble = Some("the agent could not work".into());
+        }
+        match self.run_checks(finished.iteration, told).await {
+            Ok(checks) => verdict.checks = checks,
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+    }
+
+    /// The weaker source: the tag alone on a line of new output, the prompt's echo left out.
+    fn is_promised_on_screen(&self, finished: &Finished<'_>) -> bool {
+        let Some(promise) = &self.gates.promise else { return false };
+        let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
+        let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        if !promise.is_on_screen(finished.output, &prompt) {
+            return false;
+        }
+        let pattern = Pattern::compile(&promise.pattern()).ok();
+        Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
+    }
+
+    fn write_down(&self, it: &mut Iteration) {
+        let path = self.iteration_dir(it.iteration).join(RESULT);
+        let progress = |it: &Iteration| -> Result<()> {
+            write_json(&path, it)?;
+            if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
+        };
+        if let Err(error) = progress(it) {
+            it.warnings.push(error.to_string());
+        }
+    }
+}
+
+/// Where the work stood.
+struct Before {
+    standing: Option<String>,
+    tree: Option<String>,
+    head: Option<String>,
+    commit: Option<String>,
+}
+
+fn millionths(dollars: f64) -> u64 {
+    // A negative or absurd price is none.
+    if dollars.is_finite() && dollars > 0.0 { (dollars * 1e6).round() as u64 } else { 0 }
+}
+
+/// What kept the agent from working: structured words first, what it printed where it ended badly.
+fn outage_of(account: &Account, finished: &Finished<'_>) -> Option<Outage> {
+    let wordings = outage::common();
+    let told = account.error.as_ref();
+    if let Some(found) = told.and_then(|error| Outage::of_error(error, &wordings, finished.ended)) {
+        return Some(found);
+    }
+    let silent = account.texts.is_empty() && !finished.exit.is_success();
+    silent.then(|| Outage::of_output(finished.output, &wordings, finished.ended)).flatten()
+}

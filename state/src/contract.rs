@@ -1,0 +1,159 @@
+//! The contract: the text that an iteration of a verified loop is given, and the progress file.
+//!
+//! Every iteration starts with a clean context, so all that it may know stands here: the task, the rules, what
+//! has changed since the loop began, which checks failed last time and the history so far. A loop without
+//! gates has no contract: its prompt file goes in byte for byte. Used by the daemon before each run. Deliberately
+//! absent: reading files or asking git; what is needed comes in as text.
+
+mod diff;
+mod progress;
+
+#[cfg(test)]
+mod tests;
+
+pub use diff::{MAX_DIFF, shortened};
+pub use progress::{Entry, HEADING};
+
+use crate::promise::Promise;
+
+/// The characters of one failed check's output that the next iteration is told, its last ones.
+pub const MAX_OUTPUT: usize = 2_000;
+
+/// What changed since the loop began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes<'a> {
+    /// The directory is in no git repository.
+    NoRepository,
+    /// The whole diff; empty when nothing changed.
+    Diff(&'a str),
+}
+
+/// A check that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed<'a> {
+    /// The command.
+    pub check: &'a str,
+    /// What it printed, as much as is known.
+    pub output: &'a str,
+}
+
+/// All that an iteration is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Contract<'a> {
+    /// The task or the spec.
+    pub task: &'a str,
+    /// Which iteration it is, from 1.
+    pub iteration: u32,
+    /// Of how many.
+    pub max_iterations: u32,
+    /// The commands that must pass.
+    pub checks: &'a [String],
+    /// What the agent must say when it is done.
+    pub promise: Option<&'a Promise>,
+    /// What changed so far.
+    pub changes: Changes<'a>,
+    /// What failed at the end of the iteration before, or at the base for the first.
+    pub failed: &'a [Failed<'a>],
+    /// Checks that failed before any agent worked.
+    pub failed_at_base: &'a [String],
+    /// Why swarm did not take the last iteration for the end, apart from checks: a sentence each.
+    pub remarks: &'a [String],
+    /// The progress file.
+    pub progress: &'a str,
+}
+
+impl Contract<'_> {
+    /// The text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        section(&mut text, "Task", self.task);
+        section(&mut text, "Rules", &self.rules());
+        section(&mut text, "Changes since the start", &self.changes_text());
+        if !self.failed.is_empty() {
+            section(&mut text, "Checks that failed", &self.failed_text());
+        }
+        if !self.remarks.is_empty() {
+            section(&mut text, "Why the last iteration did not count as done", &bullets(self.remarks));
+        }
+        if !self.progress.trim().is_empty() {
+            section(&mut text, "Progress so far", self.progress);
+        }
+        text
+    }
+
+    fn rules(&self) -> String {
+        let mut rules = format!(
+            "- This is iteration {} of {}. You start with a clean context: all that is known of earlier iterations stands in this text and in the working tree.\n",
+            self.iteration, self.max_iterations
+        );
+        if !self.checks.is_empty() {
+            rules.push_str(
+                "- When you stop, these commands are run and every one of them must exit with 0:\n",
+            );
+            self.checks.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+        }
+        if !self.failed_at_base.is_empty() {
+            rules.push_str("- These of them failed already before any work was done:\n");
+            self.failed_at_base.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+        }
+        if let Some(promise) = self.promise {
+            let marker = promise.marker();
+            line(
+                &mut rules,
+                format_args!(
+                    "- Only when the task is wholly done, say exactly this, with nothing else inside the tag: {marker}"
+                ),
+            );
+            rules.push_str("- As long as it is not done, do not say it: it is checked, and a promise without work does not count.\n");
+        }
+        rules
+    }
+
+    fn changes_text(&self) -> String {
+        match self.changes {
+            Changes::NoRepository => {
+                "This directory is in no git repository, so no diff can be shown.".into()
+            }
+            Changes::Diff(diff) if diff.trim().is_empty() => "Nothing has changed yet.".into(),
+            Changes::Diff(diff) => fenced("diff", &shortened(diff)),
+        }
+    }
+
+    fn failed_text(&self) -> String {
+        let mut text = String::new();
+        for failed in self.failed {
+            line(&mut text, format_args!("`{}`:", failed.check));
+            line(&mut text, format_args!("{}", fenced("", last_characters(failed.output, MAX_OUTPUT))));
+        }
+        text
+    }
+}
+
+/// The last `count` characters.
+pub fn last_characters(text: &str, count: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(count);
+    text.char_indices().nth(skip).map_or("", |(at, _)| text.get(at..).unwrap_or_default())
+}
+
+fn section(text: &mut String, title: &str, body: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    line(text, format_args!("# {title}\n\n{}", body.trim_end_matches('\n')));
+}
+
+fn bullets(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("- {line}\n")).collect()
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    *text += &line.to_string();
+    text.push('\n');
+}
+
+/// A fence longer than any in the text, so that the text cannot close it.
+fn fenced(language: &str, text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}", text.trim_end_matches('\n'))
+}

@@ -1,0 +1,39 @@
+//! A diff cut to what a prompt can bear, with a line a file for what was cut.
+
+/// The characters of the diff that an iteration is told.
+pub const MAX_DIFF: usize = 5_000;
+
+/// The first [`MAX_DIFF`] characters of a diff; when that is not all, a count of what is missing follows,
+/// file by file.
+pub fn shortened(diff: &str) -> String {
+    let Some((cut, _)) = diff.char_indices().nth(MAX_DIFF) else { return diff.to_owned() };
+    let (shown, _) = diff.split_at(cut);
+    let mut text = format!(
+        "{shown}\n… cut here; the diff goes on in these files (lines added and removed in the whole file):\n"
+    );
+    for (start, file) in files(diff) {
+        if start + file.len() > cut {
+            let (name, added, removed) = stat(file);
+            text += &format!("  {name}: +{added} -{removed}\n");
+        }
+    }
+    text
+}
+
+/// The part of each file and where it starts.
+fn files(diff: &str) -> Vec<(usize, &str)> {
+    let mut starts: Vec<usize> = diff.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();
+    if diff.starts_with("diff --git ") {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([diff.len()]);
+    starts.iter().zip(ends).filter_map(|(&start, end)| Some((start, diff.get(start..end)?))).collect()
+}
+
+fn stat(file: &str) -> (&str, usize, usize) {
+    let head = file.lines().next().unwrap_or_default();
+    let name = head.rsplit_once(" b/").map_or(head, |(_, name)| name);
+    let body = || file.lines().skip_while(|line| !line.starts_with("@@"));
+    let count = |sign| body().filter(|line| line.starts_with(sign)).count();
+    (name, count('+'), count('-'))
+}

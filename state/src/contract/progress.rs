@@ -1,0 +1,60 @@
+//! The progress file: what each iteration came to, for the agents that follow.
+
+use std::fmt;
+
+/// The first lines of a fresh file.
+pub const HEADING: &str = "# Progress\n";
+
+/// One iteration's part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry<'a> {
+    /// Which iteration.
+    pub iteration: u32,
+    /// Whether every gate held.
+    pub passed: bool,
+    /// Tools called, where they could be counted.
+    pub steps: Option<u64>,
+    /// USD, where it was told.
+    pub cost: Option<f64>,
+    /// Seconds.
+    pub duration: f64,
+    /// Each check, whether it passed, and what it printed.
+    pub checks: Vec<(&'a str, bool, &'a str)>,
+    /// What else kept the loop from its end.
+    pub remarks: &'a [String],
+}
+
+impl fmt::Display for Entry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |passed| if passed { "PASS" } else { "FAIL" };
+        writeln!(f, "## Iteration {} — {}", self.iteration, word(self.passed))?;
+        match self.steps {
+            Some(steps) => writeln!(f, "- Steps: {steps}")?,
+            None => writeln!(f, "- Steps: unknown")?,
+        }
+        match self.cost {
+            Some(cost) => writeln!(f, "- Cost: ${cost:.4}")?,
+            None => writeln!(f, "- Cost: unknown")?,
+        }
+        writeln!(f, "- Duration: {:.1}s", self.duration)?;
+        if !self.checks.is_empty() {
+            writeln!(f, "- Checks:")?;
+        }
+        for (check, passed, output) in &self.checks {
+            match telling_line(output).filter(|_| !passed) {
+                Some(line) => writeln!(f, "  - {check}: FAIL — {line}")?,
+                None => writeln!(f, "  - {check}: {}", word(*passed))?,
+            }
+        }
+        self.remarks.iter().try_for_each(|remark| writeln!(f, "- {remark}"))
+    }
+}
+
+/// The last line that says something, cut to the length of a line. That a check exited is said last and says
+/// the least.
+fn telling_line(output: &str) -> Option<String> {
+    let mut lines = output.lines().rev().filter(|line| line.chars().any(char::is_alphanumeric)).peekable();
+    let last = *lines.peek()?;
+    let line = lines.find(|line| !line.starts_with("exit status ")).unwrap_or(last);
+    Some(line.trim().chars().take(200).collect())
+}

@@ -1,0 +1,176 @@
+//! How a loop can end: one table of the words, the status and the exit code.
+//!
+//! [`StopReason`] is what the engine knows; an [`End`] is what people and scripts are told of it: the
+//! `stop_reason` of a result, the exit code of whoever follows the loop. The man page prints this table and a
+//! test holds the two together, so there is one source. Deliberately absent: pauses, which end nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::LoopStatus;
+use crate::notice::StopReason;
+
+/// How a loop ended. In the order of precedence: of two that are true, the earlier is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// Every gate holds, checks among them.
+    AllChecksPassed,
+    /// Every gate holds, the promise among them and no check.
+    PromiseAccepted,
+    /// The done pattern appeared, and nothing else was asked for.
+    DonePattern,
+    /// The iterations are used up.
+    MaxIterations,
+    /// The cost or the tokens are used up.
+    BudgetExhausted,
+    /// The time is used up.
+    Timeout,
+    /// Too many failures in a row, or something that trying again does not mend.
+    Failed,
+    /// Somebody killed it.
+    Killed,
+    /// Whoever ran it in the foreground gave it up.
+    Cancelled,
+    /// The prompt or the spec is gone or cannot be read.
+    PromptMissing,
+    /// The tmux server went away under it; it can be resumed.
+    Lost,
+}
+
+impl End {
+    /// All of them, in order of precedence.
+    pub const ALL: [Self; 11] = [
+        Self::AllChecksPassed,
+        Self::PromiseAccepted,
+        Self::DonePattern,
+        Self::MaxIterations,
+        Self::BudgetExhausted,
+        Self::Timeout,
+        Self::Failed,
+        Self::Killed,
+        Self::Cancelled,
+        Self::PromptMissing,
+        Self::Lost,
+    ];
+
+    /// The end that a stopped loop came to.
+    pub fn of(reason: &StopReason) -> Self {
+        match reason {
+            StopReason::Complete => Self::DonePattern,
+            StopReason::Verified => Self::AllChecksPassed,
+            StopReason::Promised => Self::PromiseAccepted,
+            StopReason::MaxIterations | StopReason::Unverified => Self::MaxIterations,
+            StopReason::OutOfTime(_) => Self::Timeout,
+            StopReason::Cost { .. } | StopReason::Tokens { .. } => Self::BudgetExhausted,
+            StopReason::Prompt(_) => Self::PromptMissing,
+            StopReason::Killed => Self::Killed,
+            StopReason::Outage(_)
+            | StopReason::Failures(_)
+            | StopReason::Exited(_)
+            | StopReason::SpawnFailed(_)
+            | StopReason::GaveUp(_) => Self::Failed,
+        }
+    }
+
+    /// The word in a result's `stop_reason`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::AllChecksPassed => "all_checks_passed",
+            Self::PromiseAccepted => "promise_accepted",
+            Self::DonePattern => "done_pattern",
+            Self::MaxIterations => "max_iterations",
+            Self::BudgetExhausted => "budget_exhausted",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::Cancelled => "cancelled",
+            Self::PromptMissing => "prompt_missing",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// What it means, for the table in the man page.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::AllChecksPassed => "every gate holds, checks among them",
+            Self::PromiseAccepted => "every gate holds, the promise among them and no check",
+            Self::DonePattern => "the done pattern appeared, and nothing else was asked for",
+            Self::MaxIterations => "the iterations are used up",
+            Self::BudgetExhausted => "the cost or the tokens are used up",
+            Self::Timeout => "the time is used up",
+            Self::Failed => "too many failures in a row, or an error that trying again does not mend",
+            Self::Killed => "somebody killed it",
+            Self::Cancelled => "whoever ran it in the foreground gave it up",
+            Self::PromptMissing => "the prompt or the spec is gone or cannot be read",
+            Self::Lost => "the tmux server went away under it; swarm ralph resume goes on",
+        }
+    }
+
+    /// The loop's status in `state.json`.
+    pub fn status(self) -> LoopStatus {
+        match self {
+            Self::AllChecksPassed
+            | Self::PromiseAccepted
+            | Self::DonePattern
+            | Self::MaxIterations
+            | Self::Killed => LoopStatus::Stopped,
+            Self::BudgetExhausted | Self::Timeout | Self::Failed | Self::PromptMissing => LoopStatus::Failed,
+            Self::Cancelled => LoopStatus::Paused,
+            Self::Lost => LoopStatus::Running,
+        }
+    }
+
+    /// The exit code of whoever follows the loop. `gated`: more was asked for than a done pattern.
+    pub fn exit_code(self, gated: bool) -> u8 {
+        match self {
+            Self::AllChecksPassed | Self::PromiseAccepted | Self::DonePattern => 0,
+            Self::MaxIterations => u8::from(gated),
+            Self::BudgetExhausted
+            | Self::Timeout
+            | Self::Failed
+            | Self::Killed
+            | Self::Cancelled
+            | Self::PromptMissing
+            | Self::Lost => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Exit;
+
+    #[test]
+    fn words_on_the_wire_are_the_words_of_the_table() {
+        for end in End::ALL {
+            assert_eq!(serde_json::to_value(end).unwrap(), end.word());
+        }
+        assert!(End::ALL.is_sorted());
+    }
+
+    #[test]
+    fn an_end_and_its_reason_agree_on_success() {
+        let m = || "m".to_owned();
+        for reason in [
+            StopReason::Complete,
+            StopReason::Verified,
+            StopReason::Promised,
+            StopReason::MaxIterations,
+            StopReason::Unverified,
+            StopReason::OutOfTime(1),
+            StopReason::Cost { spent: 1, limit: 1 },
+            StopReason::Tokens { spent: 1, limit: 1 },
+            StopReason::Outage(m()),
+            StopReason::Failures(5),
+            StopReason::Prompt(m()),
+            StopReason::Killed,
+            StopReason::Exited(Exit::Code(1)),
+            StopReason::SpawnFailed(m()),
+            StopReason::GaveUp(1),
+        ] {
+            let gated = reason == StopReason::Unverified;
+            assert_eq!(End::of(&reason).exit_code(gated) == 0, reason.is_success(), "{reason:?}");
+        }
+    }
+}

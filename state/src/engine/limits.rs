@@ -1,0 +1,161 @@
+//! The limits of a loop beyond its iterations: time, money, progress; and outages, which use up nothing.
+
+use std::time::Duration;
+
+use super::{Effect, Loop, Now, Phase, Why, Worker};
+use crate::budget::{self, Spent};
+use crate::gates::Verdict;
+use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
+use crate::outage::{Kind, Outage};
+
+impl Loop {
+    /// What was used up to now.
+    pub fn spent(&self, now: Now) -> Spent {
+        let running = self.since.map_or(Duration::ZERO, |since| now.mono.saturating_sub(since));
+        Spent { time: self.spent.time.saturating_add(running), ..self.spent }
+    }
+
+    /// What is used up, if anything.
+    pub(super) fn exhausted(&self, now: Now) -> Option<StopReason> {
+        let count = (self.iteration, self.max_iterations);
+        budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.gated)
+    }
+
+    /// Whether nothing has moved for as long as was allowed.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1)) && self.paused.is_none()
+    }
+}
+
+impl Worker {
+    /// The outage that is waited for.
+    pub fn outage(&self) -> Option<&Outage> {
+        self.ralph.as_ref()?.outage.as_ref()
+    }
+
+    /// Time counts while something goes on: a parked, lost or ended loop uses none.
+    pub(super) fn keep_time(&mut self, now: Now) {
+        let counts = match self.phase {
+            Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. } => true,
+            Phase::Idle | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => false,
+        };
+        let Some(ralph) = &mut self.ralph else { return };
+        if counts {
+            ralph.since.get_or_insert(now.mono);
+        } else {
+            ralph.spent = ralph.spent(now);
+            ralph.since = None;
+        }
+    }
+
+    /// When the time of the iteration or the loop is up, and which it is; `None` while neither ends anything.
+    pub(super) fn time_limit(&self) -> Option<(Duration, Why)> {
+        let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none())?;
+        let (has_agent, waits) = match self.phase {
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => (true, false),
+            Phase::BackingOff { .. } => (false, true),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => (false, false),
+        };
+        let seconds = Duration::from_secs;
+        let of_loop = ralph.budgets.max_time.zip(ralph.since).filter(|_| has_agent || waits);
+        let of_loop = of_loop.map(|(limit, since)| {
+            let left = seconds(limit).saturating_sub(ralph.spent.time);
+            (since.saturating_add(left), Why::OutOfTime)
+        });
+        let own = ralph.budgets.iteration_timeout.filter(|_| has_agent);
+        let own = own.map(|limit| (ralph.started_mono.saturating_add(seconds(limit)), Why::Timeout));
+        [of_loop, own].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Ends what is out of time.
+    pub(super) fn out_of_time(&mut self, now: Now) -> Option<Vec<Effect>> {
+        let (at, why) = self.time_limit()?;
+        if now.mono < at {
+            return None;
+        }
+        let ralph = self.ralph.as_ref()?;
+        let whole = why == Why::OutOfTime;
+        let limit = if whole { ralph.budgets.max_time } else { ralph.budgets.iteration_timeout }?;
+        if let Phase::BackingOff { .. } = self.phase {
+            return Some(self.stop(StopReason::OutOfTime(limit)));
+        }
+        let told = Effect::Tell(Entry::OutOfTime { iteration: ralph.iteration, limit, whole });
+        let mut effects = self.end(why, now);
+        effects.push(told);
+        Some(effects)
+    }
+
+    /// Adds what an iteration cost.
+    pub(super) fn count(&mut self, verdict: &Verdict) {
+        let Some(ralph) = &mut self.ralph else { return };
+        ralph.spent.cost = ralph.spent.cost.saturating_add(verdict.cost.unwrap_or(0));
+        ralph.spent.tokens = ralph.spent.tokens.saturating_add(verdict.tokens.unwrap_or(0));
+    }
+
+    /// An iteration that an outage ended: it is given back, and the loop waits. `None` when it was none, or
+    /// when waiting has not helped for too long: then it is a failure like another.
+    pub(super) fn outage_over(
+        &mut self,
+        verdict: &Verdict,
+        why: Option<Why>,
+        now: Now,
+    ) -> Option<Vec<Effect>> {
+        let ralph = self.ralph.as_mut()?;
+        let Some(outage) = verdict.outage.as_ref().filter(|_| why != Some(Why::OutOfTime)) else {
+            ralph.outages = 0;
+            return None;
+        };
+        ralph.outages = ralph.outages.saturating_add(1);
+        let message = outage.message.clone();
+        let Some(wait) = outage.wait(ralph.outages, now.wall) else {
+            if outage.kind != Kind::Forbidden {
+                return None;
+            }
+            let mut effects = self.told_end(IterationExit::Outage, now);
+            effects.extend(self.stop(StopReason::Outage(message)));
+            return Some(effects);
+        };
+        let (iteration, paused) = (ralph.iteration, ralph.paused.is_some());
+        ralph.outage = Some(outage.clone());
+        let mut effects = self.told_end(IterationExit::Outage, now);
+        self.give_back();
+        // What it cost counts all the same.
+        if let Some(reason) = self.ralph.as_ref().and_then(|l| l.exhausted(now)) {
+            effects.extend(self.stop(reason));
+            return Some(effects);
+        }
+        effects.push(Effect::Tell(Entry::Outage { iteration, message, wait: wait.as_secs() }));
+        effects.push(Effect::Persist);
+        self.phase =
+            if paused { Phase::Parked } else { Phase::BackingOff { until: now.after(wait), delay: wait } };
+        Some(effects)
+    }
+
+    /// What the gates say of an iteration that is not the last word, and whether anything moved.
+    pub(super) fn missed(&mut self, verdict: &Verdict) -> Vec<Effect> {
+        let Some(ralph) = self.ralph.as_mut().filter(|l| l.gated) else { return vec![] };
+        let stands_still = verdict.moved == Some(false);
+        ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
+        let (iteration, missing) = (ralph.iteration, verdict.remarks());
+        vec![Effect::Tell(Entry::GatesMissed { iteration, missing })]
+    }
+
+    /// Pauses a loop in which nothing moves.
+    pub(super) fn stalled(&mut self, now: Now) -> Vec<Effect> {
+        let mut effects = self.pause(PauseBy::NoProgress);
+        effects.extend(self.go_on(now));
+        effects
+    }
+}

@@ -1,0 +1,204 @@
+//! Gates beside the done pattern, budgets and outages, as short stories.
+
+use super::*;
+use crate::budget::Budgets;
+use crate::engine::Why;
+use crate::gates::CheckResult;
+use crate::model::{LoopStatus, Status};
+use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
+use crate::outage::{self, Outage};
+use crate::promise::Claim;
+
+fn verified(budgets: Budgets) -> Worker {
+    Worker::verified(STDIN, 10, 60, budgets, true)
+}
+
+/// A loop whose first iteration ended by itself, with what the gates say of it.
+fn judged(mut worker: Worker, exit: Exit, verdict: Verdict, ms: u64) -> (Worker, Vec<Effect>) {
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    worker.step(Event::Exited(Run(1), exit), at(ms));
+    let effects = worker.step(Event::Judged(Run(1), verdict), at(ms));
+    (worker, effects)
+}
+
+fn entries(effects: &[Effect]) -> Vec<&Entry> {
+    effects.iter().filter_map(|e| if let Effect::Tell(entry) = e { Some(entry) } else { None }).collect()
+}
+
+fn check(passed: bool) -> CheckResult {
+    CheckResult { name: "make test".into(), passed, output: String::new(), seconds: 1.0 }
+}
+
+#[test]
+fn a_pattern_alone_does_not_complete_a_loop_that_has_other_gates() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    let done = Reading { done: true, ..screen(1) };
+    worker.step(Event::Screen(Run(1), done), at(1000));
+    worker.step(Event::Quiet(Run(1)), at(3000));
+    worker.step(Event::Quiet(Run(1)), at(5000));
+    assert!(matches!(worker.phase(), Phase::Ending { why: Why::Done, .. }), "{:?}", worker.phase());
+    worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(6000));
+    let verdict = Verdict { done_pattern: Some(true), checks: vec![check(false)], ..Verdict::default() };
+    worker.step(Event::Judged(Run(1), verdict), at(7000));
+    assert_eq!(worker.ralph().unwrap().iteration, 2);
+    assert_eq!(worker.ralph().unwrap().failures, 0);
+}
+
+#[test]
+fn a_verified_loop_ends_when_every_gate_holds_whatever_the_agents_exit() {
+    let verdict = Verdict { checks: vec![check(true)], ..Verdict::default() };
+    let (worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 1000);
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
+    assert!(entries(&effects).contains(&&Entry::GatesHeld { iteration: 1 }));
+}
+
+#[test]
+fn what_is_missing_is_told_before_the_next_iteration() {
+    let verdict = Verdict { checks: vec![check(false)], promise: Some(Claim::Missing), ..Verdict::default() };
+    let (_, effects) = judged(verified(Budgets::default()), Exit::Code(0), verdict, 1000);
+    let missing = vec!["the promise was not given".to_owned(), "the check 'make test' failed".to_owned()];
+    let told = entries(&effects);
+    assert_eq!(*told[1], Entry::GatesMissed { iteration: 1, missing });
+    assert_eq!(*told[2], Entry::IterationStarted { iteration: 2, max: 10 });
+}
+
+#[test]
+fn a_loop_whose_gates_never_held_fails_at_its_last_iteration() {
+    let worker = Worker::verified(STDIN, 1, 60, Budgets::default(), true);
+    let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
+    let (worker, _) = judged(worker, Exit::Code(0), verdict, 1000);
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Unverified });
+    assert_eq!(worker.status(), Status::Failed);
+}
+
+#[test]
+fn money_and_tokens_end_a_loop_after_the_iteration_that_passed_the_limit() {
+    let spent = |cost, tokens| Verdict { cost, tokens, checks: vec![check(false)], ..Verdict::default() };
+    let budgets = Budgets { max_cost: Some(3_000_000), max_tokens: Some(500), ..Budgets::default() };
+    let (worker, _) = judged(verified(budgets.clone()), Exit::Code(0), spent(Some(3_100_000), None), 1000);
+    let reason = StopReason::Cost { spent: 3_100_000, limit: 3_000_000 };
+    assert_eq!(worker.reason().unwrap(), "out of budget ($3.10 of $3.00)");
+    assert_eq!(*worker.phase(), Phase::Stopped { reason });
+    let (worker, _) = judged(verified(budgets.clone()), Exit::Code(0), spent(None, Some(499)), 1000);
+    assert_eq!(worker.ralph().unwrap().iteration, 2);
+    let (worker, _) = judged(verified(budgets), Exit::Code(0), spent(Some(1), Some(500)), 1000);
+    assert_eq!(worker.loop_status(), Some(LoopStatus::Failed));
+}
+
+#[test]
+fn the_time_of_a_loop_is_up_while_an_agent_runs() {
+    let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
+    worker.step(Event::Start, at(50_000));
+    worker.step(Event::Up(Run(1)), at(60_000));
+    assert_eq!(worker.deadline(), Some(at(150_000).mono));
+    assert!(worker.step(Event::Tick, at(149_000)).is_empty());
+    let effects = worker.step(Event::Tick, at(150_000));
+    assert!(effects.contains(&Effect::Terminate(Run(1))));
+    assert!(entries(&effects).contains(&&Entry::OutOfTime { iteration: 1, limit: 100, whole: true }));
+    worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(151_000));
+    let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
+    worker.step(Event::Judged(Run(1), verdict), at(152_000));
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::OutOfTime(100) });
+}
+
+#[test]
+fn work_that_is_done_when_the_time_is_up_is_done() {
+    let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    worker.step(Event::Tick, at(100_000));
+    worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(101_000));
+    worker.step(
+        Event::Judged(Run(1), Verdict { checks: vec![check(true)], ..Verdict::default() }),
+        at(102_000),
+    );
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
+}
+
+#[test]
+fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
+    let mut worker = verified(Budgets { iteration_timeout: Some(30), ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(10_000));
+    let effects = worker.step(Event::Tick, at(30_000));
+    assert!(entries(&effects).contains(&&Entry::OutOfTime { iteration: 1, limit: 30, whole: false }));
+    worker.step(Event::Exited(Run(1), Exit::Signal(15)), at(31_000));
+    let verdict = Verdict { checks: vec![check(false)], ..Verdict::default() };
+    let effects = worker.step(Event::Judged(Run(1), verdict), at(32_000));
+    let ended = Entry::IterationEnded { iteration: 1, exit: IterationExit::Timeout, seconds: 32 };
+    assert_eq!(*entries(&effects)[0], ended);
+    assert_eq!(worker.ralph().unwrap().iteration, 2);
+}
+
+#[test]
+fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_agent() {
+    let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    worker.step(Event::Pause(PauseBy::User), at(10_000));
+    assert!(worker.step(Event::Tick, at(500_000)).is_empty());
+    let mut worker = verified(Budgets { max_time: Some(100), ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(Run(1)), at(0));
+    worker.step(Event::Pause(PauseBy::User), at(10_000));
+    worker.step(Event::Exited(Run(1), Exit::Code(0)), at(20_000));
+    worker.step(Event::Judged(Run(1), Verdict::default()), at(20_000));
+    assert_eq!(*worker.phase(), Phase::Parked);
+    worker.step(Event::Resume, at(900_000));
+    assert_eq!(worker.ralph().unwrap().spent(at(900_000)).time.as_secs(), 20);
+    worker.step(Event::Up(Run(2)), at(900_000));
+    assert_eq!(worker.deadline(), Some(at(980_000).mono));
+}
+
+#[test]
+fn a_usage_limit_waits_and_uses_up_no_iteration() {
+    let until = at(0).wall + TimeDelta::minutes(30);
+    let limit = Outage { kind: outage::Kind::Limit, message: "limit".into(), until: Some(until) };
+    let verdict = Verdict { outage: Some(limit), cost: Some(5), ..Verdict::default() };
+    let (mut worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 0);
+    assert_eq!(worker.status(), Status::Waiting);
+    assert!(worker.reason().unwrap().starts_with("limit (waiting until "), "{:?}", worker.reason());
+    assert!(entries(&effects).contains(&&Entry::Outage {
+        iteration: 1,
+        message: "limit".into(),
+        wait: 1805
+    }));
+    let ralph = worker.ralph().unwrap();
+    assert_eq!((ralph.iteration, ralph.failures, ralph.total_failures), (0, 0, 0));
+    assert!(worker.step(Event::Tick, at(1_804_000)).is_empty());
+    let effects = worker.step(Event::Tick, at(1_805_000));
+    assert!(entries(&effects).contains(&&Entry::IterationStarted { iteration: 1, max: 10 }));
+    assert_eq!((worker.status(), worker.run()), (Status::Starting, Run(2)));
+}
+
+#[test]
+fn what_somebody_forbade_stops_the_loop() {
+    let outage =
+        Outage { kind: outage::Kind::Forbidden, message: "disabled by your admin".into(), until: None };
+    let verdict = Verdict { outage: Some(outage), ..Verdict::default() };
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 0);
+    assert_eq!(
+        (worker.status(), worker.reason().unwrap().as_str()),
+        (Status::Failed, "disabled by your admin")
+    );
+}
+
+#[test]
+fn a_loop_in_which_nothing_moves_is_paused_with_that_reason() {
+    let mut worker = verified(Budgets { no_progress: Some(2), ..Budgets::default() });
+    let verdict = |moved| Verdict { checks: vec![check(false)], moved, ..Verdict::default() };
+    worker.step(Event::Start, at(0));
+    for (run, moved) in [(1, Some(false)), (2, Some(true)), (3, Some(false)), (4, Some(false))] {
+        worker.step(Event::Up(Run(run)), at(0));
+        worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
+        worker.step(Event::Judged(Run(run), verdict(moved)), at(0));
+    }
+    assert_eq!(*worker.phase(), Phase::Parked);
+    assert_eq!(worker.loop_status(), Some(LoopStatus::Paused));
+    assert_eq!(worker.reason().unwrap(), "paused: no progress");
+    worker.step(Event::Resume, at(0));
+    assert_eq!(worker.ralph().unwrap().iteration, 5);
+}

@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(name: &str, passed: bool) -> CheckResult {
+    CheckResult { name: name.into(), passed, output: String::new(), seconds: 0.0 }
+}
+
+#[test]
+fn no_gate_never_completes() {
+    assert!(!Verdict::default().is_complete());
+    assert!(!Verdict { excused: vec!["x".into()], ..Verdict::default() }.is_complete());
+}
+
+#[test]
+fn all_gates_that_were_asked_for_must_hold() {
+    let good = Verdict {
+        done_pattern: Some(true),
+        promise: Some(Claim::Given),
+        checks: vec![check("a", true), check("b", true)],
+        ..Verdict::default()
+    };
+    assert!(good.is_complete());
+    let spoiled = [
+        Verdict { done_pattern: Some(false), ..good.clone() },
+        Verdict { promise: Some(Claim::Missing), ..good.clone() },
+        Verdict { promise: Some(Claim::Rejected), ..good.clone() },
+        Verdict { checks: vec![check("a", true), check("b", false)], ..good.clone() },
+        Verdict { changed: vec!["tests/a.rs".into()], ..good.clone() },
+        Verdict { trouble: Some("the disk is full".into()), ..good.clone() },
+    ];
+    for verdict in spoiled {
+        assert!(!verdict.is_complete(), "{verdict:?}");
+        assert_eq!(verdict.remarks().len(), 1, "{verdict:?}");
+    }
+}
+
+#[test]
+fn what_failed_before_anybody_worked_can_be_excused() {
+    let verdict = Verdict {
+        checks: vec![check("old", false), check("new", true)],
+        excused: vec!["old".into()],
+        ..Verdict::default()
+    };
+    assert!(verdict.is_complete());
+    let worse = Verdict { checks: vec![check("old", false), check("new", false)], ..verdict };
+    assert!(!worse.is_complete());
+    assert_eq!(worse.remarks(), ["the check 'new' failed"]);
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    let claim =
+        prop_oneof![Just(Claim::Missing), Just(Claim::Rejected), Just(Claim::Doubtful), Just(Claim::Given)];
+    let checks = prop::collection::vec(("[ab]", any::<bool>()), 0..4);
+    let named = || prop::collection::vec("[ab]", 0..2);
+    (any::<Option<bool>>(), prop::option::of(claim), checks, named(), named(), prop::option::of("x"))
+        .prop_map(|(done_pattern, promise, checks, excused, changed, trouble)| Verdict {
+            done_pattern,
+            promise,
+            checks: checks.iter().map(|(name, passed)| check(name, *passed)).collect(),
+            excused,
+            changed,
+            trouble,
+            ..Verdict::default()
+        })
+}
+
+proptest! {
+    #[test]
+    fn complete_means_that_nothing_is_missing(verdict in verdict()) {
+        let holds = verdict.done_pattern != Some(false)
+            && verdict.promise.is_none_or(Claim::holds)
+            && verdict.checks.iter().all(|check| check.passed || verdict.excused.contains(&check.name))
+            && verdict.changed.is_empty()
+            && verdict.trouble.is_none();
+        let asked = verdict.done_pattern.is_some() || verdict.promise.is_some() || !verdict.checks.is_empty();
+        prop_assert_eq!(verdict.is_complete(), holds && asked);
+        prop_assert_eq!(verdict.remarks().is_empty(), holds);
+    }
+
+    #[test]
+    fn one_gate_less_never_makes_a_complete_loop_incomplete_but_for_the_last(verdict in verdict()) {
+        if verdict.is_complete() {
+            let less = Verdict { promise: None, ..verdict.clone() };
+            let asked = less.done_pattern.is_some() || !less.checks.is_empty();
+            prop_assert_eq!(less.is_complete(), asked);
+        }
+    }
+
+    #[test]
+    fn a_verdict_survives_the_disk(verdict in verdict()) {
+        let text = serde_json::to_string(&verdict).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
+    }
+}

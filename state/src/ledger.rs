@@ -1,0 +1,124 @@
+//! The ledger: what each iteration of a loop came to, and what was there before the first.
+//!
+//! Written beside an iteration's output, read for the next iteration's contract, the progress file, `swarm
+//! report` and `swarm why`. The forms are on disk: fields are only added. Deliberately absent: files.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gates::{CheckResult, Verdict};
+
+/// What was there before the first iteration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Base {
+    /// Which loop: a name used again starts another.
+    pub id: String,
+    /// The commit that was checked out; `None` outside of a repository and before its first commit.
+    pub head: Option<String>,
+    /// The snapshot of the tree as it was; `None` outside of a repository.
+    pub commit: Option<String>,
+    /// Its tree.
+    pub tree: Option<String>,
+    /// The checks, as they came out before any agent worked.
+    pub checks: Vec<CheckResult>,
+    /// Files that no iteration may change, relative to the worker's directory, by the hash of their content.
+    pub protected: BTreeMap<String, String>,
+}
+
+impl Base {
+    /// The checks that failed already.
+    pub fn failed(&self) -> Vec<String> {
+        self.checks.iter().filter(|check| !check.passed).map(|check| check.name.clone()).collect()
+    }
+
+    /// The protected files that are no longer as they were, in order: changed, removed or new.
+    pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
+        let mut changed: Vec<String> = self
+            .protected
+            .iter()
+            .filter(|(file, hash)| now.get(*file) != Some(*hash))
+            .map(|(file, _)| file.clone())
+            .collect();
+        changed.extend(now.keys().filter(|file| !self.protected.contains_key(*file)).cloned());
+        changed.sort();
+        changed
+    }
+}
+
+/// What changed in the tree, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiffStat {
+    /// Files.
+    pub files: u64,
+    /// Lines added.
+    pub added: u64,
+    /// Lines removed.
+    pub removed: u64,
+}
+
+/// What one iteration came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Iteration {
+    /// Its number, from 1.
+    pub iteration: u32,
+    /// The run that it was.
+    pub run: u64,
+    /// When it started: RFC 3339 with offset.
+    pub started: Option<String>,
+    /// When its agent had ended.
+    pub ended: String,
+    /// Seconds between the two.
+    pub seconds: f64,
+    /// The agent's exit status; `None` when a signal ended it or nobody knows.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Tools called; `None` where they cannot be counted.
+    pub tool_calls: Option<u64>,
+    /// What the gates said; `None` while they have not.
+    pub verdict: Option<Verdict>,
+    /// The commit that was checked out at its end.
+    pub head: Option<String>,
+    /// The snapshot of the tree at its end.
+    pub commit: Option<String>,
+    /// What it changed.
+    pub diff: Option<DiffStat>,
+    /// Things that could not be done.
+    pub warnings: Vec<String>,
+}
+
+impl Iteration {
+    /// Whether every gate held.
+    pub fn is_complete(&self) -> bool {
+        self.verdict.as_ref().is_some_and(Verdict::is_complete)
+    }
+
+    /// What it cost, US dollars.
+    pub fn cost(&self) -> Option<f64> {
+        self.verdict.as_ref()?.cost.map(|millionths| millionths as f64 / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protected_file_may_not_change_go_or_come() {
+        let files = |list: &[(&str, &str)]| list.iter().map(|(f, h)| ((*f).into(), (*h).into())).collect();
+        let base = Base { protected: files(&[("a", "1"), ("b", "2")]), ..Base::default() };
+        assert_eq!(base.changed(&files(&[("a", "1"), ("b", "2")])), Vec::<String>::new());
+        assert_eq!(base.changed(&files(&[("b", "3"), ("c", "4")])), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_ledger_of_an_older_release_is_read() {
+        let old =
+            r#"{"iteration":3,"run":4,"exit_code":0,"signal":null,"ended":"2026-01-15T10:35:00+01:00"}"#;
+        let read: Iteration = serde_json::from_str(old).unwrap();
+        assert_eq!((read.iteration, read.run, read.exit_code, read.is_complete()), (3, 4, Some(0), false));
+    }
+}

@@ -1,0 +1,151 @@
+//! What keeps an agent from working though it did nothing wrong: a usage limit, an overloaded API, a failed login.
+//!
+//! Such an end of an iteration is no failure: the loop waits, until the reset where it is known, and the
+//! iteration is not used up. What the CLI states in its own record comes first ([`Outage::of_error`]); a
+//! screen's last words are asked only of an agent that failed ([`Outage::of_output`]). The wordings are data:
+//! a profile can add its own. Deliberately absent: errors that waiting does not mend and that are nobody's
+//! order (a prompt that is too long, a bad request); they are failures like others.
+
+mod reset;
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
+
+use crate::screen::Pattern;
+use crate::transcript::ApiError;
+
+pub use reset::reset_in;
+
+/// What kind of outage it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The account has used up what it may use for now.
+    Limit,
+    /// The API is overloaded or cannot be reached.
+    Overload,
+    /// Nobody is logged in, or the key is refused, or there is no credit: a person is needed.
+    Login,
+    /// Somebody forbade it: waiting does not help, the loop stops.
+    Forbidden,
+}
+
+/// A wording and what it means.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wording {
+    /// The pattern, in [`Pattern`]'s syntax.
+    pub pattern: String,
+    /// What it means.
+    pub kind: Kind,
+}
+
+/// An outage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// What kind.
+    pub kind: Kind,
+    /// In the CLI's words, one line.
+    pub message: String,
+    /// When it is over, where that was said.
+    pub until: Option<DateTime<FixedOffset>>,
+}
+
+/// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
+pub const PATIENCE: u32 = 40;
+
+/// The last lines of an agent's output in which its reason to fail is looked for.
+const LAST_LINES: usize = 12;
+
+/// The longest message that is kept, characters.
+const LONGEST: usize = 300;
+
+/// Wordings that every profile knows. The first match counts.
+pub fn common() -> Vec<Wording> {
+    let wording = |kind, pattern: &str| Wording { pattern: pattern.to_owned(), kind };
+    vec![
+        wording(
+            Kind::Forbidden,
+            r"(?i)(?:disabled|blocked|not allowed|revoked) by (?:your |the |an )?(?:admin|organi[sz]ation)",
+        ),
+        wording(
+            Kind::Limit,
+            r"(?i)\b(?:hit|reached|exceeded|used up)\b[^\n]{0,40}\b(?:limit|quota)\b|\b(?:usage|session|weekly|5-hour|spend(?:ing)?) limit (?:reached|exceeded|hit)|\bquota (?:reached|exceeded|exhausted)|\blimit\b[^\n]{0,60}\bresets\b",
+        ),
+        wording(
+            Kind::Login,
+            r"(?i)\binvalid (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|authentication_error",
+        ),
+        wording(
+            Kind::Overload,
+            r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable",
+        ),
+    ]
+}
+
+impl Outage {
+    /// What an error that the CLI stated means; `None` for one that waiting does not mend.
+    pub fn of_error(error: &ApiError, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
+        let by_words = Self::of_text(&error.message, wordings, wall);
+        let by_status = match error.status? {
+            401 | 403 => Kind::Login,
+            408 | 429 | 500..=599 => Kind::Overload,
+            _ => return by_words,
+        };
+        let plain = Self { kind: by_status, message: one_line(&error.message), until: None };
+        Some(by_words.unwrap_or(plain))
+    }
+
+    /// What the last words of an agent that failed mean.
+    pub fn of_output(output: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
+        let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default();
+        Self::of_text(&last.join("\n"), wordings, wall)
+    }
+
+    fn of_text(text: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
+        // A wording that does not compile was refused where it came in.
+        let matched = |wording: &&Wording| line_of(text, &wording.pattern).is_some();
+        let wording = wordings.iter().find(matched)?;
+        let message = one_line(line_of(text, &wording.pattern).unwrap_or_default());
+        let until = reset_in(text, wall);
+        Some(Self { kind: wording.kind, message, until })
+    }
+
+    /// How long to wait before the next try: until the reset where it is known, else longer and longer.
+    /// `n` counts the outages in a row, from 1. `None`: waiting does not help, or has not helped for
+    /// [`PATIENCE`] tries: then it is a failure like another.
+    pub fn wait(&self, n: u32, wall: DateTime<FixedOffset>) -> Option<Duration> {
+        let growing = |first: u64, longest: u64| {
+            let factor = 1_u64 << n.saturating_sub(1).min(20);
+            Duration::from_secs(first.saturating_mul(factor).min(longest))
+        };
+        if n > PATIENCE {
+            return None;
+        }
+        let unknown = match self.kind {
+            Kind::Limit => growing(300, 3_600),
+            Kind::Overload => growing(5, 300),
+            Kind::Login => growing(60, 900),
+            Kind::Forbidden => return None,
+        };
+        let until = self.until.and_then(|until| (until - wall).to_std().ok());
+        // A clock that is a little off must not cost another run.
+        Some(until.map_or(unknown, |wait| wait.saturating_add(Duration::from_secs(5)).max(growing(5, 300))))
+    }
+}
+
+/// The first line of a text that a pattern matches.
+fn line_of<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
+    let pattern = Pattern::compile(pattern).ok()?;
+    text.lines().find(|line| pattern.is_match(line))
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    line.chars().take(LONGEST).collect()
+}

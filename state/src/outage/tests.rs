@@ -1,0 +1,140 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn wall(text: &str) -> DateTime<FixedOffset> {
+    DateTime::parse_from_rfc3339(text).unwrap()
+}
+
+fn now() -> DateTime<FixedOffset> {
+    wall("2026-11-28T12:00:00+01:00")
+}
+
+#[test]
+fn the_moments_that_messages_name() {
+    for (text, moment) in [
+        ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", "2026-11-28T18:20:00+01:00"),
+        ("resets 8am", "2026-11-29T08:00:00+01:00"),
+        ("resets 12:00am", "2026-11-29T00:00:00+01:00"),
+        ("resets at 13:05", "2026-11-28T13:05:00+01:00"),
+        ("weekly limit · resets Dec 3, 9am (UTC)", "2026-12-03T10:00:00+01:00"),
+        ("resets Jan 2 at 9:30pm", "2027-01-02T21:30:00+01:00"),
+        ("try again at 4:15 PM.", "2026-11-28T16:15:00+01:00"),
+        ("try again in 5 minutes", "2026-11-28T12:05:00+01:00"),
+        ("resets in 2 hours 5 minutes", "2026-11-28T14:05:00+01:00"),
+        ("resets in 1h 30m", "2026-11-28T13:30:00+01:00"),
+        ("Retry-After: 30", "2026-11-28T12:00:30+01:00"),
+    ] {
+        assert_eq!(reset_in(text, now()), Some(wall(moment)), "{text}");
+    }
+    let soon = now().timestamp() + 1200;
+    let found = reset_in(&format!("Claude AI usage limit reached|{soon}"), now());
+    assert_eq!(found, Some(wall("2026-11-28T12:20:00+01:00")));
+    for text in [
+        "resets 3 times",
+        "limit",
+        "resets 25:00",
+        "resets 13pm",
+        "resets 8pm (Nowhere/Atall)",
+        "resets in 90 days",
+        "|1000000000",
+    ] {
+        assert_eq!(reset_in(text, now()), None, "{text}");
+    }
+}
+
+#[test]
+fn what_is_printed_by_an_agent_that_failed() {
+    for (text, kind) in [
+        ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", Kind::Limit),
+        ("You have reached your weekly limit.", Kind::Limit),
+        ("Error: quota exceeded for this project", Kind::Limit),
+        ("Claude Code has been disabled by your admin", Kind::Forbidden),
+        ("Invalid API key · Fix external API key", Kind::Login),
+        ("Invalid API key · Please run /login", Kind::Login),
+        ("Credit balance too low · Add funds", Kind::Login),
+        ("API Error: 500 mock 500", Kind::Overload),
+        ("API Error: Request rejected (429) · mock", Kind::Overload),
+        ("Repeated 529 Overloaded errors. The API is at capacity", Kind::Overload),
+        ("API Error: Connection refused — (ECONNREFUSED)", Kind::Overload),
+        ("Can't reach the API server (EAI_AGAIN)", Kind::Overload),
+    ] {
+        let outage = Outage::of_output(&format!("work\n\n{text}\n"), &common(), now())
+            .unwrap_or_else(|| panic!("{text}"));
+        assert_eq!((outage.kind, outage.message.as_str()), (kind, text));
+    }
+    for text in [
+        "test limits::are_hit ... FAILED",
+        "error[E0425]: cannot find value",
+        "assertion failed: left 429, right 430",
+        "503 tests passed, 2 failed",
+        "Traceback: rate of change",
+        "the file has a limit of 20 lines",
+        "",
+    ] {
+        assert_eq!(Outage::of_output(text, &common(), now()), None, "{text}");
+    }
+}
+
+#[test]
+fn only_the_last_words_count() {
+    let output = format!("You've hit your limit\n{}", "going on\n".repeat(LAST_LINES));
+    assert_eq!(Outage::of_output(&output, &common(), now()), None);
+}
+
+#[test]
+fn a_stated_error_goes_by_its_status_and_its_words() {
+    let of = |message: &str, status| {
+        Outage::of_error(&ApiError { message: message.into(), status }, &common(), now())
+            .map(|outage| outage.kind)
+    };
+    assert_eq!(of("whatever", Some(429)), Some(Kind::Overload));
+    assert_eq!(of("You've hit your limit · resets 3pm", Some(429)), Some(Kind::Limit));
+    assert_eq!(of("whatever", Some(401)), Some(Kind::Login));
+    assert_eq!(of("prompt is too long", Some(400)), None);
+    assert_eq!(of("error_max_turns", None), None);
+}
+
+#[test]
+fn the_waits() {
+    let outage = |kind, until: Option<&str>| Outage { kind, message: String::new(), until: until.map(wall) };
+    let seconds = |outage: &Outage, n| outage.wait(n, now()).map(|wait| wait.as_secs());
+    let known = outage(Kind::Limit, Some("2026-11-28T12:30:00+01:00"));
+    assert_eq!(seconds(&known, 1), Some(1805));
+    let passed = outage(Kind::Limit, Some("2026-11-28T11:30:00+01:00"));
+    assert_eq!(seconds(&passed, 1), Some(300));
+    let waits: Vec<_> = (1..=5).map(|n| seconds(&outage(Kind::Overload, None), n).unwrap()).collect();
+    assert_eq!(waits, [5, 10, 20, 40, 80]);
+    assert_eq!(seconds(&outage(Kind::Overload, None), PATIENCE), Some(300));
+    assert_eq!(seconds(&outage(Kind::Overload, None), PATIENCE + 1), None);
+    assert_eq!(seconds(&outage(Kind::Login, None), 2), Some(120));
+    assert_eq!(seconds(&outage(Kind::Forbidden, None), 1), None);
+}
+
+#[test]
+fn a_reset_that_is_always_just_ahead_does_not_hurry() {
+    let soon =
+        Outage { kind: Kind::Limit, message: String::new(), until: Some(wall("2026-11-28T12:00:01+01:00")) };
+    assert_eq!(soon.wait(5, now()), Some(Duration::from_secs(80)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_text_is_read_without_a_panic(text in "(?s).{0,200}", seconds in 0_i64..4_000_000_000) {
+        let wall = DateTime::from_timestamp(seconds, 0).unwrap().fixed_offset();
+        if let Some(moment) = reset_in(&text, wall) {
+            prop_assert!(moment > wall);
+        }
+        drop(Outage::of_output(&text, &common(), wall));
+    }
+
+    #[test]
+    fn any_time_of_day_is_in_the_coming_day(hour in 0_u32..24, minute in 0_u32..60, seconds in 1_700_000_000_i64..1_900_000_000) {
+        let wall = DateTime::from_timestamp(seconds, 0).unwrap().fixed_offset();
+        for zone in ["", " (America/New_York)", " (Asia/Kolkata)"] {
+            let moment = reset_in(&format!("resets {hour}:{minute:02}{zone}"), wall).unwrap();
+            prop_assert!(moment > wall && moment - wall <= chrono::TimeDelta::hours(25), "{moment} {wall}");
+        }
+    }
+}

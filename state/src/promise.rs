@@ -1,0 +1,274 @@
+//! The promise: an agent's claim that it is done, and what makes the claim worth hearing.
+//!
+//! A promise is the exact text `<promise>TOKEN</promise>`, case-sensitive, with nothing else inside the tag.
+//! It is a claim, never proof: checks prove. One work rule stands beside it, so that an agent that says the
+//! words before it did anything is not believed. Used by the gates of the outer loop and by the Stop hook,
+//! which must judge alike. Deliberately absent: where the agent's words come from
+//! ([`crate::transcript`], or a screen as the weaker source).
+
+use serde::{Deserialize, Serialize};
+
+use crate::transcript::Account;
+
+/// The longest token, bytes: it has to fit a line of any screen.
+pub const MAX_TOKEN: usize = 100;
+
+/// The word that must stand inside the tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Promise(String);
+
+/// Why a text is no token, as a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    /// Nothing would complete at once.
+    #[error("a promise cannot be empty")]
+    Empty,
+    /// White space at its ends or a line break within: no agent would repeat it exactly.
+    #[error("a promise has no white space at its ends and no line break")]
+    Space,
+    /// The tag's own characters.
+    #[error("a promise cannot contain '<' or '>'")]
+    Tag,
+    /// Too long.
+    #[error("a promise is at most {MAX_TOKEN} bytes long")]
+    Long,
+}
+
+impl Promise {
+    /// Takes a token as a user gave it.
+    ///
+    /// # Errors
+    ///
+    /// Says what is wrong with it; see [`TokenError`].
+    pub fn new(token: &str) -> Result<Self, TokenError> {
+        if token.trim().is_empty() {
+            Err(TokenError::Empty)
+        } else if token.trim() != token || token.chars().any(char::is_control) {
+            Err(TokenError::Space)
+        } else if token.contains(['<', '>']) {
+            Err(TokenError::Tag)
+        } else if token.len() > MAX_TOKEN {
+            Err(TokenError::Long)
+        } else {
+            Ok(Self(token.to_owned()))
+        }
+    }
+
+    /// The token alone.
+    pub fn token(&self) -> &str {
+        &self.0
+    }
+
+    /// What the agent must say.
+    pub fn marker(&self) -> String {
+        format!("<promise>{}</promise>", self.0)
+    }
+
+    /// The same alone on a line, as a pattern for a screen's reader.
+    pub fn pattern(&self) -> String {
+        let bullets: String = BULLETS.iter().collect();
+        format!(r"(?m)^[\s{bullets}]*{}\s*$", regex::escape(&self.marker()))
+    }
+
+    /// Whether it stands in a text of the agent's own.
+    pub fn is_in(&self, text: &str) -> bool {
+        text.contains(&self.marker())
+    }
+
+    /// Whether the agent gave it in any of its own words.
+    pub fn is_given(&self, account: &Account) -> bool {
+        account.texts.iter().any(|text| self.is_in(text))
+    }
+
+    /// Whether it stands alone on a line of new screen output. `prompt` is what the agent was told: a line
+    /// that is also a line of it is an echo. Weaker than an account: a tool's output looks the same.
+    pub fn is_on_screen(&self, output: &str, prompt: &str) -> bool {
+        let marker = self.marker();
+        let alone = |text: &str| text.lines().any(|line| without_bullet(line) == marker);
+        alone(output) && !alone(prompt)
+    }
+}
+
+/// The marks that a TUI puts before an agent's words.
+const BULLETS: [char; 7] = ['●', '•', '⏺', '✦', '┃', '│', '>'];
+
+/// A line without the marks that a TUI puts before an agent's words.
+fn without_bullet(line: &str) -> &str {
+    line.trim().trim_start_matches(BULLETS).trim()
+}
+
+impl TryFrom<String> for Promise {
+    type Error = TokenError;
+
+    fn try_from(token: String) -> Result<Self, TokenError> {
+        Self::new(&token)
+    }
+}
+
+impl From<Promise> for String {
+    fn from(promise: Promise) -> Self {
+        promise.0
+    }
+}
+
+/// What to do with a promise of an agent that did no work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnNoWork {
+    /// It does not count.
+    #[default]
+    Reject,
+    /// It counts, with a warning.
+    Warn,
+    /// It counts.
+    Accept,
+}
+
+/// What an agent did, as far as swarm can know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Tools called; `None` where they cannot be counted.
+    pub tool_calls: Option<u64>,
+    /// The tree changed or a commit was made; `None` where that cannot be seen.
+    pub tree_changed: Option<bool>,
+}
+
+impl Work {
+    /// Whether that is work enough: by tool calls where they can be counted, else by the tree. Where
+    /// neither can be seen nobody can say that there was none.
+    pub fn is_enough(self, min_tool_calls: u64) -> bool {
+        match (self.tool_calls, self.tree_changed) {
+            _ if min_tool_calls == 0 => true,
+            (Some(calls), _) => calls >= min_tool_calls,
+            (None, Some(changed)) => changed,
+            (None, None) => true,
+        }
+    }
+}
+
+/// What became of the promise at the end of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Claim {
+    /// It was not given.
+    Missing,
+    /// It was given without work, and that counts for nothing.
+    Rejected,
+    /// It was given without work, and counts with a warning.
+    Doubtful,
+    /// It was given.
+    Given,
+}
+
+impl Claim {
+    /// Judges.
+    pub fn of(given: bool, work: Work, min_tool_calls: u64, policy: OnNoWork) -> Self {
+        match (given, work.is_enough(min_tool_calls), policy) {
+            (false, _, _) => Self::Missing,
+            (true, true, _) | (true, false, OnNoWork::Accept) => Self::Given,
+            (true, false, OnNoWork::Warn) => Self::Doubtful,
+            (true, false, OnNoWork::Reject) => Self::Rejected,
+        }
+    }
+
+    /// Whether the agent said the words, believed or not.
+    pub fn is_given(self) -> bool {
+        self != Self::Missing
+    }
+
+    /// Whether the gate holds.
+    pub fn holds(self) -> bool {
+        match self {
+            Self::Given | Self::Doubtful => true,
+            Self::Missing | Self::Rejected => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn done() -> Promise {
+        Promise::new("DONE").unwrap()
+    }
+
+    #[test]
+    fn only_the_exact_text_is_a_promise() {
+        for text in
+            ["<promise>DONE</promise>", "so:\n```\n<promise>DONE</promise>\n```", "x<promise>DONE</promise>y"]
+        {
+            assert!(done().is_in(text), "{text}");
+        }
+        for text in [
+            "DONE",
+            "<promise>done</promise>",
+            "<promise> DONE </promise>",
+            "<promise>DONE.</promise>",
+            "<promise>NOT DONE</promise>",
+            "<PROMISE>DONE</PROMISE>",
+            "<promise>\nDONE\n</promise>",
+            "<promise>DONE<promise>",
+            "",
+        ] {
+            assert!(!done().is_in(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_cannot_work_is_refused() {
+        assert_eq!(Promise::new(""), Err(TokenError::Empty));
+        assert_eq!(Promise::new("  "), Err(TokenError::Empty));
+        assert_eq!(Promise::new(" DONE"), Err(TokenError::Space));
+        assert_eq!(Promise::new("A\nB"), Err(TokenError::Space));
+        assert_eq!(Promise::new("</promise>"), Err(TokenError::Tag));
+        assert_eq!(Promise::new(&"x".repeat(101)), Err(TokenError::Long));
+        assert_eq!(Promise::new("ALL TESTS PASS ✓").unwrap().token(), "ALL TESTS PASS ✓");
+        assert!(serde_json::from_str::<Promise>("\"\"").is_err());
+    }
+
+    #[test]
+    fn on_a_screen_it_stands_alone_and_is_not_the_prompt() {
+        let marker = done().marker();
+        assert!(done().is_on_screen(&format!("work\n● {marker}\n"), "say the promise"));
+        assert!(!done().is_on_screen(&format!("say {marker} when done"), ""));
+        assert!(!done().is_on_screen(&marker, &format!("End with\n{marker}\n")), "an echo");
+    }
+
+    #[test]
+    fn a_claim_without_work_is_judged_by_the_policy() {
+        let none = Work { tool_calls: Some(0), tree_changed: Some(true) };
+        assert_eq!(Claim::of(true, none, 1, OnNoWork::Reject), Claim::Rejected);
+        assert_eq!(Claim::of(true, none, 1, OnNoWork::Warn), Claim::Doubtful);
+        assert_eq!(Claim::of(true, none, 1, OnNoWork::Accept), Claim::Given);
+        assert_eq!(Claim::of(true, none, 0, OnNoWork::Reject), Claim::Given);
+        let by_tree = |changed| Work { tool_calls: None, tree_changed: changed };
+        assert_eq!(Claim::of(true, by_tree(Some(false)), 1, OnNoWork::Reject), Claim::Rejected);
+        assert_eq!(Claim::of(true, by_tree(Some(true)), 1, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(true, by_tree(None), 1, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(false, by_tree(Some(true)), 1, OnNoWork::Accept), Claim::Missing);
+    }
+
+    proptest! {
+        #[test]
+        fn every_token_that_is_taken_is_found_in_its_marker_and_nowhere_else(token in "\\PC{0,120}", around in "[^<]{0,40}") {
+            if let Ok(promise) = Promise::new(&token) {
+                let said = format!("{around}{}{around}", promise.marker());
+                prop_assert!(promise.is_in(&said));
+                prop_assert!(!promise.is_in(&around));
+                prop_assert!(!promise.is_in(&token));
+            }
+        }
+
+        #[test]
+        fn a_promise_that_was_not_given_never_holds(calls in proptest::option::of(0_u64..5), min in 0_u64..5) {
+            let work = Work { tool_calls: calls, tree_changed: None };
+            for policy in [OnNoWork::Reject, OnNoWork::Warn, OnNoWork::Accept] {
+                prop_assert!(!Claim::of(false, work, min, policy).holds());
+            }
+        }
+    }
+}

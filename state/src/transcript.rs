@@ -1,0 +1,199 @@
+//! What an agent's own record says of a session: its words, its tool calls, its price, its troubles.
+//!
+//! One reader for every shape that a known CLI writes: Claude Code's transcript and its `json` and
+//! `stream-json` results, `codex exec --json`, `opencode run --format json`, Gemini's `json` and
+//! `stream-json`. Each line tells by itself what it is, so the reader needs no hint and passes over what it
+//! does not know, torn lines and plain text among it. Used by the gates (the promise and the work rule),
+//! the budgets and the Stop hook. Deliberately absent: where a transcript lies and how it is read from a
+//! disk, and what to do about what it says.
+//!
+//! Two rules. Only what the agent itself said is in [`Account::texts`]: no prompt, no tool result, no
+//! sub-agent's text and no error message of the CLI. And what a CLI does not tell is `None`, never zero.
+
+mod claude;
+mod others;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// What a record says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// The agent's own words, in order, sub-agents left out.
+    pub texts: Vec<String>,
+    /// How many tools it called; `None` where the record cannot tell.
+    pub tool_calls: Option<u64>,
+    /// Tokens it used.
+    pub usage: Option<Usage>,
+    /// What it cost, USD.
+    pub cost: Option<f64>,
+    /// The CLI's own name of the session.
+    pub session: Option<String>,
+    /// The last error of the CLI or its API that the agent did not get over.
+    pub error: Option<ApiError>,
+}
+
+/// Tokens, as the CLI counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Read by the model, without what came from its cache.
+    pub input: u64,
+    /// Read from the cache.
+    pub cached: u64,
+    /// Written by the model.
+    pub output: u64,
+}
+
+/// An error that the CLI reported of itself or of its API.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiError {
+    /// In the CLI's words.
+    pub message: String,
+    /// The HTTP status, where it was told.
+    pub status: Option<u16>,
+}
+
+impl Usage {
+    /// What a token budget counts: input and output; reading the cache again is left out.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.output = self.output.saturating_add(other.output);
+    }
+}
+
+impl Account {
+    /// Reads a whole record.
+    pub fn of(record: &str) -> Self {
+        let mut reader = Reader::default();
+        for line in record.lines() {
+            reader.line(line);
+        }
+        reader.finish()
+    }
+
+    /// The agent's last words.
+    pub fn last_text(&self) -> Option<&str> {
+        self.texts.last().map(String::as_str)
+    }
+
+    /// True when the record was none that this reader knows.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Reads a record line by line; what has gone by is not kept, but for the agent's words.
+#[derive(Debug, Default)]
+pub struct Reader {
+    account: Account,
+    /// Tool calls by their id, since a record may repeat one.
+    calls: BTreeSet<String>,
+    /// Usage by message: a record repeats it with each block of the message.
+    messages: BTreeMap<String, Usage>,
+    /// Usage that stands for itself: sums of turns, or the whole session.
+    summed: Option<Usage>,
+    /// The whole session's usage, as the CLI summed it up at its end.
+    whole: Option<Usage>,
+    /// The last message came in pieces and may go on.
+    in_delta: bool,
+    /// An object that is spread over several lines.
+    open: Option<String>,
+}
+
+/// An object over more lines than this is none of ours, bytes.
+const LONGEST: usize = 16 << 20;
+
+impl Reader {
+    /// Takes the next line.
+    pub fn line(&mut self, line: &str) {
+        let trimmed = line.trim();
+        if let Some(open) = &mut self.open {
+            open.push_str(line);
+            open.push('\n');
+            let ends = line.trim_end() == "}";
+            if ends || open.len() > LONGEST {
+                let text = self.open.take().unwrap_or_default();
+                self.object(&text);
+            }
+            return;
+        }
+        if trimmed == "{" {
+            self.open = Some("{\n".into());
+        } else if trimmed.starts_with('{') {
+            self.object(trimmed);
+        }
+    }
+
+    /// What was read.
+    pub fn finish(self) -> Account {
+        let by_message = (!self.messages.is_empty()).then(|| {
+            let mut sum = Usage::default();
+            self.messages.values().for_each(|usage| sum.add(*usage));
+            sum
+        });
+        let usage = self.whole.or(self.summed).or(by_message);
+        Account { usage, ..self.account }
+    }
+
+    fn object(&mut self, text: &str) {
+        let Ok(value) = serde_json::from_str::<Value>(text) else { return };
+        if !self.claude(&value) {
+            self.other(&value);
+        }
+    }
+
+    fn said(&mut self, text: &str) {
+        // A result repeats the last message.
+        if !text.is_empty() && self.account.last_text() != Some(text) {
+            self.account.texts.push(text.to_owned());
+        }
+        self.account.error = None;
+    }
+
+    /// A record of a CLI that names its tool calls: zero is now a number.
+    fn counts_calls(&mut self) {
+        self.account.tool_calls.get_or_insert(0);
+    }
+
+    fn called(&mut self, id: Option<&str>) {
+        self.counts_calls();
+        let new = id.is_none_or(|id| self.calls.insert(id.to_owned()));
+        if let Some(calls) = self.account.tool_calls.as_mut().filter(|_| new) {
+            *calls += 1;
+        }
+        self.in_delta = false;
+        self.account.error = None;
+    }
+
+    fn failed(&mut self, message: &str, status: Option<u64>) {
+        let status = status.and_then(|status| u16::try_from(status).ok());
+        self.account.error = Some(ApiError { message: message.to_owned(), status });
+    }
+
+    fn session(&mut self, id: Option<&str>) {
+        if let Some(id) = id {
+            self.account.session = Some(id.to_owned());
+        }
+    }
+
+    fn sum(&mut self, usage: Usage) {
+        self.summed.get_or_insert_default().add(usage);
+    }
+}
+
+fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path)?.as_str()
+}
+
+fn number_at(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path)?.as_u64()
+}

@@ -1,0 +1,66 @@
+//! Claude Code: the transcript, and what `-p` prints as `json` and `stream-json`.
+
+use serde_json::Value;
+
+use super::{Reader, Usage, number_at, text_at};
+
+impl Reader {
+    /// Takes a line of Claude Code's; false when it is none.
+    pub(super) fn claude(&mut self, value: &Value) -> bool {
+        match text_at(value, "/type") {
+            Some("assistant") => self.claude_message(value),
+            Some("result") if value.get("subtype").is_some() => self.claude_result(value),
+            Some("cost-state") => {
+                self.account.cost = value["totalCostUSD"].as_f64().or(self.account.cost);
+            }
+            Some("system") => self.session(text_at(value, "/session_id")),
+            _ => return false,
+        }
+        true
+    }
+
+    fn claude_message(&mut self, value: &Value) {
+        let is_sub_agent = value["isSidechain"] == true || value["parent_tool_use_id"].is_string();
+        if is_sub_agent {
+            return;
+        }
+        self.counts_calls();
+        self.session(text_at(value, "/sessionId").or_else(|| text_at(value, "/session_id")));
+        // The CLI's own words about a failed request stand in the form of an answer.
+        let is_error = value["isApiErrorMessage"] == true;
+        let message = &value["message"];
+        for block in message["content"].as_array().map(Vec::as_slice).unwrap_or_default() {
+            match (text_at(block, "/type"), text_at(block, "/text")) {
+                (Some("text"), Some(text)) if is_error => self.failed(text, None),
+                (Some("text"), Some(text)) => self.said(text),
+                (Some("tool_use"), _) => self.called(text_at(block, "/id")),
+                _ => {}
+            }
+        }
+        if let (Some(id), Some(usage)) = (text_at(message, "/id"), usage(&message["usage"])) {
+            self.messages.insert(id.to_owned(), usage);
+        }
+    }
+
+    fn claude_result(&mut self, value: &Value) {
+        self.session(text_at(value, "/session_id"));
+        self.account.cost = value["total_cost_usd"].as_f64().or(self.account.cost);
+        self.whole = usage(&value["usage"]).or(self.whole);
+        let text = text_at(value, "/result").unwrap_or_default();
+        if value["is_error"] == true {
+            let text = if text.is_empty() { text_at(value, "/subtype").unwrap_or_default() } else { text };
+            self.failed(text, number_at(value, "/api_error_status"));
+        } else {
+            self.said(text);
+        }
+    }
+}
+
+fn usage(value: &Value) -> Option<Usage> {
+    let at = |key: &str| value.get(key).and_then(Value::as_u64);
+    Some(Usage {
+        input: at("input_tokens")?.saturating_add(at("cache_creation_input_tokens").unwrap_or(0)),
+        cached: at("cache_read_input_tokens").unwrap_or(0),
+        output: at("output_tokens")?,
+    })
+}

@@ -1,0 +1,121 @@
+//! Codex, opencode and Gemini, as their non-interactive modes print JSON.
+
+use serde_json::Value;
+
+use super::{Reader, Usage, number_at, text_at};
+
+impl Reader {
+    /// Takes a line of one of the other CLIs.
+    pub(super) fn other(&mut self, value: &Value) {
+        match text_at(value, "/type") {
+            Some("thread.started") => {
+                self.counts_calls();
+                self.session(text_at(value, "/thread_id"));
+            }
+            Some("item.completed") => self.codex_item(&value["item"]),
+            Some("turn.completed") => self.codex_turn(&value["usage"]),
+            Some("turn.failed") => {
+                self.failed(text_at(value, "/error/message").unwrap_or("the turn failed"), None);
+            }
+            Some("error") => self.stated_error(value),
+            Some("text") => self.opencode_said(value),
+            Some("step_start") => self.counts_calls(),
+            Some("tool_use") => self.tool(value),
+            Some("step_finish") => self.opencode_step(value),
+            Some("init") => {
+                self.counts_calls();
+                self.session(text_at(value, "/session_id"));
+            }
+            Some("message") if text_at(value, "/role") == Some("assistant") => {
+                self.gemini_said(value);
+            }
+            Some("result") => self.gemini_stats(&value["stats"]),
+            None if value.get("response").is_some() && value.get("stats").is_some() => self.gemini(value),
+            _ => {}
+        }
+    }
+
+    fn codex_item(&mut self, item: &Value) {
+        self.counts_calls();
+        match text_at(item, "/type") {
+            Some("agent_message") => self.said(text_at(item, "/text").unwrap_or_default()),
+            Some("error") => self.failed(text_at(item, "/message").unwrap_or_default(), None),
+            Some("command_execution" | "file_change" | "mcp_tool_call" | "web_search") => {
+                self.called(text_at(item, "/id"));
+            }
+            _ => {}
+        }
+    }
+
+    fn codex_turn(&mut self, usage: &Value) {
+        let at = |path| number_at(usage, path).unwrap_or(0);
+        let cached = at("/cached_input_tokens");
+        let input = at("/input_tokens").saturating_sub(cached);
+        self.sum(Usage { input, cached, output: at("/output_tokens") });
+        self.account.error = None;
+    }
+
+    fn stated_error(&mut self, value: &Value) {
+        let message = ["/error/data/message", "/error/message", "/message", "/error/name"]
+            .iter()
+            .find_map(|path| text_at(value, path))
+            .unwrap_or("an error without a message");
+        self.failed(message, number_at(value, "/error/data/statusCode"));
+    }
+
+    fn opencode_said(&mut self, value: &Value) {
+        self.session(text_at(value, "/sessionID"));
+        self.said(text_at(value, "/part/text").unwrap_or_default());
+    }
+
+    fn tool(&mut self, value: &Value) {
+        let id = ["/part/callID", "/part/id", "/tool_id"].iter().find_map(|path| text_at(value, path));
+        self.called(id);
+    }
+
+    fn opencode_step(&mut self, value: &Value) {
+        self.session(text_at(value, "/sessionID"));
+        let at = |path| number_at(value, path).unwrap_or(0);
+        if value.pointer("/part/tokens").is_some() {
+            let input = at("/part/tokens/input").saturating_add(at("/part/tokens/cache/write"));
+            let output = at("/part/tokens/output").saturating_add(at("/part/tokens/reasoning"));
+            self.sum(Usage { input, cached: at("/part/tokens/cache/read"), output });
+        }
+        if let Some(cost) = value.pointer("/part/cost").and_then(Value::as_f64) {
+            self.account.cost = Some(self.account.cost.unwrap_or(0.0) + cost);
+        }
+    }
+
+    /// A stream's message comes whole, or piece by piece with `delta`.
+    fn gemini_said(&mut self, value: &Value) {
+        let text = text_at(value, "/content").unwrap_or_default();
+        match self.account.texts.last_mut().filter(|_| value["delta"] == true && self.in_delta) {
+            Some(last) => last.push_str(text),
+            None => self.said(text),
+        }
+        self.in_delta = value["delta"] == true;
+    }
+
+    fn gemini(&mut self, value: &Value) {
+        self.session(text_at(value, "/session_id"));
+        self.said(text_at(value, "/response").unwrap_or_default());
+        self.gemini_stats(&value["stats"]);
+        if let Some(message) = text_at(value, "/error/message") {
+            self.failed(message, number_at(value, "/error/code"));
+        }
+    }
+
+    fn gemini_stats(&mut self, stats: &Value) {
+        if let Some(calls) = number_at(stats, "/tools/totalCalls").or_else(|| number_at(stats, "/tool_calls"))
+        {
+            self.account.tool_calls = Some(calls);
+        }
+        for model in stats["models"].as_object().into_iter().flat_map(serde_json::Map::values) {
+            let at = |path| number_at(model, path).unwrap_or(0);
+            let cached = at("/tokens/cached");
+            let input = at("/tokens/prompt").saturating_sub(cached);
+            let output = at("/tokens/candidates").saturating_add(at("/tokens/thoughts"));
+            self.sum(Usage { input, cached, output });
+        }
+    }
+}
