@@ -30,6 +30,7 @@ pub(crate) use progress::check as check_progress;
 pub use progress::{FILE as PROGRESS_FILE, forget as forget_progress};
 pub(crate) use protect::check as check_protect;
 pub use verdict::Finished;
+pub(crate) use verdict::set as hurried;
 
 /// The largest file of ours that is read back, bytes.
 const LIMIT: u64 = 64 << 20;

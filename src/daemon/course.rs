@@ -9,17 +9,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
+
 use tokio::time::sleep;
 
 use super::driver::{Context, Report};
 use super::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
-use crate::loops::{Course, Finished, session_id};
+use crate::loops::{Course, Finished, hurried, session_id};
 
-/// How often a kill is looked for while something takes long.
-const LOOK: Duration = Duration::from_millis(50);
+/// Between two tries to write down what an iteration came to.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Which iteration it is.
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Lap<'_> {
         let told = |check: &CheckResult| self.tell(0, check);
         let (base, warnings) = tokio::select! {
             base = course.base(&told) => base?,
-            () = self.hurried() => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
+            () = hurried(&self.context.hurry) => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
         };
         for warning in warnings {
             self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
@@ -106,7 +108,7 @@ impl Lap<'_> {
         self.spec.profile.takes_session(&self.spec.cmd).then_some(id)
     }
 
-    /// What the iteration came to. A kill cuts the checks short: then nothing holds.
+    /// What the iteration came to. A kill cuts the checks short.
     pub(super) async fn conclude(
         &self,
         run: Run,
@@ -127,27 +129,32 @@ impl Lap<'_> {
         };
         let course = self.course();
         let told = |check: &CheckResult| self.tell(self.iteration.number, check);
-        let killed = || Verdict { done_pattern, trouble: Some("it was killed".into()), ..Verdict::default() };
-        let ended = tokio::select! {
-            ended = course.conclude(finished, &told) => ended,
-            () = self.hurried() => return killed(),
-        };
+        let ended = course.conclude(finished, &told, &self.context.hurry).await;
+        self.write_down(&course, &ended).await;
         for warning in ended.warnings {
             self.context.report(Report::Warning(warning));
         }
-        ended.verdict.unwrap_or_else(killed)
+        ended.verdict.unwrap_or_default()
+    }
+
+    /// A full disk is waited for, unless the worker is killed.
+    async fn write_down(&self, course: &Course, ended: &ledger::Iteration) {
+        let mut told = false;
+        while let Err(error) = course.write_down(ended) {
+            if self.context.hurry.load(Ordering::Relaxed) {
+                return self.context.report(Report::Warning(error.to_string()));
+            }
+            if !std::mem::replace(&mut told, true) {
+                self.context.report(Report::Warning(format!("{error}; it is tried again")));
+                self.context.report(Report::Unstored(error.message));
+            }
+            sleep(AGAIN).await;
+        }
     }
 
     fn tell(&self, iteration: u32, check: &CheckResult) {
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
         let (check, passed) = (check.name.clone(), check.passed);
         self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));
-    }
-
-    /// Ends when somebody kills the worker.
-    async fn hurried(&self) {
-        while !self.context.hurry.load(Ordering::Relaxed) {
-            sleep(LOOK).await;
-        }
     }
 }

@@ -1,5 +1,8 @@
 //! The end of an iteration: what the agent did and said, what the checks say, the tree as a commit.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use chrono::{DateTime, FixedOffset};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::{Base, Iteration};
@@ -8,10 +11,17 @@ use swarm_state::outage::{self, Outage};
 use swarm_state::promise::{Claim, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::Account;
+use tokio::time::sleep;
 
 use super::{Course, RESULT, Told, account, protect, write_json};
 use crate::error::Result;
 use crate::git;
+
+/// How long the snapshot of a worker that is being killed may take.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How often the mark of a kill is looked at while something takes long.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// An iteration whose agent has ended.
 #[derive(Clone, Debug)]
@@ -37,9 +47,10 @@ pub struct Finished<'a> {
 }
 
 impl Course {
-    /// Tries the gates and writes down what the iteration came to. What could not be done is in its
-    /// warnings; a verdict that could not be reached holds nothing.
-    pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>) -> Iteration {
+    /// Keeps the tree and tries the gates; [`Course::write_down`] is what follows. What could not be done is in the
+    /// iteration's warnings; a verdict that could not be reached holds nothing. When `hurry` is set (somebody kills
+    /// the worker) the checks are cut short; the tree is kept all the same, if that takes no longer than [`GRACE`].
+    pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>, hurry: &AtomicBool) -> Iteration {
         let base = self.read_base().unwrap_or_default();
         let mut it = self.begun(&finished);
         let account = match finished.account.clone() {
@@ -52,13 +63,25 @@ impl Course {
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
         verdict.outage = outage_of(&account, &finished);
         let before = self.before(&base, finished.iteration);
-        let head = self.keep_tree(&base, &before, &mut it, &mut verdict).await;
-        self.try_gates(&base, &account, &finished, &before, head, &mut verdict, told).await;
+        let late = async {
+            set(hurry).await;
+            sleep(GRACE).await;
+        };
+        let head = tokio::select! {
+            head = self.keep_tree(&base, &before, &mut it, &mut verdict) => head,
+            () = late => None,
+        };
+        let tried = tokio::select! {
+            () = self.try_gates(&base, &account, &finished, &before, head, &mut verdict, told) => true,
+            () = set(hurry) => false,
+        };
+        if !tried {
+            verdict.trouble = Some("it was killed".into());
+        }
         if let Some(standing) = verdict.standing() {
             verdict.moved = Some(before.standing != Some(standing));
         }
         it.verdict = Some(verdict);
-        self.write_down(&mut it);
         it
     }
 
@@ -183,15 +206,20 @@ impl Course {
         Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
     }
 
-    fn write_down(&self, it: &mut Iteration) {
-        let path = self.iteration_dir(it.iteration).join(RESULT);
-        let progress = |it: &Iteration| -> Result<()> {
-            write_json(&path, it)?;
-            if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
-        };
-        if let Err(error) = progress(it) {
-            it.warnings.push(error.to_string());
-        }
+    /// Writes down what an iteration came to: for the next one's contract, and for reports.
+    ///
+    /// # Errors
+    /// When the disk refuses; it can be tried again.
+    pub fn write_down(&self, it: &Iteration) -> Result<()> {
+        write_json(&self.iteration_dir(it.iteration).join(RESULT), it)?;
+        if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
+    }
+}
+
+/// Ends when the mark is set.
+pub(crate) async fn set(mark: &AtomicBool) {
+    while !mark.load(Ordering::Relaxed) {
+        sleep(LOOK).await;
     }
 }
 
