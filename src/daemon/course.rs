@@ -15,6 +15,7 @@ use swarm_state::notice::Entry;
 
 use tokio::time::sleep;
 
+use super::crash;
 use super::driver::{Context, Report};
 use super::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -94,6 +95,7 @@ impl Lap<'_> {
             base = course.base(&told) => base?,
             () = hurried(&self.context.hurry) => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
         };
+        crash::point("base");
         for warning in warnings {
             self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
         }
@@ -130,7 +132,9 @@ impl Lap<'_> {
         let course = self.course();
         let told = |check: &CheckResult| self.tell(self.iteration.number, check);
         let ended = course.conclude(finished, &told, &self.context.hurry).await;
+        crash::point("concluded");
         self.write_down(&course, &ended).await;
+        crash::point("result");
         for warning in ended.warnings {
             self.context.report(Report::Warning(warning));
         }

@@ -8,8 +8,9 @@
 //! - just before each effect (`persist`, `spawn`, `judge`, …), and just after its work is done and before
 //!   anybody hears of it (`persist+`, `spawn+`, `judge+`, …);
 //! - between the steps of a work that has more than one: `record` (the loop's file is written, the record is
-//!   not), `worktree` (made, and not written down), `launch` (all files of a run are there, the window is
-//!   not), `paste`, `enter` and `taken`, `typed` (a text is in the box, and not sent off), `stored` and `verdict` of a judgement, `leave` (the verdict's
+//!   not), `worktree` (made, and not written down), `base` (a loop's base line is there), `launch` (all files
+//!   of a run are there, the window is not), `paste`, `enter` and `taken`, `typed` (a text is in the box, and
+//!   not sent off), `stored`, `concluded`, `result` and `verdict` of a judgement, `leave` (the verdict's
 //!   consequences are saved, the run's folder is there), `birth` and `remove` of a worker and its worktree,
 //!   and of a clean-up, when the worktree is gone (`clean_tree+`) and when all but the record is (`clean_files+`);
 //! - where the end of a run is seen and not told yet (`exited`).

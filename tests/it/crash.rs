@@ -179,6 +179,49 @@ const PAUSE: Story = Story {
     },
 };
 
+/// A verified loop in a repository: its first iteration leaves work and does not pass, its second does.
+const VERIFIED: Story = Story {
+    live: |world| {
+        let repo = world.path("repo");
+        if !repo.exists() {
+            world.repo("repo");
+        }
+        world.write("PROMPT.md", "go\n");
+        let flags =
+            ["--ralph", "--prompt-file", "PROMPT.md", "-n", "5", "--check", "test -e done", "--promise"];
+        let flags = [&flags[..], &["DONE", "--cwd", repo.to_str().unwrap(), "-d"]].concat();
+        let script = "echo run >>../work/runs; n=$(wc -l <../work/runs); echo $n >file-$n; [ $n -lt 2 ] || { touch done; echo '<promise>DONE</promise>'; }";
+        spawn(world, &flags, script);
+        until_over(world);
+    },
+    check: |world| {
+        let log = world.iterations_log("w");
+        assert_eq!(world.lines("work/runs").len(), 2, "runs\n{log}");
+        let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();
+        for line in [
+            "[START] iteration 1/",
+            "[END] iteration 1 exit=0",
+            "[START] iteration 2/",
+            "[END] iteration 2 exit=0",
+        ] {
+            assert_eq!(count(line), 1, "{line}\n{log}");
+        }
+        assert_eq!(count("[DONE] loop complete after 2 iterations reason=all_checks_passed"), 1, "{log}");
+        check_state(world, 2, 0, "stopped");
+        let report = world.swarm(&["report", "w", "--format", "json"]).ok().json();
+        assert_eq!(report["baseline"][0]["passed"], false);
+        let passed: Vec<_> = [0, 1]
+            .iter()
+            .map(|n| report["iterations"][n]["verdict"]["checks"][0]["passed"].clone())
+            .collect();
+        assert_eq!(passed, [false, true], "{report}");
+        let mut git = world.command("git");
+        let refs = format!("{}/1:file-1", report["snapshots"].as_str().unwrap());
+        git.current_dir(world.path("repo")).args(["show", &refs]);
+        assert_eq!(world.run(git).ok().out, "1\n");
+    },
+};
+
 // ---- living with a daemon that dies ----
 
 /// Sees to it that a daemon is there.
@@ -387,6 +430,11 @@ fn a_worktree_made_and_removed() {
 #[test]
 fn a_pause_and_a_resume() {
     walk("pause", &PAUSE);
+}
+
+#[test]
+fn a_verified_loop() {
+    met(&walk("verified", &VERIFIED), &["base", "stored", "concluded", "result", "verdict", "leave"]);
 }
 
 #[test]
