@@ -244,6 +244,10 @@ fn the_table_of_keys_covers_the_profile() {
         session_own: vec!["--resume".into()],
         tells_cost: true,
         model_flag: Some("--model".into()),
+        input_price: Some(1),
+        cached_price: Some(1),
+        output_price: Some(1),
+        outage: swarm_state::outage::common(),
         ..Profile::generic()
     };
     let profile = serde_json::to_value(profile).unwrap();

@@ -72,6 +72,22 @@ impl End {
         }
     }
 
+    /// Whether the iterations ran out though more was asked for than a done pattern: what [`Self::status`] and
+    /// [`Self::exit_code`] call `gated`. It makes a difference to [`Self::MaxIterations`] alone.
+    pub fn is_missed(reason: &StopReason) -> bool {
+        Self::of(reason) == Self::MaxIterations && !reason.is_success()
+    }
+
+    /// The end that a word of [`StopReason::slug`] stands for; `None` for one of a worker that is no loop, or a
+    /// later swarm's.
+    pub fn of_slug(slug: &str) -> Option<Self> {
+        match slug {
+            "consecutive_failures" | "outage" => Some(Self::Failed),
+            "prompt_file" => Some(Self::PromptMissing),
+            word => Self::ALL.into_iter().find(|end| end.word() == word),
+        }
+    }
+
     /// The word in a result's `stop_reason`.
     pub fn word(self) -> &'static str {
         match self {
@@ -106,9 +122,10 @@ impl End {
         }
     }
 
-    /// The loop's status in `state.json`.
-    pub fn status(self) -> LoopStatus {
+    /// The loop's status in `state.json`. `gated`: more was asked for than a done pattern.
+    pub fn status(self, gated: bool) -> LoopStatus {
         match self {
+            Self::MaxIterations if gated => LoopStatus::Failed,
             Self::AllChecksPassed
             | Self::PromiseAccepted
             | Self::DonePattern
@@ -134,6 +151,29 @@ impl End {
             | Self::Lost => 1,
         }
     }
+}
+
+/// The table for the man page: every end, its status and its exit code.
+pub fn table() -> String {
+    let row = |end: End, gated: bool, meaning: &str| {
+        format!(
+            "  {:<18} {:<8} {}  {meaning}\n",
+            end.word(),
+            end.status(gated).as_str(),
+            end.exit_code(gated)
+        )
+    };
+    let mut text = String::new();
+    for end in End::ALL {
+        if end == End::MaxIterations {
+            text +=
+                &row(end, false, "the iterations are used up, and nothing but a done pattern was asked for");
+            text += &row(end, true, "the iterations are used up, and not every gate holds");
+        } else {
+            text += &row(end, true, end.meaning());
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -169,8 +209,13 @@ mod tests {
             StopReason::SpawnFailed(m()),
             StopReason::GaveUp(1),
         ] {
-            let gated = reason == StopReason::Unverified;
-            assert_eq!(End::of(&reason).exit_code(gated) == 0, reason.is_success(), "{reason:?}");
+            let (end, gated) = (End::of(&reason), End::is_missed(&reason));
+            assert_eq!(gated, reason == StopReason::Unverified);
+            assert_eq!(end.exit_code(gated) == 0, reason.is_success(), "{reason:?}");
+            // Of these only a plain worker ends.
+            let plain =
+                matches!(reason, StopReason::Exited(_) | StopReason::SpawnFailed(_) | StopReason::GaveUp(_));
+            assert_eq!(End::of_slug(reason.slug()), (!plain).then_some(end), "{reason:?}");
         }
     }
 }
