@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::LoopStatus;
 use crate::notice::StopReason;
 
-/// How a loop ended. In the order of precedence: of two that are true, the earlier is told.
+/// How a loop ended. In the order of precedence: of two that are true, the earlier is told; too many failures in a row
+/// alone come before the iterations, since a loop that only fails must not look as if it had worked to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -187,6 +188,35 @@ mod tests {
             assert_eq!(serde_json::to_value(end).unwrap(), end.word());
         }
         assert!(End::ALL.is_sorted());
+    }
+
+    #[test]
+    fn the_table_has_every_end_once_and_the_iterations_twice() {
+        let table = table();
+        let rows: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        assert_eq!(rows.len(), End::ALL.len() + 1);
+        for end in End::ALL {
+            for gated in [false, true] {
+                let code = end.exit_code(gated).to_string();
+                let row = vec![end.word(), end.status(gated).as_str(), &code];
+                assert!(rows.contains(&row), "{row:?} in {table}");
+            }
+        }
+    }
+
+    #[test]
+    fn success_is_exit_code_0_and_a_loop_that_failed_or_can_go_on_is_1() {
+        for end in End::ALL {
+            for gated in [false, true] {
+                match (end.status(gated), end.exit_code(gated)) {
+                    (LoopStatus::Stopped, 0)
+                    | (LoopStatus::Failed | LoopStatus::Paused | LoopStatus::Running, 1) => {}
+                    (LoopStatus::Stopped, 1) => assert_eq!(end, End::Killed),
+                    wrong => panic!("{end:?}: {wrong:?}"),
+                }
+            }
+        }
     }
 
     #[test]
