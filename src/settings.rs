@@ -13,27 +13,45 @@
 //! inactivity_timeout = 60     # seconds
 //! done_pattern = "All tasks complete"
 //!
+//! [ralph_loop]                # defaults of `swarm loop`
+//! max_iterations = 25         # 1 to 100
+//! max_cost = 3.00             # US dollars; no limit when left out
+//! max_time = 1800             # seconds; no limit when left out
+//! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
+//! agent = "claude"            # whose command is run when none stands after `--`
+//!
+//! [outage]                    # what agents say when they cannot work, beside what swarm knows; all are patterns
+//! limit = ["out of credits until"]
+//! overload = []               # also login (a person is needed) and forbidden (waiting is of no use)
+//!
 //! [tmux]
 //! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
 //! size = "200x50"
 //!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
+//!
+//! [agents.codex]              # tells its tokens (with --json) and no cost: what they cost, for --max-cost
+//! input_price = 1.25          # US dollars a million tokens
+//! cached_price = 0.125        # those from the cache; as input_price when left out
+//! output_price = 10.0
+//! outage = { login = ["sign in again"] }
 //! ```
 //!
 //! Deliberately absent: environment variables as settings, and a command line given as one string (what it
 //! means would depend on a shell).
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use swarm_state::profiles::Profile;
+use swarm_state::promise::Promise;
 
 use crate::error::{Error, Result};
 
 mod agents;
+mod outage;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -50,6 +68,8 @@ pub struct Settings {
     pub command: Option<Vec<String>>,
     /// Defaults of a loop.
     pub ralph: RalphDefaults,
+    /// Defaults of `swarm loop`.
+    pub ralph_loop: LoopDefaults,
     /// For swarm's own tmux server.
     pub tmux: TmuxSettings,
     /// The profiles: first those that the settings changed or added, then the other built-in ones, so that
@@ -73,6 +93,24 @@ pub struct RalphDefaults {
     /// A pattern that compiles.
     pub done_pattern: Option<String>,
 }
+
+/// `[ralph_loop]`: what `swarm loop` takes when its flags do not say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoopDefaults {
+    /// 1 to [`MAX_ITERATIONS`].
+    pub max_iterations: Option<u32>,
+    /// Millionths of a US dollar.
+    pub max_cost: Option<u64>,
+    /// Seconds.
+    pub max_time: Option<u64>,
+    /// A promise that can be made.
+    pub completion_tag: Option<String>,
+    /// The name of one of [`Settings::agents`].
+    pub agent: Option<String>,
+}
+
+/// The most iterations of a `swarm loop`.
+pub const MAX_ITERATIONS: u32 = 100;
 
 /// `[tmux]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,7 +152,7 @@ impl Settings {
         explicit: Option<&Path>,
     ) -> Result<Self> {
         let mut settings = Self::default();
-        let mut changes = BTreeMap::new();
+        let mut changes = Changes::default();
         let optional = [Some(user), local].into_iter().flatten().map(|path| (path, false));
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
             if let Some(text) = read_file(path, required)? {
@@ -122,13 +160,29 @@ impl Settings {
                 settings.apply(&File::new(path, &text), &mut changes)?;
             }
         }
-        settings.agents = agents::merge(built_in, &changes)?;
+        settings.agents = agents::merge(built_in, &changes.agents)?;
+        outage::spread(&changes.outage, &mut settings.agents);
         settings.mark_overridden();
+        settings.check_agent()?;
         Ok(settings)
     }
 
+    /// Any file may add an agent, so its name can be looked up only when all of them are read.
+    fn check_agent(&self) -> Result<()> {
+        const KEY: &str = "ralph_loop.agent";
+        let Some(agent) = &self.ralph_loop.agent else { return Ok(()) };
+        if self.agents.iter().any(|profile| profile.name == *agent) {
+            return Ok(());
+        }
+        let set = self.sources.iter().rfind(|setting| setting.key == KEY);
+        let place = set.map(|s| format!("{}:{}: ", s.file.display(), s.line)).unwrap_or_default();
+        let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
+        Err(Error::invalid(format!("{place}'{KEY}' names no agent that swarm knows"))
+            .hint(format!("one of: {}", names.join(", "))))
+    }
+
     /// Takes over what one file says.
-    fn apply(&mut self, file: &File<'_>, changes: &mut agents::Changes) -> Result<()> {
+    fn apply(&mut self, file: &File<'_>, changes: &mut Changes) -> Result<()> {
         let table = file.parse()?;
         let mut faults = vec![];
         for entry in file.entries(&table) {
@@ -142,22 +196,31 @@ impl Settings {
         }
     }
 
-    fn top(&mut self, entry: &Entry<'_>, changes: &mut agents::Changes) -> Result<(), Vec<Fault>> {
+    fn top(&mut self, entry: &Entry<'_>, changes: &mut Changes) -> Result<(), Vec<Fault>> {
         match entry.key {
             "command" => self.set(entry, |s| {
                 s.command = Some(entry.command()?);
                 Ok(())
             }),
             "ralph" => entry.each(|entry| self.ralph(entry)),
+            "ralph_loop" => entry.each(|entry| self.ralph_loop(entry)),
+            "outage" => entry.each(|entry| {
+                let (word, patterns) = outage::key(entry).map_err(|fault| vec![fault])?;
+                changes.outage.insert(word, patterns);
+                self.set(entry, |_| Ok(()))
+            }),
             "tmux" => entry.each(|entry| self.tmux(entry)),
             "agents" => entry.each(|agent| {
                 agent.each(|entry| {
                     let (field, value) = agents::read(entry).map_err(|fault| vec![fault])?;
-                    changes.entry(agent.key.to_owned()).or_default().insert(field.to_owned(), value);
+                    changes.agents.entry(agent.key.to_owned()).or_default().insert(field.to_owned(), value);
                     self.set(entry, |_| Ok(()))
                 })
             }),
-            _ => Err(vec![entry.unknown(&["command", "ralph", "tmux", "agents"])]),
+            _ => {
+                let known = ["command", "ralph", "ralph_loop", "outage", "tmux", "agents"];
+                Err(vec![entry.unknown(&known)])
+            }
         }
     }
 
@@ -171,6 +234,24 @@ impl Settings {
                 "done_pattern" => ralph.done_pattern = Some(entry.pattern()?),
                 _ => {
                     let known = ["prompt_file", "max_iterations", "inactivity_timeout", "done_pattern"];
+                    return Err(entry.unknown(&known));
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn ralph_loop(&mut self, entry: &Entry<'_>) -> Result<(), Vec<Fault>> {
+        self.set(entry, |settings| {
+            let defaults = &mut settings.ralph_loop;
+            match entry.key {
+                "max_iterations" => defaults.max_iterations = Some(entry.count_to(MAX_ITERATIONS)?),
+                "max_cost" => defaults.max_cost = Some(entry.dollars()?),
+                "max_time" => defaults.max_time = Some(entry.count()?),
+                "completion_tag" => defaults.completion_tag = Some(tag(entry)?),
+                "agent" => defaults.agent = Some(entry.text()?),
+                _ => {
+                    let known = ["max_iterations", "max_cost", "max_time", "completion_tag", "agent"];
                     return Err(entry.unknown(&known));
                 }
             }
@@ -206,6 +287,22 @@ impl Settings {
         for at in 1..self.sources.len() {
             self.sources[at - 1].overridden = self.sources[at - 1].key == self.sources[at].key;
         }
+    }
+}
+
+/// What works on the profiles, from all files.
+#[derive(Default)]
+struct Changes {
+    agents: agents::Changes,
+    outage: outage::Wordings,
+}
+
+/// A text that an agent can promise.
+fn tag(entry: &Entry<'_>) -> Result<String, Fault> {
+    let text = entry.text()?;
+    match Promise::new(&text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(entry.fault(&format!("is no promise: {error}"))),
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
+use swarm_state::ends;
 use swarm_state::model::WorkerName;
 use swarm_state::promise::OnNoWork;
 
@@ -31,6 +32,16 @@ Examples:
   swarm loop 'make the tests pass' --check 'cargo test' -- claude -p --dangerously-skip-permissions
   swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 --max-time 1800 -- claude -p
   swarm loop 'fix the types' --check 'mypy src/' --no-promise -- codex exec --full-auto";
+
+/// How a loop can end, and examples.
+fn loop_after() -> String {
+    format!(
+        "How a loop ends, as `stop_reason` of the result, `status` of its state.json, and exit status (of two that \
+         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), by Ctrl-C, when the daemon stopped, or with reason no_progress, has not \
+         ended; its follower exits with 1, and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
+        ends::table()
+    )
+}
 
 /// Gates.
 #[derive(Clone, Debug, Default, Args)]
@@ -91,7 +102,7 @@ pub struct BudgetArgs {
 
 /// `swarm loop`
 #[derive(Debug, Args)]
-#[command(after_long_help = LOOP_EXAMPLES)]
+#[command(after_long_help = loop_after())]
 pub struct Loop {
     /// What is to be done
     #[arg(value_name = "TASK", required_unless_present = "spec", conflicts_with = "spec")]

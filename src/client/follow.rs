@@ -19,11 +19,15 @@ use super::tail::Tail;
 use super::{Ctx, Ended, Failure};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
-use crate::protocol::{Call, Changed, Named, Notice, Snapshot, Spawned, SubscribeParams, WorkerView};
+use crate::protocol::{
+    Call, Changed, Named, Notice, Report, ReportParams, Snapshot, Spawned, SubscribeParams, WorkerView,
+};
 
 mod machine;
+mod progress;
 
 use machine::{Act, End, Machine};
+use progress::Progress;
 
 /// How a follower prints.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +64,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a follower that leaves waits for the pause that it asked for.
 const PAUSE_LANDS: Duration = Duration::from_secs(3);
 
+/// Between two drawings of the progress line.
+const DRAW: Duration = Duration::from_secs(1);
+
 /// Between two looks at the agent's screen.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -71,6 +78,8 @@ enum News {
     Paused(Result<Box<WorkerView>>),
     /// The agent printed this.
     Printed(Vec<String>),
+    /// What was spent so far, US dollars.
+    Spent(f64),
     /// The daemon was stopped while the loop was paused.
     DaemonLeft,
     /// There is no way to hear more.
@@ -79,12 +88,63 @@ enum News {
 
 /// Follows the loop of `spawned` to its end.
 pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
+    let ended = follow(ctx, spawned, options).await;
+    ctx.out.no_progress();
+    ended
+}
+
+/// The progress line, where one is wanted and can be seen.
+struct Shown {
+    line: Option<Progress>,
+    since: Instant,
+}
+
+impl Shown {
+    fn new(ctx: &Ctx, spawned: &Spawned, options: Options) -> Self {
+        let max = spawned.worker.metadata["max_iterations"].as_u64().and_then(|n| n.try_into().ok());
+        let wanted = options.progress && ctx.out.shows_progress();
+        Self { line: wanted.then(|| Progress::new(max.unwrap_or(0))), since: Instant::now() }
+    }
+
+    fn draw(&self, ctx: &Ctx) {
+        if let Some(line) = &self.line {
+            ctx.out.progress(&line.text(self.since.elapsed()));
+        }
+    }
+
+    /// Takes over what was heard; asks for the new sum when an iteration is over.
+    fn hear(&mut self, heard: &Heard, paths: &Paths, name: &str, news: &UnboundedSender<News>) {
+        let Some(line) = &mut self.line else { return };
+        match heard {
+            Heard::News(News::Notice(notice)) if notice.worker == name => {
+                if line.notice(notice) {
+                    tokio::spawn(ask_spent(paths.clone(), name.to_owned(), news.clone()));
+                }
+            }
+            Heard::News(News::Spent(dollars)) => line.spent(*dollars),
+            Heard::News(_) | Heard::Interrupt | Heard::HangUp | Heard::Silence | Heard::Tick => {}
+        }
+    }
+}
+
+/// Asks what the loop has spent; nobody misses an answer that does not come.
+async fn ask_spent(paths: Paths, name: String, news: UnboundedSender<News>) {
+    let Ok(Some(mut client)) = connect::connect_existing(&paths).await else { return };
+    // No iteration has this number: the sums alone are wanted.
+    let call = Call::RalphReport(ReportParams { name, from: u32::MAX });
+    if let Ok(report) = client.call::<Report>(&call, QUICK).await {
+        let _ = news.send(News::Spent(report.cost));
+    }
+}
+
+async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
     let mut signals = Signals::new()?;
     let paths = ctx.paths()?;
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
     let paused = Arc::new(AtomicBool::new(false));
     let mut asked = None;
+    let mut shown = Shown::new(ctx, spawned, options);
     let (send, mut news) = unbounded_channel();
     tokio::spawn(listen(paths.clone(), name.clone(), spawned.seq, Arc::clone(&paused), send.clone()));
     if options.stream {
@@ -99,7 +159,11 @@ pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended
         Ok(())
     };
     loop {
-        let acts = match next(&mut news, &mut signals, &machine).await {
+        shown.draw(ctx);
+        let heard = next(&mut news, &mut signals, &machine, shown.line.is_some()).await;
+        shown.hear(&heard, &paths, &name, &send);
+        let acts = match heard {
+            Heard::Tick | Heard::News(News::Spent(_)) => vec![],
             Heard::HangUp => return Ok(129),
             Heard::Interrupt => machine.interrupt(),
             Heard::Silence => machine.pending().cloned().map(Act::End).into_iter().collect(),
@@ -198,9 +262,16 @@ enum Heard {
     HangUp,
     /// Nothing, for so long that the last words will not come.
     Silence,
+    /// The progress line is to be drawn again.
+    Tick,
 }
 
-async fn next(news: &mut UnboundedReceiver<News>, signals: &mut Signals, machine: &Machine) -> Heard {
+async fn next(
+    news: &mut UnboundedReceiver<News>,
+    signals: &mut Signals,
+    machine: &Machine,
+    draws: bool,
+) -> Heard {
     let silence = async {
         if machine.pending().is_some() {
             sleep(LAST_WORDS).await;
@@ -213,6 +284,8 @@ async fn next(news: &mut UnboundedReceiver<News>, signals: &mut Signals, machine
         heard = signals.next() => heard,
         Some(item) = news.recv() => Heard::News(item),
         () = silence => Heard::Silence,
+        // Not while an end is pending: silence is counted from the last thing that was heard.
+        () = sleep(DRAW), if draws && machine.pending().is_none() => Heard::Tick,
     }
 }
 

@@ -23,7 +23,9 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
     let settings = spawn::load_settings(ctx)?;
     let mut warnings = Vec::new();
     let (task, quiet, format, stream) = (args.task.clone(), args.quiet, args.format, args.stream);
-    let profile = args.agent.as_deref().map(|name| profile(name, &settings)).transpose()?;
+    // The settings' agent says whose command to run; one that was typed has its own profile.
+    let usual = settings.ralph_loop.agent.as_deref().filter(|_| args.cmd.is_empty());
+    let profile = args.agent.as_deref().or(usual).map(|name| profile(name, &settings)).transpose()?;
     let args = as_spawn(args, profile.as_ref(), &settings)?;
     let mut params = spawn::params(&args, &settings, &mut warnings)?;
     if let Some(profile) = profile {
@@ -79,9 +81,14 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         )
         .hint("as in swarm loop 'make the tests pass' --check 'cargo test' -- claude -p"));
     }
+    let defaults = &settings.ralph_loop;
     if !args.no_promise {
-        gates.promise.get_or_insert_with(|| PROMISE.to_owned());
+        let tag = || defaults.completion_tag.clone().unwrap_or_else(|| PROMISE.to_owned());
+        gates.promise.get_or_insert_with(tag);
     }
+    let mut budgets = args.budgets;
+    budgets.max_cost = budgets.max_cost.or(defaults.max_cost);
+    budgets.max_time = budgets.max_time.or(defaults.max_time);
     let mut cmd = args.cmd;
     if cmd.is_empty() {
         cmd = match (&settings.command, agent) {
@@ -121,13 +128,13 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         restart: RestartArgs { restart: None, max_restarts: 0 },
         ralph: LoopArgs {
             ralph: true,
-            max_iterations: Some(args.max_iterations.unwrap_or(ITERATIONS)),
+            max_iterations: Some(args.max_iterations.or(defaults.max_iterations).unwrap_or(ITERATIONS)),
             inactivity_timeout: args.inactivity_timeout,
             ralph_dir: None,
             stream: args.stream,
         },
         gates,
-        budgets: args.budgets,
+        budgets,
         worktree: args.worktree,
         cmd,
     })

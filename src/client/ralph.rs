@@ -9,7 +9,7 @@ use swarm_state::screen::printable;
 use swarm_state::template::PROMPT_TEMPLATE;
 
 use super::connect::QUICK;
-use super::status::waits_for_disk;
+use super::status::{goes_on, waits_for_disk};
 use super::{Ctx, Ended, logs, ls, report};
 use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphSet, RalphStatus};
 use crate::error::{Error, ErrorCode, Result};
@@ -135,6 +135,9 @@ fn next_step(view: &RalphView) -> Option<String> {
         }
         (_, Status::Waiting) if waits_for_disk(view.reason.as_deref()) => {
             Some(format!("it stands still{why}: make room on the disk"))
+        }
+        (LoopStatus::Running, Status::Waiting) if goes_on(view.reason.as_deref()) => {
+            Some(format!("it waits{why}; to try at once: swarm ralph resume {name}"))
         }
         (LoopStatus::Running, Status::Waiting) => Some(format!("it waits for you{why}: swarm attach {name}")),
         (LoopStatus::Running, Status::Unreachable) => Some(format!("tmux does not answer{why}")),

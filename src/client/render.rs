@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,9 +25,17 @@ use crate::error::Error;
 pub struct Out {
     colour_out: bool,
     colour_err: bool,
+    /// Stderr is a terminal on which a line can be taken away again.
+    rewrites: bool,
     /// Columns of a table; `None` when nothing should be cut (a pipe, a file).
     pub width: Option<usize>,
 }
+
+/// Whether a line of [`Out::progress`] stands on the terminal. There is one terminal, whoever prints.
+static DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// A terminal with fewer columns has no room for a line that is rewritten.
+const NARROWEST: usize = 12;
 
 /// The few colours there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +67,8 @@ impl Colour {
 impl Out {
     /// For this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
     pub fn from_env() -> Self {
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-            && std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        let able = std::env::var_os("TERM").is_none_or(|t| t != "dumb");
+        let wanted = able && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let columns = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).filter(|c| *c > 0);
         let width = columns.or_else(|| {
             let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
@@ -68,6 +77,7 @@ impl Out {
         Self {
             colour_out: wanted && io::stdout().is_terminal(),
             colour_err: wanted && io::stderr().is_terminal(),
+            rewrites: able && io::stderr().is_terminal(),
             width,
         }
     }
@@ -75,7 +85,7 @@ impl Out {
     /// Without colours, uncut.
     #[cfg(test)]
     pub(super) fn plain() -> Self {
-        Self { colour_out: false, colour_err: false, width: None }
+        Self { colour_out: false, colour_err: false, rewrites: false, width: None }
     }
 
     /// Whether stdout is coloured.
@@ -90,6 +100,7 @@ impl Out {
 
     /// Prints `text` as it is.
     pub fn raw(self, text: &str) -> Result<(), Failure> {
+        self.no_progress();
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| closed_or(&e))
     }
@@ -168,6 +179,33 @@ impl Out {
         self.say(&self.head(Colour::Red, "swarm: error:"), text.trim_end());
     }
 
+    /// Whether [`Self::progress`] draws anything.
+    pub fn shows_progress(self) -> bool {
+        self.rewrites
+    }
+
+    /// Draws a line on a terminal's stderr that the next one takes the place of, and that is gone before anything else
+    /// is printed. Nothing in a pipe, or where there is no room.
+    pub fn progress(self, text: &str) {
+        let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+        if !self.rewrites || columns < NARROWEST {
+            return self.no_progress();
+        }
+        // The last column stays free: some terminals go to the next row when it is written.
+        let text = fit(&printable(text), columns - 1);
+        let text = if self.colour_err { paint(Colour::Dim, &text) } else { text };
+        DRAWN.store(true, Ordering::Relaxed);
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "\r{text}\x1b[K").and_then(|()| stderr.flush());
+    }
+
+    /// Takes the line of [`Self::progress`] away, where there is one.
+    pub fn no_progress(self) {
+        if self.rewrites && DRAWN.swap(false, Ordering::Relaxed) {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+
     fn head(self, colour: Colour, word: &str) -> String {
         if self.colour_err { paint(colour, word) } else { word.to_owned() }
     }
@@ -175,6 +213,7 @@ impl Out {
     /// Made harmless, since messages quote names and texts of anybody's. Nothing can be done about a stderr
     /// that takes nothing, so its errors end here.
     fn say(self, head: &str, text: &str) {
+        self.no_progress();
         let blank = if head.is_empty() { "" } else { " " };
         let text = text.lines().map(printable).collect::<Vec<_>>().join("\n");
         let _ = writeln!(io::stderr().lock(), "{head}{blank}{text}");

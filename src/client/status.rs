@@ -3,6 +3,7 @@
 use chrono::{DateTime, Local};
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
+use swarm_state::outage::GOES_ON;
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -96,6 +97,11 @@ pub(super) fn waits_for_disk(reason: Option<&str>) -> bool {
     reason.is_some_and(|reason| reason.starts_with(WAITS_FOR_DISK))
 }
 
+/// Whether it waits for an outage to end, and for nobody.
+pub(super) fn goes_on(reason: Option<&str>) -> bool {
+    reason.is_some_and(|reason| reason.contains(GOES_ON))
+}
+
 /// What a person would do next, where that is not "nothing".
 fn next_step(worker: &WorkerView) -> Option<String> {
     let name = &worker.name;
@@ -103,6 +109,9 @@ fn next_step(worker: &WorkerView) -> Option<String> {
     match worker.status {
         Status::Waiting if waits_for_disk(worker.reason.as_deref()) => {
             Some("make room on the disk; it goes on by itself then".to_owned())
+        }
+        Status::Waiting if goes_on(worker.reason.as_deref()) => {
+            Some(format!("it goes on by itself; to try at once: swarm ralph resume {name}"))
         }
         Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
         _ if worker.metadata[EARLIER_SWARM] == true => {
@@ -141,6 +150,9 @@ mod tests {
         assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
         assert_eq!(next_step(&worker).unwrap(), "it waits for you: swarm attach a");
+        worker.reason = Some(format!("usage limit ({GOES_ON} within 5m 0s)"));
+        let hint = "it goes on by itself; to try at once: swarm ralph resume a";
+        assert_eq!(next_step(&worker).unwrap(), hint);
         worker.reason = Some(format!("{WAITS_FOR_DISK}: no space"));
         assert_eq!(next_step(&worker).unwrap(), "make room on the disk; it goes on by itself then");
     }

@@ -4,7 +4,7 @@
 //! task of its own, which answers when it is done.
 
 use serde::Serialize;
-use swarm_state::engine::{Event, Phase};
+use swarm_state::engine::Event;
 use swarm_state::model::{LoopStatus, Status, WorkerName};
 use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
@@ -222,8 +222,7 @@ impl Supervisor {
         let (name, slot) = self.find_loop(name)?;
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
-        let lost = *slot.engine.phase() == Phase::Lost;
-        let changed = !slot.engine.is_stopped() && (before == LoopStatus::Paused || lost);
+        let changed = slot.engine.can_resume();
         if changed {
             self.step_kept(&name, |_| Ok(Event::Resume))?;
         }

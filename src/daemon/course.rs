@@ -138,7 +138,9 @@ impl Lap<'_> {
         for warning in ended.warnings {
             self.context.report(Report::Warning(warning));
         }
-        ended.verdict.unwrap_or_default()
+        let verdict = ended.verdict.unwrap_or_default();
+        self.warn_unseen(&verdict);
+        verdict
     }
 
     /// A full disk is waited for, unless the worker is killed.
@@ -153,6 +155,28 @@ impl Lap<'_> {
                 self.context.report(Report::Unstored(error.message));
             }
             sleep(AGAIN).await;
+        }
+    }
+
+    /// A limit that cannot be seen is none, and whoever relies on it has to know.
+    fn warn_unseen(&self, verdict: &Verdict) {
+        let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
+        if verdict.outage.is_some() {
+            return;
+        }
+        let unseen = [
+            ("--max-cost", "cost", budgets.max_cost.is_some() && verdict.cost.is_none()),
+            ("--max-tokens", "tokens", budgets.max_tokens.is_some() && verdict.tokens.is_none()),
+        ];
+        if budgets.no_progress.is_some() && verdict.moved.is_none() {
+            let message = "--no-progress has nothing to compare: the directory is in no git repository";
+            self.context.report(Report::Warning(message.into()));
+        }
+        for (limit, what, _) in unseen.into_iter().filter(|(_, _, unseen)| *unseen) {
+            let iteration = self.iteration.number;
+            self.context.report(Report::Warning(format!(
+                "{limit} did not count iteration {iteration}: the agent told no {what} (does its command print JSON?)"
+            )));
         }
     }
 

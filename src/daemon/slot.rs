@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use swarm_state::engine::{Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, Prompt, PromptVia, Run, Status, WorkerSpec, Worktree};
+use swarm_state::notice::PauseBy;
 use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
 
@@ -204,7 +205,7 @@ impl Slot {
         let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
         let reason = match self.engine.phase() {
             Phase::Stopped { reason } => Some(reason.slug().to_owned()),
-            _ => None,
+            _ => (ralph.paused == Some(PauseBy::NoProgress)).then(|| "no_progress".to_owned()),
         };
         Some(RalphFile {
             worker_name: self.spec.name.clone(),

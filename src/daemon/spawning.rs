@@ -303,10 +303,14 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
             "a check's timeout, the checks side by side and the failures must be at least 1",
         ));
     }
-    if budgets.max_cost.is_some() && !spec.profile.tells_cost {
+    if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
         let message = format!("--max-cost: swarm cannot see what '{}' costs", spec.profile.name);
         return Err(Error::invalid(message)
-            .hint("limit something else: --max-tokens, --max-time or --max-iterations; or give prices in the settings"));
+            .hint(format!(
+                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
+                 --max-time or --max-iterations",
+                spec.profile.name
+            )));
     }
     if gates.is_empty() {
         return Ok(());

@@ -170,7 +170,7 @@ fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
     let reason = match slot.engine.phase() {
         Phase::Stopped { reason } => Some(reason.slug()),
-        _ => None,
+        _ => (ralph.paused == Some(PauseBy::NoProgress)).then_some("no_progress"),
     };
     json!({
         "ralph": true,

@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
-use swarm_state::outage::{self, Outage};
+use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::Account;
@@ -59,9 +59,9 @@ impl Course {
         };
         it.tool_calls = account.tool_calls;
         let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
-        verdict.cost = account.cost.map(millionths);
+        verdict.cost = self.profile.cost(&account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
-        verdict.outage = outage_of(&account, &finished);
+        verdict.outage = outage_of(&account, &finished, &self.profile.outages());
         let before = self.before(&base, finished.iteration);
         let late = async {
             set(hurry).await;
@@ -231,18 +231,12 @@ struct Before {
     commit: Option<String>,
 }
 
-fn millionths(dollars: f64) -> u64 {
-    // A negative or absurd price is none.
-    if dollars.is_finite() && dollars > 0.0 { (dollars * 1e6).round() as u64 } else { 0 }
-}
-
 /// What kept the agent from working: structured words first, what it printed where it ended badly.
-fn outage_of(account: &Account, finished: &Finished<'_>) -> Option<Outage> {
-    let wordings = outage::common();
+fn outage_of(account: &Account, finished: &Finished<'_>, wordings: &[Wording]) -> Option<Outage> {
     let told = account.error.as_ref();
-    if let Some(found) = told.and_then(|error| Outage::of_error(error, &wordings, finished.ended)) {
+    if let Some(found) = told.and_then(|error| Outage::of_error(error, wordings, finished.ended)) {
         return Some(found);
     }
     let silent = account.texts.is_empty() && !finished.exit.is_success();
-    silent.then(|| Outage::of_output(finished.output, &wordings, finished.ended)).flatten()
+    silent.then(|| Outage::of_output(finished.output, wordings, finished.ended)).flatten()
 }

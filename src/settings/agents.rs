@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use swarm_state::model::PromptVia;
 use swarm_state::profiles::Profile;
 
+use super::outage;
 use super::read::{Entry, Fault};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -30,10 +31,14 @@ pub(super) enum Kind {
     Via,
     /// A list of `{ pattern, what }`.
     Markers,
+    /// US dollars a million tokens.
+    Price,
+    /// Patterns by what they mean, as in `[outage]`.
+    Outage,
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 16] = [
+pub(super) const KEYS: [(&str, &str, Kind); 20] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
@@ -41,6 +46,10 @@ pub(super) const KEYS: [(&str, &str, Kind); 16] = [
     ("session_own", "session_own", Kind::Texts),
     ("model_flag", "model_flag", Kind::Text),
     ("tells_cost", "tells_cost", Kind::Flag),
+    ("input_price", "input_price", Kind::Price),
+    ("cached_price", "cached_price", Kind::Price),
+    ("output_price", "output_price", Kind::Price),
+    ("outage", "outage", Kind::Outage),
     ("prompt_via", "interactive_via", Kind::Via),
     ("interactive_via", "interactive_via", Kind::Via),
     ("one_shot_via", "one_shot_via", Kind::Via),
@@ -68,6 +77,8 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
         Kind::Text => entry.text()?.into(),
         Kind::Flag => entry.flag()?.into(),
         Kind::Via => via(entry)?,
+        Kind::Price => entry.price()?.into(),
+        Kind::Outage => outage::read(entry)?.into_iter().map(|wording| json!(wording)).collect(),
         Kind::Markers => {
             let rows = entry.tables(&["pattern", "what"])?;
             rows.into_iter().map(|row| json!({ "pattern": row[0], "what": row[1] })).collect()

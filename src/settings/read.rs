@@ -154,6 +154,41 @@ impl Entry<'_> {
         N::try_from(number).map_err(|_| self.fault(&format!("is too large: {number}")))
     }
 
+    /// A whole number from 1 to a limit.
+    pub(super) fn count_to(&self, limit: u32) -> Result<u32, Fault> {
+        self.count()
+            .ok()
+            .filter(|n| *n <= limit)
+            .ok_or_else(|| self.must_be(&format!("a whole number, 1 to {limit}")))
+    }
+
+    /// US dollars, more than 0, as millionths.
+    pub(super) fn dollars(&self) -> Result<u64, Fault> {
+        self.money()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| self.must_be("an amount of US dollars, more than 0, as in 2.50"))
+    }
+
+    /// US dollars a million tokens, as millionths; 0 for what costs nothing.
+    pub(super) fn price(&self) -> Result<u64, Fault> {
+        self.money().ok_or_else(|| self.must_be("a price in US dollars a million tokens, as in 2.50"))
+    }
+
+    fn money(&self) -> Option<u64> {
+        let amount: f64 = match self.value.get_ref() {
+            DeValue::Integer(integer) => u32::from_str_radix(integer.as_str(), integer.radix()).ok()?.into(),
+            DeValue::Float(float) => float.as_str().parse().ok()?,
+            _ => return None,
+        };
+        (amount.is_finite() && (0.0..=1e9).contains(&amount)).then(|| (amount * 1e6).round() as u64)
+    }
+
+    /// The keys of a table, for a value that is read as a whole.
+    pub(super) fn table(&self) -> Result<Vec<Entry<'_>>, Fault> {
+        let DeValue::Table(table) = self.value.get_ref() else { return Err(self.must_be("a table")) };
+        Ok(entries(self.source, &self.full, table))
+    }
+
     /// A path: `~/` is the home directory, a relative one starts at the file's directory.
     pub(super) fn path(&self) -> Result<PathBuf, Fault> {
         let text = self.text()?;
@@ -207,7 +242,7 @@ impl Entry<'_> {
         self.fault(&format!("must be {what}"))
     }
 
-    fn fault(&self, what: &str) -> Fault {
+    pub(super) fn fault(&self, what: &str) -> Fault {
         Fault { at: self.at, message: format!("'{}' {what}", self.full) }
     }
 

@@ -155,6 +155,40 @@ const FAULTS: &[(&str, &str)] = &[
         "[[agents.x.startup]]\npattern = \"a\"\nwhats = \"b\"",
         "c.toml:3: unknown key 'agents.x.startup.whats' (did you mean 'what'?)",
     ),
+    (
+        "[ralph_loop]\nmax_iterations = 101",
+        "c.toml:2: 'ralph_loop.max_iterations' must be a whole number, 1 to 100",
+    ),
+    (
+        "[ralph_loop]\nmax_iterations = 0",
+        "c.toml:2: 'ralph_loop.max_iterations' must be a whole number, 1 to 100",
+    ),
+    (
+        "[ralph_loop]\nmax_cost = 0.0",
+        "c.toml:2: 'ralph_loop.max_cost' must be an amount of US dollars, more than 0, as in 2.50",
+    ),
+    (
+        "[ralph_loop]\nmax_cost = \"3\"",
+        "c.toml:2: 'ralph_loop.max_cost' must be an amount of US dollars, more than 0, as in 2.50",
+    ),
+    ("[ralph_loop]\nmax_time = 0", "c.toml:2: 'ralph_loop.max_time' must be a whole number, at least 1"),
+    ("[ralph_loop]\ncompletion_tag = \"\"", "c.toml:2: 'ralph_loop.completion_tag' must not be empty"),
+    ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' names no agent that swarm knows"),
+    (
+        "[ralph_loop]\nmax_itrations = 1",
+        "c.toml:2: unknown key 'ralph_loop.max_itrations' (did you mean 'max_iterations'?)",
+    ),
+    ("[outage]\nlimits = []", "c.toml:2: unknown key 'outage.limits' (did you mean 'limit'?)"),
+    ("[outage]\nlimit = \"x\"", "c.toml:2: 'outage.limit' must be a list of patterns"),
+    ("[agents.x]\noutage = []", "c.toml:2: 'agents.x.outage' must be a table"),
+    (
+        "[agents.x.outage]\nlogins = []",
+        "c.toml:2: unknown key 'agents.x.outage.logins' (did you mean 'login'?)",
+    ),
+    (
+        "[agents.x]\ninput_price = -1",
+        "c.toml:2: 'agents.x.input_price' must be a price in US dollars a million tokens, as in 2.50",
+    ),
     // Two faults: the one that a reader meets first.
     ("[tmux]\nsize = 1\n[ralph]\nfoo = 1", "c.toml:2: 'tmux.size' must be a text"),
 ];
@@ -179,6 +213,8 @@ fn a_pattern_must_compile() {
         "[ralph]\ndone_pattern = '('",
         "[agents.x]\nready = ['(']",
         "[agents.x]\npermission = [{ pattern = '(', what = 'w' }]",
+        "[outage]\nlimit = ['(']",
+        "[agents.x]\noutage = { login = ['('] }",
     ] {
         let error = dir.error(text);
         assert!(error.starts_with("c.toml:2: '") && error.contains("invalid pattern \"(\""), "{error}");
@@ -228,6 +264,42 @@ fn profiles_are_changed_key_by_key_and_come_first() {
 }
 
 #[test]
+fn the_defaults_of_loop_are_read() {
+    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = 60\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
+                [agents.mine]\n";
+    let defaults = LoopDefaults {
+        max_iterations: Some(100),
+        max_cost: Some(3_000_000),
+        max_time: Some(60),
+        completion_tag: Some("DONE".into()),
+        agent: Some("mine".into()),
+    };
+    assert_eq!(Fixture::new().load(text).unwrap().ralph_loop, defaults);
+    assert_eq!(Fixture::new().load("").unwrap().ralph_loop, LoopDefaults::default());
+}
+
+#[test]
+fn an_agents_own_wordings_come_before_those_for_all_and_what_forbids_comes_first() {
+    let text = "[outage]\noverload = ['b']\nforbidden = ['a']\n[agents.claude.outage]\nlimit = ['own']\n";
+    let settings = Fixture::new().load(text).unwrap();
+    let of = |name: &str| -> Vec<String> {
+        let row = settings.agents.iter().find(|row| row.name == name).unwrap();
+        row.outage.iter().map(|wording| format!("{} {}", wording.kind.word(), wording.pattern)).collect()
+    };
+    assert_eq!(of("claude"), ["limit own", "forbidden a", "overload b"]);
+    assert_eq!(of("generic"), ["forbidden a", "overload b"]);
+}
+
+#[test]
+fn prices_are_dollars_a_million_tokens() {
+    let text = "[agents.codex]\ninput_price = 1.25\ncached_price = 0\noutput_price = 10\n";
+    let codex = Fixture::new().load(text).unwrap().agents.remove(0);
+    let prices = (codex.input_price, codex.cached_price, codex.output_price);
+    assert_eq!(prices, (Some(1_250_000), Some(0), Some(10_000_000)));
+    assert!(codex.knows_cost());
+}
+
+#[test]
 fn tmux_settings_are_read() {
     let dir = Fixture::new();
     let tmux = dir.load("\u{feff}[tmux]\nsize = \"120x40\"\nsource = \"my.conf\"").unwrap().tmux;
@@ -244,6 +316,10 @@ fn the_table_of_keys_covers_the_profile() {
         session_own: vec!["--resume".into()],
         tells_cost: true,
         model_flag: Some("--model".into()),
+        input_price: Some(1),
+        cached_price: Some(1),
+        output_price: Some(1),
+        outage: swarm_state::outage::common(),
         ..Profile::generic()
     };
     let profile = serde_json::to_value(profile).unwrap();

@@ -72,8 +72,8 @@ pub struct Spent {
     pub tokens: u64,
 }
 
-/// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then
-/// what costs, then the count. `gated`: more was asked for than a done pattern, so that running out of
+/// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then the count,
+/// then what costs, as [`crate::ends::End`] has it. `gated`: more was asked for than a done pattern, so that running out of
 /// iterations is no success.
 pub fn exhausted(
     budgets: &Budgets,
@@ -85,14 +85,14 @@ pub fn exhausted(
     let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
     if failures >= budgets.max_failures {
         Some(StopReason::Failures(failures))
+    } else if iteration >= max_iterations {
+        Some(if gated { StopReason::Unverified } else { StopReason::MaxIterations })
     } else if let Some(limit) = reached(budgets.max_cost, spent.cost) {
         Some(StopReason::Cost { spent: spent.cost, limit })
     } else if let Some(limit) = reached(budgets.max_tokens, spent.tokens) {
         Some(StopReason::Tokens { spent: spent.tokens, limit })
     } else if let Some(limit) = reached(budgets.max_time, spent.time.as_secs()) {
         Some(StopReason::OutOfTime(limit))
-    } else if iteration >= max_iterations {
-        Some(if gated { StopReason::Unverified } else { StopReason::MaxIterations })
     } else {
         None
     }
@@ -125,7 +125,90 @@ pub fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::ends::End;
+
+    fn budgets() -> impl Strategy<Value = Budgets> {
+        let limit = || prop::option::of(0_u64..6);
+        (limit(), limit(), limit(), 1_u32..6).prop_map(|(max_time, max_cost, max_tokens, max_failures)| {
+            Budgets { max_time, max_cost, max_tokens, max_failures, ..Budgets::default() }
+        })
+    }
+
+    /// Time, cost, tokens, failures, iteration.
+    type Used = (u64, u64, u64, u32, u32);
+
+    fn asked(budgets: &Budgets, (time, cost, tokens, failures, iteration): Used) -> Option<StopReason> {
+        let spent = Spent { time: Duration::from_secs(time), cost, tokens };
+        exhausted(budgets, spent, failures, (iteration, 4), true)
+    }
+
+    /// Where a reason stands in the order in which limits are asked.
+    fn rank(reason: Option<&StopReason>) -> u8 {
+        match reason {
+            Some(StopReason::Failures(_)) => 0,
+            Some(StopReason::Unverified) => 1,
+            Some(StopReason::Cost { .. }) => 2,
+            Some(StopReason::Tokens { .. }) => 3,
+            Some(StopReason::OutOfTime(_)) => 4,
+            None => 5,
+            other => panic!("no reason of a budget: {other:?}"),
+        }
+    }
+
+    proptest! {
+        /// What is used up stays used up, whatever else is used: more never gives a later reason, or none.
+        #[test]
+        fn more_spent_never_lets_a_loop_go_on(
+            budgets in budgets(),
+            used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
+            more in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
+        ) {
+            let after = (used.0 + more.0, used.1 + more.1, used.2 + more.2, used.3 + more.3, used.4 + more.4);
+            let (before, after) = (asked(&budgets, used), asked(&budgets, after));
+            prop_assert!(rank(after.as_ref()) <= rank(before.as_ref()), "{:?} then {:?}", before, after);
+        }
+
+        /// A limit that is taken away, or raised, never ends a loop.
+        #[test]
+        fn a_looser_limit_never_ends_a_loop(
+            budgets in budgets(),
+            used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
+        ) {
+            let looser = [
+                Budgets { max_time: None, ..budgets.clone() },
+                Budgets { max_cost: budgets.max_cost.map(|limit| limit + 1), ..budgets.clone() },
+                Budgets { max_tokens: None, ..budgets.clone() },
+                Budgets { max_failures: budgets.max_failures + 1, ..budgets.clone() },
+            ];
+            if asked(&budgets, used).is_none() {
+                for budgets in looser {
+                    prop_assert_eq!(asked(&budgets, used), None);
+                }
+            }
+        }
+
+        /// It ends exactly when one of its limits is reached, and says the first in order that is.
+        #[test]
+        fn the_first_limit_that_is_reached_is_told(
+            budgets in budgets(),
+            used in (0_u64..8, 0_u64..8, 0_u64..8, 0_u32..8, 0_u32..8),
+        ) {
+            let (time, cost, tokens, failures, iteration) = used;
+            let reached = [
+                failures >= budgets.max_failures,
+                iteration >= 4,
+                budgets.max_cost.is_some_and(|limit| cost >= limit),
+                budgets.max_tokens.is_some_and(|limit| tokens >= limit),
+                budgets.max_time.is_some_and(|limit| time >= limit),
+                true,
+            ];
+            let first = reached.iter().position(|reached| *reached);
+            prop_assert_eq!(Some(usize::from(rank(asked(&budgets, used).as_ref()))), first);
+        }
+    }
 
     #[test]
     fn the_documented_waits() {
@@ -163,12 +246,15 @@ mod tests {
         let of =
             |spent, failures, iteration, gated| exhausted(&budgets, spent, failures, (iteration, 5), gated);
         assert_eq!(of(all, 5, 5, true), Some(StopReason::Failures(5)));
-        assert_eq!(of(all, 4, 5, true), Some(StopReason::Cost { spent: 3, limit: 3 }));
-        assert_eq!(of(spent(60, 2, 100), 4, 5, true), Some(StopReason::Tokens { spent: 100, limit: 100 }));
-        assert_eq!(of(spent(60, 2, 99), 4, 5, true), Some(StopReason::OutOfTime(60)));
-        assert_eq!(of(spent(59, 2, 99), 4, 5, true), Some(StopReason::Unverified));
-        assert_eq!(of(spent(59, 2, 99), 4, 5, false), Some(StopReason::MaxIterations));
+        assert_eq!(of(all, 4, 5, true), Some(StopReason::Unverified));
+        assert_eq!(of(all, 4, 5, false), Some(StopReason::MaxIterations));
+        assert_eq!(of(all, 4, 4, true), Some(StopReason::Cost { spent: 3, limit: 3 }));
+        assert_eq!(of(spent(60, 2, 100), 4, 4, true), Some(StopReason::Tokens { spent: 100, limit: 100 }));
+        assert_eq!(of(spent(60, 2, 99), 4, 4, true), Some(StopReason::OutOfTime(60)));
         assert_eq!(of(spent(59, 2, 99), 4, 4, true), None);
+        // The order of the ends; failures alone come before it.
+        let ends = [End::MaxIterations, End::BudgetExhausted, End::Timeout];
+        assert!(ends.is_sorted());
         assert_eq!(exhausted(&Budgets::default(), all, 4, (4, 5), true), None, "no limit limits nothing");
     }
 }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::LoopStatus;
 use crate::notice::StopReason;
 
-/// How a loop ended. In the order of precedence: of two that are true, the earlier is told.
+/// How a loop ended. In the order of precedence: of two that are true, the earlier is told; too many failures in a row
+/// alone come before the iterations, since a loop that only fails must not look as if it had worked to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
@@ -72,6 +73,22 @@ impl End {
         }
     }
 
+    /// Whether the iterations ran out though more was asked for than a done pattern: what [`Self::status`] and
+    /// [`Self::exit_code`] call `gated`. It makes a difference to [`Self::MaxIterations`] alone.
+    pub fn is_missed(reason: &StopReason) -> bool {
+        Self::of(reason) == Self::MaxIterations && !reason.is_success()
+    }
+
+    /// The end that a word of [`StopReason::slug`] stands for; `None` for one of a worker that is no loop, or a
+    /// later swarm's.
+    pub fn of_slug(slug: &str) -> Option<Self> {
+        match slug {
+            "consecutive_failures" | "outage" => Some(Self::Failed),
+            "prompt_file" => Some(Self::PromptMissing),
+            word => Self::ALL.into_iter().find(|end| end.word() == word),
+        }
+    }
+
     /// The word in a result's `stop_reason`.
     pub fn word(self) -> &'static str {
         match self {
@@ -106,9 +123,10 @@ impl End {
         }
     }
 
-    /// The loop's status in `state.json`.
-    pub fn status(self) -> LoopStatus {
+    /// The loop's status in `state.json`. `gated`: more was asked for than a done pattern.
+    pub fn status(self, gated: bool) -> LoopStatus {
         match self {
+            Self::MaxIterations if gated => LoopStatus::Failed,
             Self::AllChecksPassed
             | Self::PromiseAccepted
             | Self::DonePattern
@@ -136,6 +154,29 @@ impl End {
     }
 }
 
+/// The table for the man page: every end, its status and its exit code.
+pub fn table() -> String {
+    let row = |end: End, gated: bool, meaning: &str| {
+        format!(
+            "  {:<18} {:<8} {}  {meaning}\n",
+            end.word(),
+            end.status(gated).as_str(),
+            end.exit_code(gated)
+        )
+    };
+    let mut text = String::new();
+    for end in End::ALL {
+        if end == End::MaxIterations {
+            text +=
+                &row(end, false, "the iterations are used up, and nothing but a done pattern was asked for");
+            text += &row(end, true, "the iterations are used up, and not every gate holds");
+        } else {
+            text += &row(end, true, end.meaning());
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +188,35 @@ mod tests {
             assert_eq!(serde_json::to_value(end).unwrap(), end.word());
         }
         assert!(End::ALL.is_sorted());
+    }
+
+    #[test]
+    fn the_table_has_every_end_once_and_the_iterations_twice() {
+        let table = table();
+        let rows: Vec<Vec<&str>> =
+            table.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        assert_eq!(rows.len(), End::ALL.len() + 1);
+        for end in End::ALL {
+            for gated in [false, true] {
+                let code = end.exit_code(gated).to_string();
+                let row = vec![end.word(), end.status(gated).as_str(), &code];
+                assert!(rows.contains(&row), "{row:?} in {table}");
+            }
+        }
+    }
+
+    #[test]
+    fn success_is_exit_code_0_and_a_loop_that_failed_or_can_go_on_is_1() {
+        for end in End::ALL {
+            for gated in [false, true] {
+                match (end.status(gated), end.exit_code(gated)) {
+                    (LoopStatus::Stopped, 0)
+                    | (LoopStatus::Failed | LoopStatus::Paused | LoopStatus::Running, 1) => {}
+                    (LoopStatus::Stopped, 1) => assert_eq!(end, End::Killed),
+                    wrong => panic!("{end:?}: {wrong:?}"),
+                }
+            }
+        }
     }
 
     #[test]
@@ -169,8 +239,13 @@ mod tests {
             StopReason::SpawnFailed(m()),
             StopReason::GaveUp(1),
         ] {
-            let gated = reason == StopReason::Unverified;
-            assert_eq!(End::of(&reason).exit_code(gated) == 0, reason.is_success(), "{reason:?}");
+            let (end, gated) = (End::of(&reason), End::is_missed(&reason));
+            assert_eq!(gated, reason == StopReason::Unverified);
+            assert_eq!(end.exit_code(gated) == 0, reason.is_success(), "{reason:?}");
+            // Of these only a plain worker ends.
+            let plain =
+                matches!(reason, StopReason::Exited(_) | StopReason::SpawnFailed(_) | StopReason::GaveUp(_));
+            assert_eq!(End::of_slug(reason.slug()), (!plain).then_some(end), "{reason:?}");
         }
     }
 }

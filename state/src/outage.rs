@@ -58,6 +58,9 @@ pub struct Outage {
 /// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
 pub const PATIENCE: u32 = 40;
 
+/// What the reason of a worker says that waits for an outage to end, and needs nobody.
+pub const GOES_ON: &str = "goes on by itself";
+
 /// The last lines of an agent's output in which its reason to fail is looked for.
 const LAST_LINES: usize = 12;
 
@@ -85,6 +88,21 @@ pub fn common() -> Vec<Wording> {
             r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable",
         ),
     ]
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Limit, Self::Overload, Self::Login, Self::Forbidden];
+
+    /// The word in settings.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Limit => "limit",
+            Self::Overload => "overload",
+            Self::Login => "login",
+            Self::Forbidden => "forbidden",
+        }
+    }
 }
 
 impl Outage {

@@ -12,6 +12,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::PromptVia;
+use crate::outage::Wording;
+use crate::transcript::{Account, Usage};
 
 mod dialogs;
 mod rows;
@@ -59,6 +61,19 @@ pub struct Profile {
     /// Its transcript or its results tell what a session costs.
     #[serde(skip_serializing_if = "is_no")]
     pub tells_cost: bool,
+    /// What a million tokens that the model reads cost, millionths of a US dollar: for a command that tells tokens
+    /// and no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<u64>,
+    /// The same for tokens that come from the cache; as `input_price` where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_price: Option<u64>,
+    /// The same for tokens that the model writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<u64>,
+    /// What it says when it cannot work, looked at before [`crate::outage::common`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Wording>,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
@@ -154,6 +169,34 @@ impl Profile {
 }
 
 impl Profile {
+    /// Whether a cost limit can be held: the command tells its cost, or its tokens have prices.
+    pub fn knows_cost(&self) -> bool {
+        self.tells_cost || self.price(Usage::default()).is_some()
+    }
+
+    /// What an iteration cost, millionths of a US dollar: as the command told it, else its tokens by their prices.
+    pub fn cost(&self, account: &Account) -> Option<u64> {
+        let told = account.cost.map(|dollars| {
+            // A negative or absurd price is none.
+            if dollars.is_finite() && dollars > 0.0 { (dollars * 1e6).round() as u64 } else { 0 }
+        });
+        told.or_else(|| self.price(account.usage?))
+    }
+
+    /// What tokens cost, rounded up; `None` without the prices of reading and writing.
+    fn price(&self, usage: Usage) -> Option<u64> {
+        let (input, output) = (self.input_price?, self.output_price?);
+        let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let cached = of(usage.cached, self.cached_price.unwrap_or(input));
+        let sum = of(usage.input, input).saturating_add(of(usage.output, output)).saturating_add(cached);
+        Some(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// Every wording of an outage that holds for it: its own first.
+    pub fn outages(&self) -> Vec<Wording> {
+        self.outage.iter().cloned().chain(crate::outage::common()).collect()
+    }
+
     /// Whether the command can be given a session id: its CLI takes one, and it has not chosen one itself.
     pub fn takes_session(&self, cmd: &[String]) -> bool {
         let chooses = |arg: &String| {

@@ -10,13 +10,13 @@ use nix::sys::signal::Signal;
 use super::world::{Ran, SWARM, World, is_alive, signal};
 
 /// A terminal of 70x20 in which a command runs; when that ends, `code N` stands there.
-struct Terminal<'a> {
+pub(crate) struct Terminal<'a> {
     world: &'a World,
     socket: PathBuf,
 }
 
 impl<'a> Terminal<'a> {
-    fn run(world: &'a World, number: usize, command: &[&str]) -> Self {
+    pub(crate) fn run(world: &'a World, number: usize, command: &[&str]) -> Self {
         let terminal = Self { world, socket: world.path(format!("tmux/terminal-{number}")) };
         let script = "trap : INT; \"$@\"; code=$?; trap '' INT; echo \"code $code\"; exec cat";
         let start =
@@ -48,13 +48,13 @@ impl<'a> Terminal<'a> {
         self.tmux(&[&["send-keys"], keys].concat()).ok();
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-J", "-S", "-"]).out
     }
 
     /// Waits for a text on the screen, and gives all of it.
     #[track_caller]
-    fn until_shows(&self, text: &str) -> String {
+    pub(crate) fn until_shows(&self, text: &str) -> String {
         self.world.until(&format!("{text:?} on the terminal"), || {
             Some(self.screen()).filter(|screen| screen.contains(text))
         })

@@ -79,6 +79,15 @@ fn the_pages_tell_the_exit_codes() {
     assert!(pages.values().all(|page| !page.contains("ready-on-stdout")), "a hidden flag is shown");
 }
 
+/// One source: the table of ends in the page is the code's.
+#[test]
+fn the_page_of_loop_has_the_table_of_ends() {
+    let page = &pages()["swarm-loop.1"];
+    for line in swarm_state::ends::table().lines() {
+        assert!(page.contains(&to_roff(line)), "{line} in {page}");
+    }
+}
+
 fn golden(name: &str) -> Vec<String> {
     let path = format!("{}/tests/golden/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).expect("golden lines").lines().map(str::to_owned).collect()

@@ -3,6 +3,7 @@
 
 mod attach;
 mod bench;
+mod budgets;
 mod clean;
 mod crash;
 mod crowd;

@@ -4,6 +4,7 @@
 //! knows no connection and no clock.
 
 use serde_json::Value;
+use swarm_state::ends;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
@@ -156,12 +157,18 @@ impl Machine {
         let text = |key: &str| worker.metadata.get(key).and_then(Value::as_str).unwrap_or_default();
         let why = || worker.reason.clone().unwrap_or_else(|| text("reason").replace('_', " "));
         match (loop_status(worker), text("reason")) {
-            ("stopped", "done_pattern" | "max_iterations") => Some(End::done()),
-            ("stopped", "killed") => Some(self.over(&StopReason::Killed)),
-            ("stopped" | "failed", "prompt_file") => Some(self.over(&StopReason::Prompt(why()))),
-            ("stopped" | "failed", _) => Some(End { error: Some(why()), ..self.gave_up() }),
+            (status @ ("stopped" | "failed"), slug) => Some(match ends::End::of_slug(slug) {
+                Some(ends::End::Killed) => self.over(&StopReason::Killed),
+                Some(ends::End::PromptMissing) => self.over(&StopReason::Prompt(why())),
+                // A loop that missed its gates has failed; the word is the same.
+                Some(end) if end.exit_code(status == "failed") == 0 => End::done(),
+                Some(_) | None => End { error: Some(why()), ..self.gave_up() },
+            }),
             ("running", _) if worker.status == Status::Lost => Some(self.resumable()),
-            ("paused", _) if text("paused_by") == "shutdown" => Some(self.resumable()),
+            // What nobody at a terminal asked for: it does not go on by itself.
+            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress") => {
+                Some(self.resumable())
+            }
             ("paused", _) => self.parked(!worker.status.is_live()),
             _ => None,
         }
@@ -191,32 +198,35 @@ impl Machine {
 
     /// Exit status 1 of a loop that can go on, and how.
     pub(super) fn resumable(&self) -> End {
-        End { code: 1, error: None, hint: Some(format!("to go on: swarm ralph resume {}", self.name)) }
+        let code = ends::End::Lost.exit_code(true);
+        End { code, error: None, hint: Some(format!("to go on: swarm ralph resume {}", self.name)) }
     }
 
     /// Exit status 1 of a loop that is over: it cannot be resumed, only looked into.
     fn gave_up(&self) -> End {
-        End { code: 1, error: None, hint: Some(format!("what happened: swarm ralph logs {}", self.name)) }
+        let code = ends::End::Failed.exit_code(true);
+        End { code, error: None, hint: Some(format!("what happened: swarm ralph logs {}", self.name)) }
     }
 
+    /// The table of ends has the code.
     fn over(&self, reason: &StopReason) -> End {
+        let code = ends::End::of(reason).exit_code(ends::End::is_missed(reason));
         match reason {
-            reason if reason.is_success() => End::done(),
-            StopReason::Prompt(message) => End { error: Some(message.clone()), ..self.gave_up() },
-            StopReason::Killed => End { hint: None, ..self.gave_up() },
             StopReason::Complete
             | StopReason::Verified
             | StopReason::Promised
-            | StopReason::Unverified
+            | StopReason::MaxIterations => End { code, error: None, hint: None },
+            StopReason::Prompt(message) => End { code, error: Some(message.clone()), ..self.gave_up() },
+            StopReason::Killed => End { code, error: None, hint: None },
+            StopReason::Unverified
             | StopReason::OutOfTime(_)
             | StopReason::Cost { .. }
             | StopReason::Tokens { .. }
             | StopReason::Outage(_)
-            | StopReason::MaxIterations
             | StopReason::Failures(_)
             | StopReason::Exited(_)
             | StopReason::SpawnFailed(_)
-            | StopReason::GaveUp(_) => self.gave_up(),
+            | StopReason::GaveUp(_) => End { code, ..self.gave_up() },
         }
     }
 }

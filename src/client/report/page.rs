@@ -1,6 +1,7 @@
 //! A report in words.
 
 use super::*;
+use crate::client::status::goes_on;
 
 /// The word for how it ended, or why it has not.
 pub(super) fn end_word(report: &Report) -> &'static str {
@@ -125,6 +126,9 @@ fn next(report: &Report) -> String {
     }
     match (report.end, report.status) {
         (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
+        (None, LoopStatus::Running) if goes_on(report.reason.as_deref()) => {
+            format!("nothing; to try at once: swarm ralph resume {name}")
+        }
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
             format!("nothing; swarm attach {name} shows the agent at work")
         }

@@ -145,9 +145,12 @@ impl Worker {
 
     /// What the gates say of an iteration that is not the last word, and whether anything moved.
     pub(super) fn missed(&mut self, verdict: &Verdict) -> Vec<Effect> {
-        let Some(ralph) = self.ralph.as_mut().filter(|l| l.gated) else { return vec![] };
+        let Some(ralph) = &mut self.ralph else { return vec![] };
         let stands_still = verdict.moved == Some(false);
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
+        if !ralph.gated {
+            return vec![];
+        }
         let (iteration, missing) = (ralph.iteration, verdict.remarks());
         vec![Effect::Tell(Entry::GatesMissed { iteration, missing })]
     }

@@ -102,13 +102,14 @@ impl Worker {
     }
 
     pub(super) fn resume(&mut self, now: Now) -> Vec<Effect> {
-        let lost = self.phase == Phase::Lost;
-        let stopped = self.is_stopped();
-        let Some(ralph) = self.ralph.as_mut().filter(|l| (l.paused.is_some() || lost) && !stopped) else {
+        if !self.can_resume() {
             return vec![];
-        };
+        }
+        let Some(ralph) = self.ralph.as_mut() else { return vec![] };
         ralph.paused = None;
         ralph.stalls = 0;
+        // Somebody who knows better than the message: the account has room again, the login is done.
+        ralph.outages = 0;
         let over = ralph.iteration > ralph.max_iterations;
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
         match &mut self.phase {
@@ -117,7 +118,7 @@ impl Worker {
                 self.give_back();
                 effects.extend(self.go_on(now));
             }
-            Phase::Parked => effects.extend(self.go_on(now)),
+            Phase::Parked | Phase::BackingOff { .. } => effects.extend(self.go_on(now)),
             // Silence while it was paused is forgiven.
             Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
             Phase::Idle
@@ -125,10 +126,27 @@ impl Worker {
             | Phase::Prompting { .. }
             | Phase::Ending { .. }
             | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
             | Phase::Stopped { .. } => {}
         }
         effects
+    }
+
+    /// Whether there is something to resume: a pause, a lost tmux server, or the wait for an outage to end.
+    pub fn can_resume(&self) -> bool {
+        let Some(ralph) = &self.ralph else { return false };
+        match self.phase {
+            Phase::Stopped { .. } => false,
+            Phase::Lost => true,
+            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some(),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked => ralph.paused.is_some(),
+        }
     }
 
     pub(super) fn kill(&mut self, now: Now) -> Vec<Effect> {

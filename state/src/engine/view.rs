@@ -3,9 +3,10 @@
 use chrono::Timelike;
 
 use super::{Phase, Restarts, Watch, Why, Worker};
+use crate::ends::End;
 use crate::model::{LoopStatus, Outcome, Status};
 use crate::notice::{PauseBy, StopReason, duration};
-use crate::outage::Outage;
+use crate::outage::{GOES_ON, Outage};
 
 impl Worker {
     /// The one word for how it is.
@@ -132,9 +133,7 @@ impl Worker {
     pub fn loop_status(&self) -> Option<LoopStatus> {
         let ralph = self.ralph.as_ref()?;
         Some(match &self.phase {
-            Phase::Stopped { reason } if reason.is_success() => LoopStatus::Stopped,
-            Phase::Stopped { reason: StopReason::Killed } => LoopStatus::Stopped,
-            Phase::Stopped { .. } => LoopStatus::Failed,
+            Phase::Stopped { reason } => End::of(reason).status(End::is_missed(reason)),
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Starting { .. }
@@ -159,8 +158,8 @@ fn outage_words(outage: &Outage, delay: u64) -> String {
     match outage.until {
         Some(until) => {
             let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-            format!("{} (waiting until {day} {hour:02}:{minute:02})", outage.message)
+            format!("{} ({GOES_ON} at {day} {hour:02}:{minute:02})", outage.message)
         }
-        None => format!("{} (next try {} after the last)", outage.message, duration(delay, " ")),
+        None => format!("{} ({GOES_ON} within {})", outage.message, duration(delay, " ")),
     }
 }

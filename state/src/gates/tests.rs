@@ -87,6 +87,39 @@ proptest! {
         }
     }
 
+    /// Each gate has a veto: taking what holds away from one of them undoes the whole.
+    #[test]
+    fn no_gate_makes_up_for_another(verdict in verdict()) {
+        if verdict.is_complete() {
+            let spoiled = [
+                Verdict { done_pattern: Some(false), ..verdict.clone() },
+                Verdict { promise: Some(Claim::Missing), ..verdict.clone() },
+                Verdict { promise: Some(Claim::Rejected), ..verdict.clone() },
+                Verdict {
+                    checks: verdict.checks.iter().cloned().chain([check("new", false)]).collect(),
+                    ..verdict.clone()
+                },
+                Verdict { changed: vec!["a".into()], ..verdict.clone() },
+                Verdict { trouble: Some("the disk is full".into()), ..verdict.clone() },
+            ];
+            for verdict in spoiled {
+                prop_assert!(!verdict.is_complete(), "{:?}", verdict);
+            }
+        }
+    }
+
+    /// A check that passes where it failed never takes anything away.
+    #[test]
+    fn a_check_that_passes_now_never_hurts(verdict in verdict(), at in any::<prop::sample::Index>()) {
+        let mut better = verdict.clone();
+        if !better.checks.is_empty() {
+            let at = at.index(better.checks.len());
+            better.checks[at].passed = true;
+            prop_assert!(better.remarks().len() <= verdict.remarks().len());
+            prop_assert!(better.is_complete() || !verdict.is_complete());
+        }
+    }
+
     #[test]
     fn a_verdict_survives_the_disk(verdict in verdict()) {
         let text = serde_json::to_string(&verdict).unwrap();

@@ -29,6 +29,10 @@ pub(super) fn generic() -> Profile {
         session_flag: None,
         session_own: vec![],
         tells_cost: false,
+        input_price: None,
+        cached_price: None,
+        output_price: None,
+        outage: vec![],
         model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
@@ -112,11 +116,13 @@ fn codex() -> Profile {
     }
 }
 
-/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes.
+/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes. With
+/// `--format json` it tells what each step cost.
 fn opencode() -> Profile {
     Profile {
         name: "opencode".into(),
         commands: words(&["opencode"]),
+        tells_cost: true,
         one_shot: words(&["run"]),
         bare_one_shot: true,
         model_flag: Some("--model".into()),

@@ -8,6 +8,36 @@ fn cmd(text: &str) -> Vec<String> {
 }
 
 #[test]
+fn what_an_iteration_cost_is_what_was_told_or_its_tokens_by_their_prices() {
+    let account = |cost, usage| Account { cost, usage, ..Account::default() };
+    let usage = Usage { input: 1_000_000, cached: 1_000_000, output: 1 };
+    let row = Profile::generic();
+    assert_eq!(row.cost(&account(Some(0.25), Some(usage))), Some(250_000));
+    assert_eq!(row.cost(&account(None, Some(usage))), None, "no price");
+    for absurd in [f64::NAN, f64::INFINITY, -1.0] {
+        assert_eq!(row.cost(&account(Some(absurd), None)), Some(0));
+    }
+    let half = Profile { input_price: Some(3_000_000), ..row };
+    assert!(!half.knows_cost());
+    let priced = Profile { output_price: Some(500_000), ..half };
+    assert!(priced.knows_cost() && !priced.tells_cost);
+    // What the cache gave costs what reading costs where nobody says; a part of a millionth is a whole one.
+    assert_eq!(priced.cost(&account(None, Some(usage))), Some(6_000_001));
+    let cached = Profile { cached_price: Some(0), ..priced.clone() };
+    assert_eq!(cached.cost(&account(None, Some(usage))), Some(3_000_001));
+    assert_eq!(priced.cost(&account(Some(0.1), Some(usage))), Some(100_000), "the command knows better");
+    assert_eq!(priced.cost(&account(None, None)), None);
+    let most = Usage { input: u64::MAX, cached: u64::MAX, output: u64::MAX };
+    assert_eq!(priced.cost(&account(None, Some(most))), Some(u64::MAX));
+}
+
+#[test]
+fn the_agents_that_tell_what_they_cost() {
+    let names: Vec<String> = table().into_iter().filter(Profile::knows_cost).map(|row| row.name).collect();
+    assert_eq!(names, ["claude", "opencode"]);
+}
+
+#[test]
 fn every_marker_of_the_table_compiles() {
     for row in table() {
         Reader::new(&row, None, None).unwrap_or_else(|error| panic!("{}: {error}", row.name));

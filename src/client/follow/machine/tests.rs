@@ -66,7 +66,12 @@ fn it_ends_with_the_loops_code() {
     let cases = [
         (Entry::LoopComplete { iterations: 2, reason: StopReason::Complete }, Some((0, None))),
         (Entry::LoopComplete { iterations: 9, reason: StopReason::MaxIterations }, Some((0, None))),
+        (Entry::LoopComplete { iterations: 1, reason: StopReason::Verified }, Some((0, None))),
+        (Entry::LoopComplete { iterations: 1, reason: StopReason::Promised }, Some((0, None))),
         (Entry::LoopFailed { iterations: 5, reason: StopReason::Failures(5) }, logs(1)),
+        (Entry::LoopFailed { iterations: 9, reason: StopReason::Unverified }, logs(1)),
+        (Entry::LoopFailed { iterations: 9, reason: StopReason::OutOfTime(9) }, logs(1)),
+        (Entry::Paused { by: PauseBy::NoProgress }, resume(1)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
@@ -195,4 +200,34 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
     // What ended is over, repeated or not.
     let over = Entry::LoopComplete { iterations: 1, reason: StopReason::Complete };
     assert_eq!(end(&m.notice(&notice(14, Status::Stopped, over))), Some((0, None)));
+}
+
+/// A follower that was away at the end learns from the snapshot what a notice would have told it.
+#[test]
+fn a_snapshot_tells_the_same_end_as_the_notice() {
+    for reason in [
+        StopReason::Complete,
+        StopReason::Verified,
+        StopReason::Promised,
+        StopReason::MaxIterations,
+        StopReason::Unverified,
+        StopReason::OutOfTime(1),
+        StopReason::Cost { spent: 1, limit: 1 },
+        StopReason::Outage("no".into()),
+        StopReason::Failures(5),
+        StopReason::Prompt("gone".into()),
+        StopReason::Killed,
+    ] {
+        let ended = ends::End::of(&reason);
+        let status = ended.status(ends::End::is_missed(&reason)).as_str();
+        let mut m = machine();
+        m.snapshot(&snapshot(10, worker("stopped", json!({"status": status, "reason": reason.slug()}))));
+        let entry = Entry::LoopFailed { iterations: 1, reason: reason.clone() };
+        let told = end(&machine().notice(&notice(11, Status::Stopped, entry))).unwrap();
+        assert_eq!(m.pending().map(|end| end.code), Some(told.0), "{reason:?}");
+    }
+    let mut m = machine();
+    let paused = json!({"status": "paused", "paused_by": "no_progress", "reason": "no_progress"});
+    m.snapshot(&snapshot(10, worker("stopped", paused)));
+    assert_eq!(m.pending(), Some(&m.resumable()));
 }

@@ -160,7 +160,7 @@ fn a_usage_limit_waits_and_uses_up_no_iteration() {
     let verdict = Verdict { outage: Some(limit), cost: Some(5), ..Verdict::default() };
     let (mut worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 0);
     assert_eq!(worker.status(), Status::Waiting);
-    assert!(worker.reason().unwrap().starts_with("limit (waiting until "), "{:?}", worker.reason());
+    assert!(worker.reason().unwrap().starts_with("limit (goes on by itself at "), "{:?}", worker.reason());
     assert!(entries(&effects).contains(&&Entry::Outage {
         iteration: 1,
         message: "limit".into(),

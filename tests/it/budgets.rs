@@ -1,0 +1,332 @@
+//! What a loop may use up, what it waits for, and how it ends then: time, money, tokens, failures, no progress, outages.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::attach::Terminal;
+use crate::world::{SWARM, World};
+
+/// A run of a fake CLI that cost money and did not finish the work.
+const WORKED: &str = r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"more to do","total_cost_usd":0.6,"usage":{"input_tokens":100,"output_tokens":20},"session_id":"s"}'"#;
+
+impl World {
+    /// A CLI of that name: it takes its prompt, counts its runs in `$n`, and does what the script says.
+    fn cli(&self, name: &str, script: &str) -> PathBuf {
+        let dir = self.path("bin");
+        fs::create_dir_all(&dir).unwrap();
+        let (path, runs) = (dir.join(name), dir.join("runs"));
+        let runs = runs.display();
+        let head = format!("#!/bin/sh\ncat >/dev/null\necho run >>'{runs}'\nn=$(grep -c run '{runs}')\n");
+        fs::write(&path, format!("{head}{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// How often it was run.
+    fn cli_runs(&self) -> usize {
+        fs::read_to_string(self.path("bin/runs")).unwrap_or_default().lines().count()
+    }
+
+    /// The words of `spawn --ralph` for such a CLI.
+    fn cli_loop(&self, name: &str, flags: &[&str], cmd: &[&str]) -> Vec<String> {
+        self.write("PROMPT.md", "Do it\n");
+        let head = ["spawn", "--name", name, "--ralph", "--prompt-file", "PROMPT.md"];
+        let words = head.iter().chain(flags).chain(&["--"]).chain(cmd);
+        words.map(|word| (*word).to_owned()).collect()
+    }
+
+    /// A loop's report.
+    fn ledger(&self, name: &str) -> Value {
+        self.swarm(&["report", name, "--format", "json"]).ok().json()
+    }
+
+    /// How a loop ended, by all who are asked.
+    #[track_caller]
+    fn ended(&self, name: &str, end: &str, status: &str, slug: &str) {
+        let state = self.ralph_state(name);
+        assert_eq!((&state["status"], &state["reason"]), (&json!(status), &json!(slug)), "{state}");
+        assert_eq!(self.ledger(name)["end"], end);
+        assert!(
+            self.iterations_log(name).contains(&format!("reason={slug}")),
+            "{}",
+            self.iterations_log(name)
+        );
+    }
+}
+
+#[test]
+fn when_the_loops_time_is_up_its_agent_is_ended_gently() {
+    let w = World::new();
+    let mut agent = w.agent("a");
+    let mut follower = w.follow_loop("a", &agent, &["--max-time", "3"]);
+    agent.tell(r#"run trap 'echo gently >"$dir/ended"; exit 0' TERM"#);
+    assert_eq!(follower.wait(&w), 1);
+    follower.says("[ralph] a: out of time (3s)\n");
+    assert_eq!(agent.file("ended"), "gently\n");
+    assert_eq!(agent.starts(), 1);
+    assert!(w.iterations_log("a").contains("[TIMEOUT] iteration 1 max-time=3s"));
+    w.ended("a", "timeout", "failed", "timeout");
+}
+
+#[test]
+fn an_iteration_that_is_out_of_time_ends_and_the_loop_goes_on() {
+    let w = World::new();
+    let mut agent = w.agent("a");
+    let mut follower = w.follow_loop("a", &agent, &["--iteration-timeout", "2", "-n", "2"]);
+    agent.until_run(&w, 2);
+    agent.tell("exit 0");
+    assert_eq!(follower.wait(&w), 0);
+    let log = w.iterations_log("a");
+    assert!(log.contains("[TIMEOUT] iteration 1 iteration-timeout=2s"), "{log}");
+    assert!(log.contains("[END] iteration 1 exit=timeout"), "{log}");
+    assert!(log.contains("[START] iteration 2/2") && !log.contains("[FAIL]"), "{log}");
+    w.ended("a", "max_iterations", "stopped", "max_iterations");
+}
+
+#[test]
+fn a_cost_limit_ends_the_loop_after_the_iteration_that_passed_it() {
+    let w = World::new();
+    let claude = w.cli("claude", WORKED).display().to_string();
+    let cmd = [claude.as_str(), "-p", "--output-format", "json"];
+    let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", "--max-cost", "1"], &cmd));
+    assert_eq!(follower.wait(&w), 1);
+    assert_eq!(w.cli_runs(), 2);
+    w.ended("a", "budget_exhausted", "failed", "budget_exhausted");
+    let ledger = w.ledger("a");
+    assert_eq!((&ledger["cost"], &ledger["tokens"]), (&json!(1.2), &json!(240)));
+    assert!(ledger["reason"].as_str().unwrap().contains("$1.20 of $1.00"), "{ledger}");
+}
+
+#[test]
+fn a_token_limit_ends_the_loop_after_the_iteration_that_passed_it() {
+    let w = World::new();
+    let claude = w.cli("claude", WORKED).display().to_string();
+    let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", "--max-tokens", "300"], &[&claude, "-p"]));
+    assert_eq!(follower.wait(&w), 1);
+    assert_eq!(w.cli_runs(), 3);
+    w.ended("a", "budget_exhausted", "failed", "budget_exhausted");
+}
+
+#[test]
+fn a_cost_limit_needs_an_agent_that_tells_its_cost_or_prices() {
+    let w = World::new();
+    let turn = r#"echo '{"type":"turn.completed","usage":{"input_tokens":600000,"cached_input_tokens":100000,"output_tokens":10000}}'"#;
+    let codex = w.cli("codex", turn).display().to_string();
+    let args = w.cli_loop("a", &["-n", "9", "--max-cost", "1"], &[&codex, "exec", "--json"]);
+    w.swarm(&args).code(1).warns("--max-cost: swarm cannot see what 'codex' costs").warns("input_price");
+    w.swarm(&w.cli_loop("g", &["-n", "9", "--max-cost", "1"], &["sh"])).code(1).warns("'generic'");
+    assert_eq!(w.cli_runs(), 0);
+    // Half of the prices is none.
+    w.write("swarm.toml", "[agents.codex]\ninput_price = 1\n");
+    w.swarm(&args).code(1).warns("cannot see");
+    w.write("swarm.toml", "[agents.codex]\ninput_price = 1\ncached_price = 0.5\noutput_price = 5.0\n");
+    assert_eq!(w.follow(&args).wait(&w), 1);
+    // 500,000 at 1, 100,000 at 0.50 and 10,000 at 5 dollars a million: 60 cents.
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (2, &json!(1.2)));
+    w.ended("a", "budget_exhausted", "failed", "budget_exhausted");
+}
+
+#[test]
+fn a_limit_that_an_iteration_did_not_tell_about_is_a_warning() {
+    let w = World::new();
+    let claude = w.cli("claude", "echo done").display().to_string();
+    let flags = ["-n", "1", "--max-cost", "1", "--max-tokens", "5", "--no-progress", "1"];
+    let mut follower = w.follow(&w.cli_loop("a", &flags, &[&claude, "-p"]));
+    assert_eq!(follower.wait(&w), 0);
+    follower.says("warning: --max-cost did not count iteration 1: the agent told no cost");
+    follower.says("warning: --max-tokens did not count iteration 1: the agent told no tokens");
+    follower.says("warning: --no-progress has nothing to compare");
+}
+
+#[test]
+fn the_failures_in_a_row_that_end_a_loop_can_be_chosen() {
+    let w = World::new();
+    let agent = w.cli("agent", "exit 3").display().to_string();
+    let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", "--max-failures", "2"], &[&agent]));
+    assert_eq!(follower.wait(&w), 1);
+    follower.says("retrying in 1s (attempt 1/2)");
+    follower.says("2 consecutive failures, stopping loop");
+    assert_eq!(w.cli_runs(), 2);
+    w.ended("a", "failed", "failed", "consecutive_failures");
+}
+
+#[test]
+fn a_loop_in_which_nothing_moves_is_paused_and_can_go_on() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    let agent = w.cli("agent", "exit 0").display().to_string();
+    let flags = ["-n", "9", "--no-progress", "2", "--check", "false", "--cwd", &repo];
+    let mut follower = w.follow(&w.cli_loop("a", &flags, &[&agent]));
+    assert_eq!(follower.wait(&w), 1);
+    follower.says("[ralph] a: paused (no progress)\n");
+    follower.says("hint: to go on: swarm ralph resume a\n");
+    let paused = || {
+        w.until("it is paused", || {
+            let state = w.ralph_state("a");
+            (state["status"] == "paused" && state["reason"] == "no_progress").then_some(state)
+        })
+    };
+    assert_eq!(paused()["current_iteration"], 2);
+    assert_eq!((w.cli_runs(), &w.ledger("a")["end"]), (2, &Value::Null));
+    w.swarm(&["ralph", "resume", "a"]).ok().says("resumed");
+    w.until_logged("a", "[START] iteration 4/9");
+    w.until("it stands still again", || (w.cli_runs() == 4).then_some(()));
+    assert_eq!(paused()["current_iteration"], 4);
+    assert!(w.iterations_log("a").contains("[PAUSE] reason=no_progress"));
+}
+
+#[test]
+fn what_was_spent_is_kept_when_the_daemon_dies() {
+    let w = World::new();
+    let go = w.path("go");
+    let script = format!("[ $n != 2 ] || until [ -e '{}' ]; do sleep 0.1; done\n{WORKED}", go.display());
+    let claude = w.cli("claude", &script).display().to_string();
+    w.swarm(&w.cli_loop("a", &["-n", "9", "--max-cost", "1", "-d"], &[&claude, "-p"])).ok();
+    w.until("the second run", || (w.cli_runs() == 2).then_some(()));
+    w.until_logged("a", "[START] iteration 2/9");
+    w.crash_daemon();
+    w.start_daemon();
+    assert_eq!(w.ledger("a")["cost"], 0.6);
+    fs::write(&go, "").unwrap();
+    w.until_logged("a", "reason=budget_exhausted");
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (2, &json!(1.2)));
+}
+
+/// A result that is an error, as the CLI prints it.
+fn refused(message: &str, status: u16) -> String {
+    format!(
+        r#"[ $n != 1 ] || {{ echo '{{"type":"result","subtype":"success","is_error":true,"result":"{message}","api_error_status":{status},"usage":{{"input_tokens":0,"output_tokens":0}},"session_id":"s"}}'; exit 1; }}"#
+    )
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_and_uses_up_no_iteration() {
+    let w = World::new();
+    let script = refused("You have hit your session limit, try again in 1s", 429);
+    let claude = w.cli("claude", &script).display().to_string();
+    let mut follower = w.follow(&w.cli_loop("a", &["-n", "1"], &[&claude, "-p"]));
+    let waiting = w.until_status("a", "waiting");
+    let reason = waiting["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("You have hit your session limit, try again in 1s (goes on by itself at "),
+        "{reason}"
+    );
+    // It goes on by itself, with the one iteration that it has.
+    assert_eq!(follower.wait(&w), 0);
+    follower.says("[ralph] a: waiting: You have hit your session limit, try again in 1s (next try in ");
+    assert_eq!(w.cli_runs(), 2);
+    let log = w.iterations_log("a");
+    assert_eq!(log.matches("[START] iteration 1/1").count(), 2, "{log}");
+    assert!(log.contains("[END] iteration 1 exit=outage") && !log.contains("[FAIL]"), "{log}");
+    w.ended("a", "max_iterations", "stopped", "max_iterations");
+}
+
+#[test]
+fn resume_ends_a_wait_for_an_outage_at_once() {
+    // Without the resume these would take minutes; the last one by nobody's word but the screen's.
+    let limit = refused("Claude usage limit reached.", 429);
+    let login = refused("Invalid API key · Please run /login", 401);
+    let plain = "[ $n != 1 ] || { echo 'usage limit reached'; exit 1; }".to_owned();
+    for (script, words) in
+        [(limit, "Claude usage limit reached."), (login, "Please run /login"), (plain, "usage limit reached")]
+    {
+        let w = World::new();
+        let claude = w.cli("claude", &script).display().to_string();
+        let mut follower = w.follow(&w.cli_loop("a", &["-n", "1"], &[&claude, "-p"]));
+        let waiting = w.until_status("a", "waiting");
+        assert!(waiting["reason"].as_str().unwrap().contains(words), "{waiting}");
+        assert_eq!(waiting["metadata"]["ralph_iteration"], 0, "{waiting}");
+        w.swarm(&["status", "a"]).ok().warns("to try at once: swarm ralph resume a");
+        w.swarm(&["ralph", "resume", "a"]).ok().says("resumed ralph loop for a");
+        assert_eq!(follower.wait(&w), 0);
+        assert_eq!(w.cli_runs(), 2);
+        w.ended("a", "max_iterations", "stopped", "max_iterations");
+    }
+}
+
+#[test]
+fn what_somebody_forbade_is_not_waited_for() {
+    let w = World::new();
+    let script = refused("Your access was disabled by your admin.", 403);
+    let claude = w.cli("claude", &script).display().to_string();
+    let mut follower = w.follow(&w.cli_loop("a", &["-n", "5"], &[&claude, "-p"]));
+    assert_eq!(follower.wait(&w), 1);
+    follower.says("disabled by your admin");
+    assert_eq!(w.cli_runs(), 1);
+    w.ended("a", "failed", "failed", "outage");
+}
+
+#[test]
+fn the_wordings_of_an_outage_are_settings() {
+    let w = World::new();
+    let agent =
+        w.cli("agent", "[ $n != 1 ] || { echo 'sorry, out of beans'; exit 1; }").display().to_string();
+    w.write("swarm.toml", "[outage]\nlimit = ['(?i)out of beans']\n");
+    w.swarm(&w.cli_loop("a", &["-n", "1", "-d"], &[&agent])).ok();
+    // They travel with the worker.
+    w.write("swarm.toml", "");
+    w.until_status("a", "waiting");
+    w.crash_daemon();
+    assert!(w.until_status("a", "waiting")["reason"].as_str().unwrap().contains("out of beans"));
+    w.swarm(&["ralph", "resume", "a"]).ok();
+    w.until_logged("a", "[DONE]");
+    assert_eq!(w.cli_runs(), 2);
+}
+
+#[test]
+fn the_defaults_of_loop_are_settings() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    let claude = w.cli("claude", &format!("echo '<promise>FIN</promise>'\n{WORKED}")).display().to_string();
+    w.write(
+        "swarm.toml",
+        "[ralph_loop]\nmax_iterations = 3\nmax_cost = 2.5\nmax_time = 900\ncompletion_tag = \"FIN\"\nagent = \"claude\"\n",
+    );
+    let args = ["loop", "--name", "a", "--cwd", &repo, "--check", "false", "work", "--", &claude, "-p"];
+    assert_eq!(w.follow(&args).wait(&w), 1);
+    let ledger = w.ledger("a");
+    assert_eq!((&ledger["max_iterations"], &ledger["end"]), (&json!(3), &json!("max_iterations")));
+    assert_eq!(ledger["budgets"]["max_cost"], 2_500_000);
+    assert_eq!(ledger["budgets"]["max_time"], 900);
+    assert_eq!(ledger["gates"]["promise"], "FIN");
+    // The gates never held: the same word, another status.
+    assert_eq!(w.ralph_state("a")["status"], "failed");
+    w.write("swarm.toml", "[ralph_loop]\n\nagent = \"build\"\n");
+    w.swarm(&args).code(1).warns("swarm.toml:3: 'ralph_loop.agent' names no agent").warns("one of: claude");
+}
+
+#[test]
+fn the_progress_line_is_on_a_terminal_and_gone_at_the_end() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    let go = w.path("go");
+    let script = format!("[ $n != 2 ] || until [ -e '{}' ]; do sleep 0.1; done\n{WORKED}", go.display());
+    let claude = w.cli("claude", &script).display().to_string();
+    let args =
+        ["loop", "--name", "a", "--cwd", &repo, "--no-promise", "-n", "2", "--check", "false", "work", "--"];
+    let terminal = Terminal::run(&w, 0, &[&[SWARM], &args[..], &[&claude, "-p"]].concat());
+    w.until("the line tells of the second iteration", || {
+        let screen = terminal.screen();
+        let lines: Vec<&str> = screen.lines().filter(|line| line.starts_with("iteration ")).collect();
+        assert!(lines.len() <= 1, "{screen}");
+        let line = lines.first()?;
+        (line.starts_with("iteration 2/2 · running · ") && line.ends_with(" · $0.60 · last check FAIL false"))
+            .then_some(())
+    });
+    fs::write(&go, "").unwrap();
+    let screen = terminal.until_shows("code 1");
+    assert!(screen.contains("[ralph] a: starting iteration 2/2\n"), "{screen}");
+    assert!(!screen.lines().any(|line| line.starts_with("iteration ")), "{screen}");
+    // No line of the loop stands behind the rest of another.
+    assert!(
+        screen.lines().filter(|line| line.contains("[ralph]")).all(|line| line.starts_with("[ralph]")),
+        "{screen}"
+    );
+    // In a pipe there is none.
+    let mut follower = w.follow(&[&args[..], &[&claude, "-p"]].concat());
+    assert_eq!(follower.wait(&w), 1);
+    assert!(!follower.output().contains('\r') && !follower.output().contains(" · "), "{}", follower.output());
+}
