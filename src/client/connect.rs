@@ -231,10 +231,11 @@ async fn start(paths: &Paths) -> Result<()> {
     }
 }
 
-/// What an agent's repository or tmux would mean to a daemon that serves all of them.
+/// What an agent's repository or tmux would mean to a daemon that serves all of them; and the mark of a check,
+/// with which a daemon that one started would be ended.
 fn is_scrubbed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name.starts_with(b"GIT_") || name.starts_with(b"TMUX")
+    name.starts_with(b"GIT_") || name.starts_with(b"TMUX") || name == b"SWARM_CHECK"
 }
 
 /// The running program, also after the file was replaced by a newer one.
