@@ -44,13 +44,23 @@ const LOOK: Duration = Duration::from_millis(500);
 const MARK: &str = "SWARM_CHECK";
 
 /// Ends what is left of checks that printed into some folder below `folder`: of those of a daemon that died.
-/// Says how many processes that were. Nobody else may run checks there meanwhile.
+/// Says how many processes that were. Nobody else may run checks there meanwhile. It blocks, for a moment.
 pub(crate) fn sweep(folder: &Path) -> usize {
-    procs::end_marked(&mark(&folder.join(""))).len()
+    let ended = procs::end_marked(&mark(&folder.join("")));
+    let until = std::time::Instant::now() + GRACE;
+    // What is dying still holds its files and ports. What does not die hangs in the kernel: nobody can help that.
+    while ended
+        .iter()
+        .any(|proc| procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid))
+        && std::time::Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ended.len()
 }
 
 /// What stands in the environment of a check that prints into a file.
-fn mark(path: &Path) -> Vec<u8> {
+pub(crate) fn mark(path: &Path) -> Vec<u8> {
     [MARK.as_bytes(), b"=", path.as_os_str().as_encoded_bytes()].concat()
 }
 

@@ -190,6 +190,13 @@ pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     }
 }
 
+/// The environment that a process was started with, line by line. Empty where the system does not say.
+pub fn environment(pid: i32) -> Vec<Vec<u8>> {
+    let text =
+        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
+    text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
@@ -354,10 +361,7 @@ mod linux {
     /// Those with a line in their environment that begins so; never this one.
     pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
         let own = Pid::this().as_raw();
-        let is_marked = |stat: &Stat| {
-            let text = std::fs::read(format!("/proc/{}/environ", stat.pid)).unwrap_or_default();
-            text.split(|byte| *byte == 0).any(|line| line.starts_with(mark))
-        };
+        let is_marked = |stat: &Stat| super::environment(stat.pid).iter().any(|line| line.starts_with(mark));
         all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own && is_marked(stat)).collect()
     }
 

@@ -40,6 +40,37 @@ fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves
 }
 
 #[test]
+fn neither_a_check_nor_what_the_agent_detached_can_approve() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    // It takes the agent's changes from within the check, and from a process that is no longer below the pane.
+    let approve =
+        format!("SWARM_DIR='{}' '{SWARM}' ralph approve a >>\"$D/said\" 2>&1", d.w.swarm_dir().display());
+    let detached = format!(
+        "(setsid sh -c '{}; touch \"$D/tried\"' &); until [ -e \"$D/tried\" ]; do sleep 0.02; done",
+        approve.replace('\'', "")
+    );
+    let agent = d.agent(&[
+        &format!(
+            "export D; cat >check.sh <<EOF\n{}\nexit 0\nEOF\n{DONE}",
+            approve.replace("$D", &d.path("").display().to_string())
+        ),
+        &format!("export D; touch x; {detached}; {DONE}"),
+    ]);
+    let result = d.result(1, &["--check", "sh check.sh", "-n", "2"], &agent);
+    for iteration in [1, 2] {
+        assert_eq!(error(&result, iteration), "protected files were changed: check.sh");
+    }
+    let said = d.read("said");
+    assert_eq!(
+        said.matches("swarm: error: worker 'a' may not approve its own changes\n").count(),
+        3,
+        "{said}"
+    );
+    assert!(!said.contains("approved"), "{said}");
+}
+
+#[test]
 fn an_edited_script_that_is_put_back_is_no_cheat() {
     let d = Desk::new();
     d.commit("ci/check.sh", "test -e fixed\n");

@@ -124,7 +124,7 @@ fn a_kill_ends_the_checks_of_an_iteration_and_all_of_their_processes() {
 fn once(d: &Desk, first: &str) -> String {
     let text = format!(
         "{first}echo run >>$D/ran
-if [ -e $D/there ]; then for pid in $(cat $D/pids); do kill -0 $pid 2>/dev/null && exit 9; done; exit 0; fi
+if [ -e $D/there ]; then for pid in $(cat $D/pids); do grep '^State:.[^ZX]' /proc/$pid/status && exit 9; done; exit 0; fi
 {FAMILY}sleep 1004"
     );
     check(d, &text)

@@ -36,7 +36,8 @@ fn all_is_back(d: &Desk) {
     assert_eq!(read(&two, "tracked.txt").as_deref(), Some("two\n"));
     assert_eq!(read(&two, "new/deep/un tracked").as_deref(), Some("u 1\n"));
     assert_eq!(read(&two, "loose").as_deref(), Some("u 2\n"));
-    let mode = std::os::unix::fs::PermissionsExt::mode(&two.join("tracked.txt").metadata().unwrap().permissions());
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&two.join("tracked.txt").metadata().unwrap().permissions());
     assert_ne!(mode & 0o100, 0);
     assert_eq!(read(&two, "ignored.log"), None, "what git ignores is not covered");
     let three = restore(d, 3);
@@ -79,8 +80,11 @@ fn the_same_in_a_worktree() {
 fn the_last_iterations_work_is_safe_although_the_next_agent_throws_it_away_at_once() {
     let d = Desk::new();
     let agent = d.agent(&["echo precious >work", "git clean -fdxq; sleep 1000"]);
-    let mut follower = d.w.follow(&d.words(&["--check", "test -e end", "--inactivity-timeout", "600"], &agent));
-    d.w.until("the second agent is at it", || (d.turns() == 2 && !d.w.work().join("work").exists()).then_some(()));
+    let mut follower =
+        d.w.follow(&d.words(&["--check", "test -e end", "--inactivity-timeout", "600"], &agent));
+    d.w.until("the second agent is at it", || {
+        (d.turns() == 2 && !d.w.work().join("work").exists()).then_some(())
+    });
     let _ = d.w.swarm(&["kill", "a"]).ok();
     assert_eq!(follower.wait(&d.w), 1);
     assert_eq!(read(&restore(&d, 1), "work").as_deref(), Some("precious\n"));
