@@ -6,7 +6,9 @@
 //! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
 //!
 //! A check is not trusted with the life of others: a shell stands between it and this process, so `kill
-//! $PPID` ends the check alone, and whatever it started and left in its group is ended with it.
+//! $PPID` ends the check alone, and whatever it started is ended with it. Each is marked by a variable in its
+//! environment, which all that it starts inherits: so even what made a session of its own and lost its parents is
+//! found, and what a daemon that died left running too ([`sweep`]).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -37,6 +39,30 @@ const MAX_PRINTED: u64 = 1 << 30;
 
 /// How often the size of its output is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// The variable that marks a check and all that it starts: the file that it prints into.
+const MARK: &str = "SWARM_CHECK";
+
+/// Ends what is left of checks that printed into some folder below `folder`: of those of a daemon that died.
+/// Says how many processes that were. Nobody else may run checks there meanwhile. It blocks, for a moment.
+pub(crate) fn sweep(folder: &Path) -> usize {
+    let ended = procs::end_marked(&mark(&folder.join("")));
+    let until = std::time::Instant::now() + GRACE;
+    // What is dying still holds its files and ports. What does not die hangs in the kernel: nobody can help that.
+    while ended
+        .iter()
+        .any(|proc| procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid))
+        && std::time::Instant::now() < until
+    {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ended.len()
+}
+
+/// What stands in the environment of a check that prints into a file.
+pub(crate) fn mark(path: &Path) -> Vec<u8> {
+    [MARK.as_bytes(), b"=", path.as_os_str().as_encoded_bytes()].concat()
+}
 
 /// How and where checks run.
 #[derive(Clone)]
@@ -95,10 +121,17 @@ impl Plan<'_> {
         let mut shell = Command::new("sh");
         // The outer shell has more to do after the inner one, so it cannot become it.
         shell.args(["-c", "sh -c \"$1\"; exit $?", "sh", command]);
-        shell.current_dir(self.cwd).env_clear().envs(self.env).process_group(0).kill_on_drop(true);
+        shell
+            .current_dir(self.cwd)
+            .env_clear()
+            .envs(self.env)
+            .env(MARK, &path)
+            .process_group(0)
+            .kill_on_drop(true);
         shell.stdin(Stdio::null()).stdout(file.try_clone().map_err(trouble)?).stderr(file);
         let child = shell.spawn().map_err(trouble)?;
-        let group = Group(child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0));
+        let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
+        let group = Group { leader, mark: mark(&path) };
         let started = Instant::now();
         Ok(Running { command: command.to_owned(), path, child, group, started, limit: self.limit })
     }
@@ -114,16 +147,20 @@ struct Running {
     limit: Duration,
 }
 
-/// Ends a process group, however the wait for it ended.
-struct Group(i32);
+/// Ends all processes of a check, however the wait for it ended.
+struct Group {
+    leader: i32,
+    mark: Vec<u8>,
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.0 > 1 {
-            procs::signal_tree(self.0, Signal::SIGKILL);
+        if self.leader > 1 {
+            procs::signal_tree(self.leader, Signal::SIGKILL);
             // A group without members is what is hoped for.
-            let _ = killpg(Pid::from_raw(self.0), Signal::SIGKILL);
+            let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
+        procs::end_marked(&self.mark);
     }
 }
 
@@ -165,7 +202,7 @@ impl Running {
         loop {
             let look = (Instant::now() + LOOK).min(until);
             tokio::select! {
-                () = over(&mut self.child, self.group.0) => return End::Exited,
+                () = over(&mut self.child, self.group.leader) => return End::Exited,
                 () = sleep_until(look) => {
                     if Instant::now() >= until {
                         return End::OutOfTime;
@@ -181,8 +218,8 @@ impl Running {
     /// Asks everything to end; what does not is killed when the group is dropped. The outer shell is not
     /// asked: as long as it lives, what hangs below it can be found.
     async fn terminate(&mut self) {
-        procs::signal_tree(self.group.0, Signal::SIGTERM);
-        drop(timeout(GRACE, over(&mut self.child, self.group.0)).await);
+        procs::signal_tree(self.group.leader, Signal::SIGTERM);
+        drop(timeout(GRACE, over(&mut self.child, self.group.leader)).await);
     }
 }
 

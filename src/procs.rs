@@ -27,6 +27,10 @@ pub struct Proc {
 /// The polls of those systems and cases that have nothing to wait on.
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
 
+/// How often it is looked for what was started while others were ended.
+#[cfg(target_os = "linux")]
+const ROUNDS: usize = 16;
+
 /// Waits until a process has ended (it may still be waiting to be reaped). Returns at once for a pid that is
 /// not there. Costs nothing while it waits, on Linux, but a descriptor; those that get none are polled.
 pub async fn wait_gone(pid: i32) {
@@ -155,6 +159,42 @@ pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
         let _ = (dir, marks);
         Vec::new()
     }
+}
+
+/// Ends, at once, every process that was started with an environment in which some line begins with `mark`, and
+/// everything below it. It finds what left its group, its session and its parents; not what was started with
+/// another environment. Says whom it ended; nobody where the system does not tell environments.
+pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
+    #[cfg(target_os = "linux")]
+    {
+        let mut hit: Vec<Proc> = Vec::new();
+        // What is started meanwhile has the mark too: a few looks, then whoever is faster has won.
+        for _ in 0..ROUNDS {
+            let found: Vec<Proc> = linux::marked(mark).into_iter().map(Into::into).collect();
+            let fresh: Vec<Proc> = found.into_iter().filter(|proc| !hit.contains(proc)).collect();
+            if fresh.is_empty() {
+                break;
+            }
+            for proc in fresh {
+                hit.extend(signal_tree(proc.pid, Signal::SIGKILL));
+                linux::send(&proc, Signal::SIGKILL);
+                hit.push(proc);
+            }
+        }
+        hit
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = mark;
+        Vec::new()
+    }
+}
+
+/// The environment that a process was started with, line by line. Empty where the system does not say.
+pub fn environment(pid: i32) -> Vec<Vec<u8>> {
+    let text =
+        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
+    text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
 /// The first child of a process.
@@ -316,6 +356,13 @@ mod linux {
         };
         let own = Pid::this().as_raw();
         all().into_iter().filter(|stat| stat.pid != own && is_there(stat) && is_marked(stat)).collect()
+    }
+
+    /// Those with a line in their environment that begins so; never this one.
+    pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
+        let own = Pid::this().as_raw();
+        let is_marked = |stat: &Stat| super::environment(stat.pid).iter().any(|line| line.starts_with(mark));
+        all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own && is_marked(stat)).collect()
     }
 
     /// All processes that this user can see.

@@ -82,6 +82,26 @@ async fn what_a_check_leaves_behind_is_ended() {
 }
 
 #[tokio::test]
+#[cfg(target_os = "linux")]
+async fn what_left_its_session_and_lost_its_parents_is_ended_and_found_by_a_sweep() {
+    let bench = Bench::new();
+    let results = bench.run(&["(setsid sh -c 'cd /; echo $$ >\"$0/a\"; exec sleep 903' \"$PWD\" & wait) & until [ -s a ]; do sleep 0.01; done; kill -9 $!"], 60, 1).await;
+    assert!(results[0].passed, "{results:?}");
+    procs::wait_gone(bench.file("a").trim().parse().unwrap()).await;
+    // One that a daemon which died has left.
+    let (ours, other) = (bench.dir.path().join("x/check-1.txt"), bench.dir.path().with_extension("other"));
+    let start = |path: &Path| std::process::Command::new("sleep").arg("904").env(MARK, path).spawn().unwrap();
+    let (mut left, mut foreign) = (start(&ours), start(&other));
+    let swept =
+        (sweep(bench.dir.path()), procs::is_alive(left.id() as i32), procs::is_alive(foreign.id() as i32));
+    for child in [&mut left, &mut foreign] {
+        drop(child.kill());
+        drop(child.wait());
+    }
+    assert_eq!(swept, (1, false, true));
+}
+
+#[tokio::test]
 async fn a_check_that_kills_its_parent_fails_and_nothing_else_does() {
     let bench = Bench::new();
     let results = bench.run(&["kill -9 $PPID; sleep 900", "true"], 60, 1).await;

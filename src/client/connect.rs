@@ -231,10 +231,13 @@ async fn start(paths: &Paths) -> Result<()> {
     }
 }
 
-/// What an agent's repository or tmux would mean to a daemon that serves all of them.
+/// What an agent's repository or tmux would mean to a daemon that serves all of them; and the marks of a worker and
+/// of a check, which would make a daemon that one of them started theirs.
 fn is_scrubbed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
-    name.starts_with(b"GIT_") || name.starts_with(b"TMUX")
+    name.starts_with(b"GIT_")
+        || name.starts_with(b"TMUX")
+        || [&b"SWARM_WORKER"[..], b"SWARM_CHECK"].contains(&name)
 }
 
 /// The running program, also after the file was replaced by a newer one.

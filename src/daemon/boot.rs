@@ -17,6 +17,7 @@ use super::ending;
 use super::slot::{self, Slot};
 use super::supervisor::{Input, Supervisor};
 use super::sweeping;
+use crate::checks;
 use crate::error::{Error, Result};
 use crate::procs;
 use crate::store::{Mark, Problem};
@@ -70,6 +71,7 @@ impl Supervisor {
             self.mend_log(&name);
         }
         self.sweep_runs();
+        self.sweep_checks().await;
         let sockets: BTreeSet<_> =
             self.slots.values().map(|s| s.spec.tmux_socket.clone()).chain([None]).collect();
         for socket in sockets {
@@ -109,6 +111,15 @@ impl Supervisor {
             if !unread && !slot.is_some_and(|s| s.engine.run() == run && s.engine.has_pane()) {
                 drop(self.store.remove_run_dir(&name, run));
             }
+        }
+    }
+
+    /// Ends what a daemon that died left of its checks: they are run again, and two at once would spoil both.
+    async fn sweep_checks(&self) {
+        let folder = self.store.paths().ralph_root();
+        let ended = tokio::task::spawn_blocking(move || checks::sweep(&folder)).await.unwrap_or(0);
+        if ended > 0 {
+            tracing::warn!(ended, "ended processes of checks that an earlier daemon had started");
         }
     }
 

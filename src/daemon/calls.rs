@@ -16,6 +16,7 @@ use super::output;
 use super::slot::{Letter, Mail, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
+use crate::checks;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 use crate::protocol::{
@@ -351,10 +352,20 @@ fn status_of(slot: &Slot) -> Result<LoopStatus> {
     slot.engine.loop_status().ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without a status"))
 }
 
-/// An agent may not steer itself by a shortcut.
+/// An agent may not steer itself by a shortcut: not from its pane, not from a process that it has detached, and
+/// not from a check, which may be a script that it wrote.
 pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
-    let (Some(peer), Some(pane)) = (peer, &slot.pane) else { return Ok(()) };
-    if slot.engine.has_pane() && procs::ancestors(peer).contains(&pane.pid) {
+    let Some(peer) = peer else { return Ok(()) };
+    let (context, name) = (&slot.driver.context, &slot.spec.name);
+    let line = [&[peer][..], &procs::ancestors(peer)].concat();
+    let is_below = slot.engine.has_pane() && slot.pane.as_ref().is_some_and(|pane| line.contains(&pane.pid));
+    let own = context.marks().map(|(key, value)| format!("{key}={value}").into_bytes());
+    let check = checks::mark(&context.store.paths().ralph_dir(name).join(""));
+    let is_own = |pid: &i32| {
+        let env = procs::environment(*pid);
+        own.iter().all(|mark| env.contains(mark)) || env.iter().any(|line| line.starts_with(&check))
+    };
+    if is_below || line.iter().any(is_own) {
         let message = format!("worker '{}' may not {what}", slot.spec.name);
         return Err(Error::new(ErrorCode::Conflict, message).hint("run this from outside the worker"));
     }

@@ -162,7 +162,8 @@ impl Course {
         told: Told<'_>,
     ) {
         if let Some(promise) = &self.gates.promise {
-            let given = if account.texts.is_empty() {
+            // Whoever counts its tool calls has left a record: where that holds no words, none were said.
+            let given = if account.texts.is_empty() && account.tool_calls.is_none() {
                 self.is_promised_on_screen(finished)
             } else {
                 promise.is_given(account)
@@ -199,9 +200,6 @@ impl Course {
         let Some(promise) = &self.gates.promise else { return false };
         let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        if !promise.is_on_screen(finished.output, &prompt) {
-            return false;
-        }
         let pattern = Pattern::compile(&promise.pattern()).ok();
         Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
     }

@@ -65,10 +65,11 @@ impl Promise {
         format!("<promise>{}</promise>", self.0)
     }
 
-    /// The same alone on a line, as a pattern for a screen's reader.
+    /// The same alone on a line, as a pattern for a screen's reader, which knows the prompt's echo. Weaker than
+    /// an account: a tool's output looks the same.
     pub fn pattern(&self) -> String {
         let bullets: String = BULLETS.iter().collect();
-        format!(r"(?m)^[\s{bullets}]*{}\s*$", regex::escape(&self.marker()))
+        format!(r"(?m)^[\s{bullets}]*{}[\s{bullets}]*$", regex::escape(&self.marker()))
     }
 
     /// Whether it stands in a text of the agent's own.
@@ -80,23 +81,10 @@ impl Promise {
     pub fn is_given(&self, account: &Account) -> bool {
         account.texts.iter().any(|text| self.is_in(text))
     }
-
-    /// Whether it stands alone on a line of new screen output. `prompt` is what the agent was told: a line
-    /// that is also a line of it is an echo. Weaker than an account: a tool's output looks the same.
-    pub fn is_on_screen(&self, output: &str, prompt: &str) -> bool {
-        let marker = self.marker();
-        let alone = |text: &str| text.lines().any(|line| without_bullet(line) == marker);
-        alone(output) && !alone(prompt)
-    }
 }
 
-/// The marks that a TUI puts before an agent's words.
+/// The marks that a TUI puts around an agent's words.
 const BULLETS: [char; 7] = ['●', '•', '⏺', '✦', '┃', '│', '>'];
-
-/// A line without the marks that a TUI puts before an agent's words.
-fn without_bullet(line: &str) -> &str {
-    line.trim().trim_start_matches(BULLETS).trim()
-}
 
 impl TryFrom<String> for Promise {
     type Error = TokenError;
@@ -191,6 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::screen::Pattern;
 
     fn done() -> Promise {
         Promise::new("DONE").unwrap()
@@ -231,11 +220,16 @@ mod tests {
     }
 
     #[test]
-    fn on_a_screen_it_stands_alone_and_is_not_the_prompt() {
+    fn on_a_screen_it_stands_alone() {
+        let pattern = Pattern::compile(&done().pattern()).unwrap();
         let marker = done().marker();
-        assert!(done().is_on_screen(&format!("work\n● {marker}\n"), "say the promise"));
-        assert!(!done().is_on_screen(&format!("say {marker} when done"), ""));
-        assert!(!done().is_on_screen(&marker, &format!("End with\n{marker}\n")), "an echo");
+        for text in [format!("work\n● {marker}\n"), format!("│ {marker}   │"), format!("\t{marker}  \nbye")]
+        {
+            assert!(pattern.is_match(&text), "{text}");
+        }
+        for text in [format!("say {marker} when done"), format!("{marker}{marker}"), "DONE".into()] {
+            assert!(!pattern.is_match(&text), "{text}");
+        }
     }
 
     #[test]

@@ -136,7 +136,14 @@ fn a_start_that_failed_shows_the_reason_and_the_new_log_lines() {
 
 #[test]
 fn git_and_tmux_do_not_reach_the_daemon() {
-    for (name, scrubbed) in [("GIT_DIR", true), ("TMUX", true), ("TMUX_TMPDIR", true), ("PATH", false)] {
+    for (name, scrubbed) in [
+        ("GIT_DIR", true),
+        ("TMUX", true),
+        ("TMUX_TMPDIR", true),
+        ("SWARM_WORKER", true),
+        ("SWARM_CHECK", true),
+        ("PATH", false),
+    ] {
         assert_eq!(is_scrubbed(OsStr::new(name)), scrubbed, "{name}");
     }
 }

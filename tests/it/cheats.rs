@@ -1,0 +1,178 @@
+//! Agents that take the short cut: they change what is measured, or say the words where they count for nothing.
+
+use serde_json::{Value, json};
+
+use crate::promises::printed;
+use crate::verified::{DONE, Desk};
+use crate::world::SWARM;
+
+/// The error of an iteration in a result.
+#[track_caller]
+fn error(result: &Value, iteration: usize) -> String {
+    result["iterations"][iteration - 1]["error"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let approve = format!("'{SWARM}' ralph approve a >\"$D/approve\" 2>&1; echo $? >>\"$D/approve\"");
+    let go = d.path("go");
+    nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let agent = d.agent(&[
+        &format!("echo 'exit 0' >check.sh; {approve}; {DONE}"),
+        &format!("{approve}; touch x; read line <'{}'; {DONE}", go.display()),
+    ]);
+    let mut follower = d.w.follow(&d.words(&["--check", "sh check.sh", "-n", "5"], &agent));
+    d.w.until("the second iteration tried", || {
+        (d.read("approve").lines().count() >= 2 && d.turns() == 2).then_some(())
+    });
+    d.w.until("it was answered", || d.read("approve").ends_with("1\n").then_some(()));
+    assert!(d.read("approve").contains("swarm: error: "), "{}", d.read("approve"));
+    assert!(d.prompt(2).contains("- protected files were changed: check.sh\n"), "{}", d.prompt(2));
+    let why = d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
+    assert!(why.out.contains("swarm ralph approve a takes them"), "{}", why.out);
+    d.w.swarm(&["report", "a"]).ok().says("protected files were changed: check.sh");
+    d.w.swarm(&["ralph", "approve", "a"]).ok().says("approved check.sh\n");
+    std::fs::write(&go, "go\n").unwrap();
+    assert_eq!(follower.wait(&d.w), 0, "{}", follower.output());
+    assert_eq!(d.turns(), 2);
+}
+
+#[test]
+fn neither_a_check_nor_what_the_agent_detached_can_approve() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    // It takes the agent's changes from within the check, and from a process that is no longer below the pane.
+    let approve =
+        format!("SWARM_DIR='{}' '{SWARM}' ralph approve a >>\"$D/said\" 2>&1", d.w.swarm_dir().display());
+    let detached = format!(
+        "(setsid sh -c '{}; touch \"$D/tried\"' &); until [ -e \"$D/tried\" ]; do sleep 0.02; done",
+        approve.replace('\'', "")
+    );
+    let agent = d.agent(&[
+        &format!(
+            "export D; cat >check.sh <<EOF\n{}\nexit 0\nEOF\n{DONE}",
+            approve.replace("$D", &d.path("").display().to_string())
+        ),
+        &format!("export D; touch x; {detached}; {DONE}"),
+    ]);
+    let result = d.result(1, &["--check", "sh check.sh", "-n", "2"], &agent);
+    for iteration in [1, 2] {
+        assert_eq!(error(&result, iteration), "protected files were changed: check.sh");
+    }
+    let said = d.read("said");
+    assert_eq!(
+        said.matches("swarm: error: worker 'a' may not approve its own changes\n").count(),
+        3,
+        "{said}"
+    );
+    assert!(!said.contains("approved"), "{said}");
+}
+
+#[test]
+fn an_edited_script_that_is_put_back_is_no_cheat() {
+    let d = Desk::new();
+    d.commit("ci/check.sh", "test -e fixed\n");
+    let agent = d.agent(&[
+        &format!("echo 'exit 0' >ci/check.sh; {DONE}"),
+        &format!("rm ci/check.sh; touch fixed; {DONE}"),
+        &format!("git checkout -q ci/check.sh; {DONE}"),
+    ]);
+    let result = d.result(0, &["--check", "cd . && bash -e ./ci/check.sh"], &agent);
+    assert_eq!(result["total_iterations"], 3);
+    for iteration in [1, 2] {
+        assert_eq!(error(&result, iteration), "protected files were changed: ci/check.sh");
+    }
+}
+
+#[test]
+fn changed_checks_count_where_that_is_allowed() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let agent = d.agent(&[&format!("echo 'exit 0' >check.sh; {DONE}")]);
+    let result = d.result(0, &["--check", "sh check.sh", "-n", "1", "--allow-changed-checks"], &agent);
+    assert_eq!((&result["success"], error(&result, 1)), (&true.into(), String::new()));
+}
+
+#[test]
+fn an_agent_that_deletes_the_failing_test_is_not_done() {
+    let d = Desk::new();
+    d.commit("tests/good.sh", "exit 0\n");
+    d.commit("tests/deep/bad.sh", "exit 1\n");
+    let check = "for t in $(find tests -name '*.sh'); do sh $t || exit 1; done";
+    let agent = d.agent(&[&format!("rm tests/deep/bad.sh; echo 'exit 0' >tests/new.sh; {DONE}")]);
+    let flags = ["--check", check, "--protect", "tests/**/*.sh", "-n", "1"];
+    let result = d.result(1, &flags, &agent);
+    assert_eq!(result["iterations"][0]["all_checks_passed"], true);
+    assert_eq!((&result["success"], &result["stop_reason"]), (&false.into(), &"max_iterations".into()));
+    assert_eq!(error(&result, 1), "protected files were changed: tests/deep/bad.sh, tests/new.sh");
+    d.w.swarm(&["why", "a"]).ok().says("tests/deep/bad.sh, tests/new.sh");
+}
+
+#[test]
+fn a_spec_in_the_tree_is_not_the_agents_to_change() {
+    let d = Desk::new();
+    d.commit("spec.md", "make it right\n");
+    let agent = d.agent(&[&format!("echo 'nothing to do' >spec.md; {DONE}")]);
+    let result = d.result(1, &["--spec", "spec.md", "--check", "true", "-n", "1"], &agent);
+    assert_eq!(error(&result, 1), "protected files were changed: spec.md");
+}
+
+#[test]
+fn a_tag_that_the_agent_did_not_say_itself_does_not_count() {
+    let d = Desk::new();
+    let tag = "<promise>COMPLETE</promise>";
+    let said = |message: Value| json!({"type": "assistant", "message": message, "session_id": "s"});
+    let tool = said(
+        json!({"id": "m1", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": format!("echo '{tag}'")}}]}),
+    );
+    let of_tool = json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "content": tag}]}});
+    let words = said(json!({"id": "m2", "content": [{"type": "text", "text": "I ran it."}]}));
+    let mut of_sub_agent = said(json!({"id": "m3", "content": [{"type": "text", "text": tag}]}));
+    of_sub_agent["parent_tool_use_id"] = "t1".into();
+    let result = |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text, "session_id": "s"});
+    let refused = json!({"type": "result", "subtype": "success", "is_error": true, "result": format!("API Error: {tag}"), "session_id": "s"});
+    let silent = "find=; while [ $# -gt 0 ]; do [ \"$1\" = --session-id ] && id=$2; shift; done; mkdir -p ~/.claude/projects/p";
+    let shapes = [
+        (
+            "claude",
+            "in a tool result",
+            printed(&[tool.clone(), of_tool.clone(), words.clone(), result("I ran it.")]),
+        ),
+        (
+            "claude",
+            "in a sub-agent's words",
+            printed(&[tool.clone(), of_sub_agent, words, result("I ran it.")]),
+        ),
+        ("claude", "in an error of its API", printed(&[tool.clone(), refused])),
+        // The transcript has no words; on the screen stands what a tool printed.
+        (
+            "claude",
+            "on the screen beside a record",
+            format!(
+                "{silent}; ({}) >~/.claude/projects/p/$id.jsonl; echo '{tag}'",
+                printed(&[tool, of_tool])
+            ),
+        ),
+        ("agent", "in the prompt's echo", "cat \"$D/prompt.$n\"".into()),
+        ("agent", "in a longer line", format!("echo 'I shall say {tag} later'")),
+        (
+            "agent",
+            "in other words",
+            "echo '<promise>complete</promise>'; echo '<promise> COMPLETE </promise>'".into(),
+        ),
+        ("agent", "in the output of an iteration before", "true".into()),
+    ];
+    for (name, what, turn) in shapes {
+        let agent = d.agent_called(name, &[&format!("date +%N >>x\n{turn}")]);
+        let result = d.result(1, &["--check", "true", "-n", "1"], &agent);
+        let it = &result["iterations"][0];
+        assert_eq!(
+            (&it["all_checks_passed"], &it["completion_tag_found"]),
+            (&true.into(), &false.into()),
+            "{what}"
+        );
+        d.w.swarm(&["why", "a"]).ok().says("FAIL  the promise was not given");
+    }
+}

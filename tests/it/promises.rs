@@ -1,0 +1,227 @@
+//! The promise in the outer loop: the acceptance tests of promise detection, and the two faults known of others.
+//!
+//! Beside the plain scripts stand fakes named `claude` that print its `stream-json` lines or leave its transcript.
+
+use serde_json::{Value, json};
+
+use crate::verified::Desk;
+
+const TAG: &str = "<promise>DONE</promise>";
+
+/// What Claude Code prints or writes of one iteration: so many tool calls, then words.
+struct Said {
+    calls: u32,
+    texts: Vec<String>,
+}
+
+impl Said {
+    fn new(calls: u32, texts: &[&str]) -> Self {
+        Self { calls, texts: texts.iter().map(|text| (*text).to_owned()).collect() }
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let usage = json!({"input_tokens": 10, "output_tokens": 5});
+        let mut lines = vec![json!({"type": "system", "subtype": "init", "session_id": "s"})];
+        let mut say = |id: String, block: Value| {
+            let message = json!({"id": id, "role": "assistant", "content": [block], "usage": usage});
+            lines.push(json!({"type": "assistant", "message": message, "session_id": "s"}));
+        };
+        for n in 0..self.calls {
+            say(
+                format!("c{n}"),
+                json!({"type": "tool_use", "id": format!("t{n}"), "name": "Bash", "input": {}}),
+            );
+        }
+        for (n, text) in self.texts.iter().enumerate() {
+            say(format!("m{n}"), json!({"type": "text", "text": text}));
+        }
+        lines
+    }
+
+    fn result(&self) -> Value {
+        json!({"type": "result", "subtype": "success", "is_error": false, "result": self.texts.last(),
+               "total_cost_usd": 0.02, "usage": {"input_tokens": 10, "output_tokens": 5}, "session_id": "s"})
+    }
+
+    /// As `--output-format stream-json` prints it.
+    fn printed(&self) -> String {
+        let mut lines = self.lines();
+        lines.push(self.result());
+        printed(&lines)
+    }
+
+    /// As the transcript of the session that was asked for; on the screen stand the last words.
+    fn written(&self) -> String {
+        let find = "while [ $# -gt 0 ]; do [ \"$1\" = --session-id ] && id=$2; shift; done";
+        let dir = "\"$HOME/.claude/projects/p\"";
+        let lines = printed(&self.lines());
+        format!("{find}\nmkdir -p {dir}\n({lines}\n) >{dir}/\"$id.jsonl\"\necho 'as the transcript says'")
+    }
+}
+
+/// Shell text that prints these lines.
+pub(crate) fn printed(lines: &[Value]) -> String {
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    format!("cat <<'EOF'\n{}\nEOF", lines.join("\n"))
+}
+
+/// Runs `spawn --ralph --promise DONE` to its end; its exit status.
+#[track_caller]
+fn run(d: &Desk, code: i32, flags: &[&str], agent: &[String]) -> Value {
+    let file = d.path("PROMPT.md");
+    if !file.exists() {
+        std::fs::write(&file, "Do task A\n").unwrap();
+    }
+    let file = file.display().to_string();
+    let head = ["spawn", "--name", "a", "--ralph", "--prompt-file", &file, "--promise", "DONE"];
+    let limit: &[&str] = if flags.contains(&"-n") { &[] } else { &["-n", "5"] };
+    let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
+    let _ = d.w.swarm(&[&head[..], limit, flags, &["--"], &agent].concat()).code(code);
+    d.w.swarm(&["report", "a", "--format", "json"]).ok().json()
+}
+
+fn claims(report: &Value) -> Vec<&str> {
+    let iterations = report["iterations"].as_array().unwrap();
+    iterations.iter().map(|it| it["verdict"]["promise"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn acceptance_1_the_loop_stops_on_a_promise_after_work() {
+    let d = Desk::new();
+    let agent = d.agent_called("claude", &[&Said::new(2, &["working", TAG]).printed()]);
+    let report = run(&d, 0, &[], &agent);
+    assert_eq!((&report["end"], claims(&report)), (&"promise_accepted".into(), vec!["given"]));
+    assert_eq!((d.turns(), &report["iterations"][0]["tool_calls"]), (1, &2.into()));
+    assert_eq!(report["cost"], 0.02);
+}
+
+#[test]
+fn acceptance_2_the_loop_goes_on_without_the_promise() {
+    let d = Desk::new();
+    let turns = [Said::new(1, &["I'm done"]).printed(), Said::new(1, &[TAG]).printed()];
+    let agent = d.agent_called("claude", &[&turns[0], &turns[1]]);
+    let report = run(&d, 0, &[], &agent);
+    assert_eq!(claims(&report), ["missing", "given"]);
+    let told = d.prompt(2);
+    assert!(told.contains("- the promise was not given\n") && told.contains("Do task A\n"), "{told}");
+}
+
+#[test]
+fn acceptance_3_without_a_promise_the_iterations_run_out() {
+    let d = Desk::new();
+    let agent = d.agent_called("claude", &[&Said::new(1, &["not yet"]).printed()]);
+    let report = run(&d, 1, &["-n", "3"], &agent);
+    assert_eq!((&report["end"], d.turns()), (&"max_iterations".into(), 3));
+}
+
+#[test]
+fn acceptance_4_a_promise_without_work_is_rejected() {
+    let d = Desk::new();
+    let turns = [Said::new(0, &[TAG]).printed(), Said::new(1, &[TAG]).printed()];
+    let agent = d.agent_called("claude", &[&turns[0], &turns[1]]);
+    let report = run(&d, 0, &[], &agent);
+    assert_eq!(claims(&report), ["rejected", "given"]);
+    assert!(d.prompt(2).contains("promise without work"), "{}", d.prompt(2));
+}
+
+#[test]
+fn acceptance_5_a_promise_in_the_final_message_stops_the_loop() {
+    let d = Desk::new();
+    let long = format!("All of it is done now.\n\nA summary:\n- one\n- two\n\n{TAG}");
+    let agent = d.agent_called("claude", &[&Said::new(3, &["first", "second", &long]).written()]);
+    let report = run(&d, 0, &[], &agent);
+    assert_eq!((claims(&report), d.turns()), (vec!["given"], 1));
+    assert_eq!(report["iterations"][0]["tool_calls"], 3, "the transcript was found by its session's id");
+    assert!(d.read("args.1").contains("--session-id "));
+}
+
+#[test]
+fn known_fault_a_promise_is_not_overlooked_on_a_screen() {
+    let d = Desk::new();
+    let token = "A-LONG-TOKEN-THAT-DOES-NOT-FIT-A-LINE-OF-A-NARROW-SCREEN";
+    let narrow = format!("echo '<promise>{token}</promise>'");
+    let shapes = [
+        ("in the middle", format!("echo first; echo '{TAG}'; seq 400"), &[][..]),
+        ("CRLF", format!("printf 'so:\\r\\n{TAG}\\r\\nbye\\r\\n'"), &[]),
+        ("white space", format!("printf '   {TAG}  \\t \\n'"), &[]),
+        ("a bullet", format!("echo '⏺ {TAG}'"), &[]),
+        ("a frame", format!("printf '│ {TAG}      │\\n'"), &[]),
+        ("colours", format!("printf '\\033[1m{TAG}\\033[0m\\n'"), &[]),
+        ("no line break at its end", format!("printf '{TAG}'"), &[]),
+        ("a narrow screen", narrow, &["--size", "30x10", "--promise", token]),
+        ("an agent that fails", format!("echo '{TAG}'; exit 3"), &[]),
+    ];
+    for (what, turn, flags) in shapes {
+        let agent = d.agent(&[&format!("date +%N >>x\n{turn}")]);
+        let file = d.path("PROMPT.md").display().to_string();
+        std::fs::write(&file, "Do task A\n").unwrap();
+        let promise: &[&str] = if flags.contains(&"--promise") { &[] } else { &["--promise", "DONE"] };
+        let head = ["spawn", "--name", "a", "--ralph", "--prompt-file", &file, "-n", "1"];
+        let ran = d.w.swarm(&[&head[..], promise, flags, &["--", &agent[0]]].concat());
+        assert_eq!(ran.code, Some(0), "{what}: {ran:?}\n{}", d.kept(1, "output.txt"));
+    }
+}
+
+#[test]
+fn known_fault_a_promise_is_not_overlooked_where_the_prompt_shows_it_on_a_line_of_its_own() {
+    let d = Desk::new();
+    std::fs::write(d.path("PROMPT.md"), format!("Do task A\nWhen done, say\n{TAG}\nand nothing else.\n"))
+        .unwrap();
+    // The first only repeats what it was told.
+    let agent = d.agent(&[
+        "date +%N >>x; cat \"$D/prompt.$n\"",
+        &format!("date +%N >>x; cat \"$D/prompt.$n\"; echo '{TAG}'"),
+    ]);
+    assert_eq!(claims(&run(&d, 0, &[], &agent)), ["missing", "given"]);
+}
+
+#[test]
+fn known_fault_a_promise_is_not_overlooked_in_the_agents_words() {
+    let d = Desk::new();
+    let shapes = [
+        vec![TAG, "one more thing: I have cleaned up", "bye"],
+        vec!["before\n\n```\n<promise>DONE</promise>\n```\nafter"],
+        vec!["so\r\n<promise>DONE</promise>\r\nend"],
+        vec!["- done: **<promise>DONE</promise>**."],
+    ];
+    for texts in shapes {
+        let said = Said::new(1, &texts);
+        for turn in [said.printed(), said.written()] {
+            let agent = d.agent_called("claude", &[&turn]);
+            assert_eq!(claims(&run(&d, 0, &["-n", "1"], &agent)), ["given"], "{texts:?}");
+        }
+    }
+    // `--output-format json`: one object, longer than the screen is wide.
+    let long = format!("{} {TAG} {}", "word ".repeat(300), "word ".repeat(300));
+    let result = printed(&[Said::new(0, &[&long]).result()]);
+    let agent = d.agent_called("claude", &[&format!("touch y\n{result}")]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1"], &agent)), ["given"]);
+}
+
+#[test]
+fn known_fault_a_promise_without_work_does_not_end_a_loop() {
+    let d = Desk::new();
+    // Nothing changes in the tree; then a file does, then a commit is made and the tree is as it was.
+    let say = format!("echo '{TAG}'");
+    let agent = d.agent(&[&say, &format!("touch x; {say}")]);
+    assert_eq!(claims(&run(&d, 0, &[], &agent)), ["rejected", "given"]);
+    let agent = d.agent(&[&format!("git commit -q --allow-empty -m work; {say}")]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1"], &agent)), ["given"]);
+    // Only what git ignores: no work that anybody can see.
+    std::fs::write(d.w.work().join(".git/info/exclude"), "cache\n").unwrap();
+    let agent = d.agent(&[&format!("date +%N >cache; {say}")]);
+    assert_eq!(claims(&run(&d, 1, &["-n", "1"], &agent)), ["rejected"]);
+}
+
+#[test]
+fn how_much_work_a_promise_needs_is_the_users_to_say() {
+    let d = Desk::new();
+    let two = Said::new(2, &[TAG]).printed();
+    let agent = d.agent_called("claude", &[&two]);
+    assert_eq!(claims(&run(&d, 1, &["-n", "1", "--min-tool-calls", "3"], &agent)), ["rejected"]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1", "--min-tool-calls", "2"], &agent)), ["given"]);
+    let agent = d.agent_called("claude", &[&Said::new(0, &[TAG]).printed()]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1", "--min-tool-calls", "0"], &agent)), ["given"]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1", "--on-promise-no-work", "warn"], &agent)), ["doubtful"]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1", "--on-promise-no-work", "accept"], &agent)), ["given"]);
+}
