@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 
 use chrono::NaiveDateTime;
 use swarm_state::model::{LoopStatus, Status};
+use swarm_state::outage;
 use swarm_state::screen::printable;
 use swarm_state::template::PROMPT_TEMPLATE;
 
@@ -135,6 +136,9 @@ fn next_step(view: &RalphView) -> Option<String> {
         }
         (_, Status::Waiting) if waits_for_disk(view.reason.as_deref()) => {
             Some(format!("it stands still{why}: make room on the disk"))
+        }
+        (LoopStatus::Running, Status::Waiting) if view.reason.as_deref().is_some_and(outage::is_reason) => {
+            Some(format!("it waits and goes on by itself{why}"))
         }
         (LoopStatus::Running, Status::Waiting) => Some(format!("it waits for you{why}: swarm attach {name}")),
         (LoopStatus::Running, Status::Unreachable) => Some(format!("tmux does not answer{why}")),

@@ -4,6 +4,7 @@ use swarm_state::ends::End;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{dollars, duration};
+use swarm_state::outage;
 use swarm_state::screen::printable;
 
 use super::connect::{QUICK, SLOW};

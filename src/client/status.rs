@@ -3,6 +3,7 @@
 use chrono::{DateTime, Local};
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
+use swarm_state::outage;
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -104,6 +105,8 @@ fn next_step(worker: &WorkerView) -> Option<String> {
         Status::Waiting if waits_for_disk(worker.reason.as_deref()) => {
             Some("make room on the disk; it goes on by itself then".to_owned())
         }
+        // Nobody is needed, and there is no agent to attach to.
+        Status::Waiting if worker.reason.as_deref().is_some_and(outage::is_reason) => None,
         Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
         _ if worker.metadata[EARLIER_SWARM] == true => {
             Some(format!("when it has ended there: swarm clean {name} takes it from the list"))
@@ -141,6 +144,8 @@ mod tests {
         assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
         assert_eq!(next_step(&worker).unwrap(), "it waits for you: swarm attach a");
+        worker.reason = Some("API Error: 529 Overloaded (next try 5s after the last)".into());
+        assert_eq!(next_step(&worker), None, "it goes on by itself");
         worker.reason = Some(format!("{WAITS_FOR_DISK}: no space"));
         assert_eq!(next_step(&worker).unwrap(), "make room on the disk; it goes on by itself then");
     }

@@ -55,6 +55,16 @@ pub struct Outage {
     pub until: Option<DateTime<FixedOffset>>,
 }
 
+/// What follows the message in the reason of a worker that waits for its API, where the end is known.
+pub(crate) const UNTIL: &str = " (waiting until ";
+/// And where it is not.
+pub(crate) const NEXT_TRY: &str = " (next try ";
+
+/// Whether a worker's reason to be `waiting` is an outage: it goes on by itself then, and has no agent.
+pub fn is_reason(reason: &str) -> bool {
+    reason.ends_with(')') && (reason.contains(UNTIL) || reason.contains(NEXT_TRY))
+}
+
 /// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
 pub const PATIENCE: u32 = 40;
 

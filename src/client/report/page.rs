@@ -125,6 +125,9 @@ fn next(report: &Report) -> String {
     }
     match (report.end, report.status) {
         (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
+        (None, _) if report.reason.as_deref().is_some_and(outage::is_reason) => {
+            "nothing, if that passes by itself; no iteration is used up meanwhile".to_owned()
+        }
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
             format!("nothing; swarm attach {name} shows the agent at work")
         }

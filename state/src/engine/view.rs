@@ -5,7 +5,7 @@ use chrono::Timelike;
 use super::{Phase, Restarts, Watch, Why, Worker};
 use crate::model::{LoopStatus, Outcome, Status};
 use crate::notice::{PauseBy, StopReason, duration};
-use crate::outage::Outage;
+use crate::outage::{NEXT_TRY, Outage, UNTIL};
 
 impl Worker {
     /// The one word for how it is.
@@ -159,8 +159,8 @@ fn outage_words(outage: &Outage, delay: u64) -> String {
     match outage.until {
         Some(until) => {
             let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-            format!("{} (waiting until {day} {hour:02}:{minute:02})", outage.message)
+            format!("{}{UNTIL}{day} {hour:02}:{minute:02})", outage.message)
         }
-        None => format!("{} (next try {} after the last)", outage.message, duration(delay, " ")),
+        None => format!("{}{NEXT_TRY}{} after the last)", outage.message, duration(delay, " ")),
     }
 }
