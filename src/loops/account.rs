@@ -1,15 +1,23 @@
 //! Where an agent's own account of an iteration is: its CLI's transcript, else the result that the CLI printed.
 //!
-//! Claude Code takes a session id, so its transcript can be found whatever else runs beside it. Of the others the
-//! JSON that they print is read, where they were asked for it.
+//! Claude Code takes a session id, so its transcript can be found whatever else runs beside it. Codex takes none,
+//! but prints the one that it made before anything else, and its own record bears it in its name. Of the
+//! others the JSON that they print is read, where they were asked for it.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
+use serde::Deserialize;
 use swarm_state::transcript::{Account, Reader};
+
+use super::Finished;
+
+#[cfg(test)]
+mod tests;
 
 /// The session id of a run: always the same for the same run, so that a daemon which dies in between passes
 /// it again.
@@ -23,11 +31,13 @@ pub fn session_id(name: &str, id: &str, run: u64) -> String {
 }
 
 /// What is known of an iteration: the transcript of the session where there is one, completed by what the CLI printed.
-pub(super) fn of(env: &BTreeMap<String, String>, session: Option<&str>, output: &str) -> Account {
-    let printed = Account::of(output);
-    let Some(told) = session.and_then(|id| transcript(env, id)).and_then(|path| read(&path)) else {
-        return printed;
+pub(super) fn of(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> Account {
+    let printed = Account::of(finished.output);
+    let told = match finished.session.as_deref() {
+        Some(id) => transcript(env, id).and_then(|path| read(&path)),
+        None => announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started)),
     };
+    let Some(told) = told else { return printed };
     Account {
         texts: if told.texts.is_empty() { printed.texts } else { told.texts },
         tool_calls: told.tool_calls.or(printed.tool_calls),
@@ -40,19 +50,84 @@ pub(super) fn of(env: &BTreeMap<String, String>, session: Option<&str>, output: 
 
 /// The transcript of a Claude Code session.
 fn transcript(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
-    let place = env.get("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let projects = place.or_else(|| Some(Path::new(env.get("HOME")?).join(".claude")))?.join("projects");
     let file = format!("{id}.jsonl");
-    let dirs = fs::read_dir(projects).ok()?;
-    dirs.filter_map(|dir| Some(dir.ok()?.path().join(&file))).find(|path| path.is_file())
+    let projects = home(env, "CLAUDE_CONFIG_DIR", ".claude")?.join("projects");
+    entries(&projects).into_iter().map(|dir| dir.join(&file)).find(|path| path.is_file())
+}
+
+/// The session that Codex announces in its head, above the prompt and all that the agent says.
+fn announced(output: &str) -> Option<&str> {
+    let id = output.lines().find_map(|line| line.trim().strip_prefix("session id: "))?.trim();
+    let is_id = id.len() == 36 && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_id.then_some(id)
+}
+
+/// Codex's record of a session; it lies under the day on which the session began.
+fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
+    let end = format!("-{id}.jsonl");
+    let is_it = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("rollout-") && name.ends_with(&end)
+    };
+    let newest_first = |dir: PathBuf| entries(&dir).into_iter().rev();
+    newest_first(home(env, "CODEX_HOME", ".codex")?.join("sessions"))
+        .flat_map(newest_first)
+        .flat_map(newest_first)
+        .flat_map(newest_first)
+        .find(is_it)
+}
+
+/// The directory of a CLI: what a variable says, else one of that name at home.
+fn home(env: &BTreeMap<String, String>, variable: &str, name: &str) -> Option<PathBuf> {
+    let named = env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+    named.or_else(|| Some(Path::new(env.get("HOME")?).join(name)))
+}
+
+/// What is in a directory, sorted by name; nothing where it cannot be read.
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> =
+        fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort_unstable();
+    paths
 }
 
 fn read(path: &Path) -> Option<Account> {
-    let mut lines = BufReader::new(fs::File::open(path).ok()?);
-    let (mut reader, mut line) = (Reader::default(), vec![]);
+    let mut reader = Reader::default();
+    each_line(path, |line| reader.line(line))?;
+    Some(reader.finish())
+}
+
+/// What a record says from a moment on: a session that was resumed has its earlier turns in it, and a promise of
+/// those is none of this iteration. Its tokens are a running sum.
+fn since(path: &Path, started: Option<DateTime<FixedOffset>>) -> Option<Account> {
+    let (mut before, mut reader, mut is_old) = (Reader::default(), Reader::default(), true);
+    each_line(path, |line| {
+        // Once it is of this iteration, all that follows is.
+        is_old = is_old && started.is_some_and(|started| stamp(line).is_none_or(|at| at < started));
+        let reader = if is_old { &mut before } else { &mut reader };
+        reader.line(line);
+    })?;
+    let (before, mut account) = (before.finish(), reader.finish());
+    account.usage = account.usage.map(|usage| usage.since(before.usage.unwrap_or_default()));
+    account.session = account.session.or(before.session);
+    account.tool_calls = account.tool_calls.or(before.tool_calls.map(|_| 0));
+    Some(account)
+}
+
+/// When a line was written.
+fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
+    #[derive(Deserialize)]
+    struct Stamped<'a> {
+        timestamp: &'a str,
+    }
+    DateTime::parse_from_rfc3339(serde_json::from_str::<Stamped<'_>>(line).ok()?.timestamp).ok()
+}
+
+fn each_line(path: &Path, mut take: impl FnMut(&str)) -> Option<()> {
+    let (mut lines, mut line) = (BufReader::new(fs::File::open(path).ok()?), vec![]);
     while lines.read_until(b'\n', &mut line).ok()? > 0 {
-        reader.line(&String::from_utf8_lossy(&line));
+        take(&String::from_utf8_lossy(&line));
         line.clear();
     }
-    Some(reader.finish())
+    Some(())
 }

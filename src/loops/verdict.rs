@@ -55,7 +55,7 @@ impl Course {
         let mut it = self.begun(&finished);
         let account = match finished.account.clone() {
             Some(account) => account,
-            None => account::of(&self.env, finished.session.as_deref(), finished.output),
+            None => account::of(&self.env, &finished),
         };
         it.tool_calls = account.tool_calls;
         let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };

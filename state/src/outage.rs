@@ -81,11 +81,11 @@ pub fn common() -> Vec<Wording> {
         ),
         wording(
             Kind::Login,
-            r"(?i)\binvalid (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|authentication_error",
+            r"(?i)\b(?:invalid|incorrect) (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|authentication_error",
         ),
         wording(
             Kind::Overload,
-            r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable",
+            r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable|\bexperiencing high demand\b",
         ),
     ]
 }

@@ -1,7 +1,7 @@
 //! What an agent's own record says of a session: its words, its tool calls, its price, its troubles.
 //!
 //! One reader for every shape that a known CLI writes: Claude Code's transcript and its `json` and
-//! `stream-json` results, `codex exec --json`, `opencode run --format json`, Gemini's `json` and
+//! `stream-json` results, `codex exec --json` and Codex's own record of a session, `opencode run --format json`, Gemini's `json` and
 //! `stream-json`. Each line tells by itself what it is, so the reader needs no hint and passes over what it
 //! does not know, torn lines and plain text among it. Used by the gates (the promise and the work rule),
 //! the budgets and the Stop hook. Deliberately absent: where a transcript lies and how it is read from a
@@ -61,6 +61,15 @@ impl Usage {
     /// What a token budget counts: input and output; reading the cache again is left out.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
+    }
+
+    /// What came after `before`, of a sum that runs on.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            cached: self.cached.saturating_sub(before.cached),
+            output: self.output.saturating_sub(before.output),
+        }
     }
 
     fn add(&mut self, other: Self) {

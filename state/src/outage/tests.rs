@@ -52,6 +52,8 @@ fn what_is_printed_by_an_agent_that_failed() {
         ("Claude Code has been disabled by your admin", Kind::Forbidden),
         ("Invalid API key · Fix external API key", Kind::Login),
         ("Invalid API key · Please run /login", Kind::Login),
+        ("Incorrect API key provided: sk-x", Kind::Login),
+        ("We're currently experiencing high demand, which may cause temporary errors.", Kind::Overload),
         ("Credit balance too low · Add funds", Kind::Login),
         ("API Error: 500 mock 500", Kind::Overload),
         ("API Error: Request rejected (429) · mock", Kind::Overload),

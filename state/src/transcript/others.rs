@@ -1,4 +1,5 @@
-//! Codex, opencode and Gemini, as their non-interactive modes print JSON.
+//! Codex, opencode and Gemini, as their non-interactive modes print JSON, and the record that Codex keeps of a
+//! session ("rollout").
 
 use serde_json::Value;
 
@@ -17,6 +18,12 @@ impl Reader {
             Some("turn.failed") => {
                 self.failed(text_at(value, "/error/message").unwrap_or("the turn failed"), None);
             }
+            Some("session_meta") => {
+                self.counts_calls();
+                self.session(text_at(value, "/payload/id"));
+            }
+            Some("response_item") => self.rollout_item(&value["payload"]),
+            Some("event_msg") => self.rollout_event(&value["payload"]),
             Some("error") => self.stated_error(value),
             Some("text") => self.opencode_said(value),
             Some("step_start") => self.counts_calls(),
@@ -48,11 +55,48 @@ impl Reader {
     }
 
     fn codex_turn(&mut self, usage: &Value) {
-        let at = |path| number_at(usage, path).unwrap_or(0);
-        let cached = at("/cached_input_tokens");
-        let input = at("/input_tokens").saturating_sub(cached);
-        self.sum(Usage { input, cached, output: at("/output_tokens") });
+        self.sum(codex_usage(usage));
         self.account.error = None;
+    }
+
+    /// What the model sent. A tool's output is an item of its own, and not one of these.
+    fn rollout_item(&mut self, item: &Value) {
+        match text_at(item, "/type") {
+            Some("message") if text_at(item, "/role") == Some("assistant") => {
+                let blocks = item["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+                let text: String = blocks.iter().filter_map(|block| text_at(block, "/text")).collect();
+                self.said(&text);
+            }
+            Some("function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call") => {
+                self.called(["/call_id", "/id"].iter().find_map(|path| text_at(item, path)));
+            }
+            _ => {}
+        }
+    }
+
+    fn rollout_event(&mut self, event: &Value) {
+        match text_at(event, "/type") {
+            // A running sum over the whole session.
+            Some("token_count") => {
+                let sum = &event["info"]["total_token_usage"];
+                self.whole = sum.is_object().then(|| codex_usage(sum)).or(self.whole);
+            }
+            Some("task_complete") if event["error"].is_object() => {
+                let info = &event["error"]["codex_error_info"];
+                let status = number_at(info, "/http_status_code").or_else(|| {
+                    info.as_object()?.values().find_map(|kind| number_at(kind, "/http_status_code"))
+                });
+                // The name of a kind that has no status of its own.
+                let status = status.or_else(|| match info.as_str()? {
+                    "internal_server_error" | "server_overloaded" => Some(503),
+                    "unauthorized" => Some(401),
+                    "usage_limit_exceeded" => Some(429),
+                    _ => None,
+                });
+                self.failed(text_at(event, "/error/message").unwrap_or("the turn failed"), status);
+            }
+            _ => {}
+        }
     }
 
     fn stated_error(&mut self, value: &Value) {
@@ -118,4 +162,10 @@ impl Reader {
             self.sum(Usage { input, cached, output });
         }
     }
+}
+
+fn codex_usage(usage: &Value) -> Usage {
+    let at = |path| number_at(usage, path).unwrap_or(0);
+    let cached = at("/cached_input_tokens");
+    Usage { input: at("/input_tokens").saturating_sub(cached), cached, output: at("/output_tokens") }
 }

@@ -88,6 +88,44 @@ fn codex() {
     assert_eq!(failed.error.unwrap().message, "429 Too Many Requests");
 }
 
+/// The record that Codex keeps: a turn with a tool, whose output shows the tag.
+const ROLLOUT: &str = r#"{"timestamp":"2026-11-28T07:45:01.167Z","type":"session_meta","payload":{"id":"c-1","cwd":"/w","originator":"codex_exec"}}
+{"type":"response_item","payload":{"type":"message","role":"developer","content":[{"type":"input_text","text":"<promise>DONE</promise>"}]}}
+{"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"say <promise>DONE</promise>"}]}}
+{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"AgentMessage","id":"m1","content":[{"type":"Text","text":"I will"}]}}}
+{"type":"response_item","payload":{"type":"message","role":"assistant","id":"m1","content":[{"type":"output_text","text":"I will"}]}}
+{"type":"response_item","payload":{"type":"function_call","id":"f1","name":"exec_command","call_id":"k1","arguments":"{}"}}
+{"type":"event_msg","payload":{"type":"item_completed","item":{"type":"CommandExecution","id":"k1","aggregated_output":"<promise>DONE</promise>"}}}
+{"type":"response_item","payload":{"type":"function_call_output","call_id":"k1","output":"Output:\n<promise>DONE</promise>\n"}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":100,"cached_input_tokens":40,"output_tokens":11}}}}
+{"type":"event_msg","payload":{"type":"token_count","info":null}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":210,"cached_input_tokens":40,"output_tokens":23}}}}
+{"type":"event_msg","payload":{"type":"task_complete","last_agent_message":"I will"}}
+"#;
+
+#[test]
+fn codex_record_of_a_session() {
+    let account = Account::of(ROLLOUT);
+    assert_eq!(account.texts, ["I will"], "no prompt and no tool's output");
+    assert_eq!((account.tool_calls, account.cost, account.session.as_deref()), (Some(1), None, Some("c-1")));
+    assert_eq!(account.usage, Some(Usage { input: 170, cached: 40, output: 23 }), "the running sum");
+    assert_eq!(account.error, None);
+}
+
+#[test]
+fn codex_record_of_a_turn_that_failed() {
+    let failed = |info: &str| {
+        let line = format!(
+            r#"{{"type":"event_msg","payload":{{"type":"task_complete","error":{{"message":"no","codex_error_info":{info}}}}}}}"#
+        );
+        Account::of(&line).error.unwrap()
+    };
+    assert_eq!(failed(r#"{"response_too_many_failed_attempts":{"http_status_code":429}}"#).status, Some(429));
+    assert_eq!(failed(r#"{"http_connection_failed":{"http_status_code":401}}"#).status, Some(401));
+    assert_eq!(failed(r#""internal_server_error""#).status, Some(503));
+    assert_eq!(failed(r#""other""#), ApiError { message: "no".into(), status: None });
+}
+
 #[test]
 fn opencode_sums_its_steps() {
     let account = Account::of(
