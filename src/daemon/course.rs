@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
 use tokio::time::sleep;
 
 use super::driver::{Context, Report};
 use super::slot::Slot;
+use crate::checks::Step;
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::{Course, Finished, session_id};
 
@@ -87,7 +88,7 @@ impl Lap<'_> {
     /// The base line cannot be taken, or the worker is killed meanwhile.
     pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         let course = self.course();
-        let told = |check: &CheckResult| self.tell(0, check);
+        let told = |step: Step<'_>| self.tell(0, step);
         let (base, warnings) = tokio::select! {
             base = course.base(&told) => base?,
             () = self.hurried() => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
@@ -126,7 +127,7 @@ impl Lap<'_> {
             account: None,
         };
         let course = self.course();
-        let told = |check: &CheckResult| self.tell(self.iteration.number, check);
+        let told = |step: Step<'_>| self.tell(self.iteration.number, step);
         let killed = || Verdict { done_pattern, trouble: Some("it was killed".into()), ..Verdict::default() };
         let ended = tokio::select! {
             ended = course.conclude(finished, &told) => ended,
@@ -138,7 +139,11 @@ impl Lap<'_> {
         ended.verdict.unwrap_or_else(killed)
     }
 
-    fn tell(&self, iteration: u32, check: &CheckResult) {
+    fn tell(&self, iteration: u32, step: Step<'_>) {
+        let check = match step {
+            Step::Started(check) => return self.context.report(Report::Checking(check.to_owned())),
+            Step::Ended(check) => check,
+        };
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
         let (check, passed) = (check.name.clone(), check.passed);
         self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));

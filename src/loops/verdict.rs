@@ -9,7 +9,8 @@ use swarm_state::promise::{Claim, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::Account;
 
-use super::{Course, RESULT, Told, account, protect, write_json};
+use super::{Course, RESULT, account, protect, write_json};
+use crate::checks::Told;
 use crate::error::Result;
 use crate::git;
 
