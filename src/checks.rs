@@ -79,8 +79,20 @@ pub struct Plan<'a> {
     pub jobs: usize,
     /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
     pub folder: &'a Path,
-    /// Hears of each as it ends.
-    pub told: &'a (dyn Fn(&CheckResult) + Send + Sync),
+    /// Hears of each as it starts and ends.
+    pub told: Told<'a>,
+}
+
+/// Somebody who hears of checks.
+pub type Told<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+
+/// What there is to hear of a check.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// This command runs now.
+    Started(&'a str),
+    /// It came to this.
+    Ended(&'a CheckResult),
 }
 
 impl Plan<'_> {
@@ -98,13 +110,14 @@ impl Plan<'_> {
                 && let Some((index, command)) = waiting.next()
             {
                 let check = self.start(index, command)?;
+                (self.told)(Step::Started(command));
                 running.spawn(async move { (index, check.finish().await) });
             }
             match running.join_next().await {
                 None => break,
                 Some(Ok((index, result))) => {
                     let result = result?;
-                    (self.told)(&result);
+                    (self.told)(Step::Ended(&result));
                     results.push((index, result));
                 }
                 Some(Err(error)) => return Err(Error::system("a check was not waited for", error)),

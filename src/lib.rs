@@ -18,7 +18,7 @@
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
 //! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
-//! (contracts and verdicts), [`room`] (descriptors),
+//! (contracts and verdicts), [`ralph`] (a loop as a library), [`room`] (descriptors),
 //! [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
 //! nothing), [`error`].
 #![warn(missing_docs)]
@@ -29,6 +29,7 @@ pub mod client;
 pub mod daemon;
 pub mod demo;
 pub mod doctor;
+mod environ;
 pub mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]

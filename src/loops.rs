@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use swarm_state::gates::{CheckResult, Gates};
+use swarm_state::gates::Gates;
 use swarm_state::ledger;
 use swarm_state::profiles::Profile;
 
@@ -57,9 +57,6 @@ pub struct Course {
     /// The file of the task; inside of the agent's tree it may not change either.
     pub task_file: Option<PathBuf>,
 }
-
-/// Somebody who is told of each check as it ends.
-pub type Told<'a> = &'a (dyn Fn(&CheckResult) + Send + Sync);
 
 impl Course {
     /// The folder of an iteration; 0 is the base line's.

@@ -1,98 +1,226 @@
-//! The library face of loops: what a loop came to, field by field as scripts and programs read it.
+//! The library face of loops: a verified loop in one's own program, without daemon and tmux.
 //!
-//! `swarm loop --format json` prints a [`RalphLoopResult`]. The field names are the document's; they never change.
+//! It is the loop of `swarm loop`: the same engine decides ([`swarm_state::engine::Worker`]), the same
+//! [`Course`] takes the base line, writes the contracts, runs the checks, judges and takes the snapshots. Only what
+//! is an effect of the daemon's drivers is done here at once, in the caller's thread: the agent is whatever
+//! the caller's factory makes, afresh for each iteration. `swarm loop --format json` prints the same
+//! [`RalphLoopResult`]. Deliberately absent: panes, and pausing.
+//!
+//! ```
+//! use swarm::ralph::{AgentState, RalphConfig, RalphLoop, Seat, command};
+//!
+//! # let dir = std::env::temp_dir().join(format!("swarm-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&dir)?;
+//! let config = RalphConfig {
+//!     task: "count to 2 in the file 'n'".into(),
+//!     checks: vec!["grep -qx 2 n".into()],
+//!     max_iterations: 5,
+//!     ..RalphConfig::default()
+//! };
+//!
+//! // An agent is anything that takes a prompt; here a closure.
+//! let file = dir.join("n");
+//! let agent = |seat: &Seat<'_>| {
+//!     let (file, number) = (file.clone(), seat.iteration);
+//!     move |_prompt: &str| AgentState {
+//!         error: std::fs::write(&file, format!("{number}\n")).err().map(|e| e.to_string()),
+//!         text: "I counted. <promise>COMPLETE</promise>".into(),
+//!         ..AgentState::default()
+//!     }
+//! };
+//! let mut counting = RalphLoop::new(config.clone(), agent, &dir);
+//! let result = counting.run()?;
+//! assert!(result.success && result.stop_reason == "all_checks_passed");
+//! assert_eq!(result.total_iterations, 2);
+//! assert!(!result.iterations[0].all_checks_passed);
+//! counting.cleanup_progress();
+//!
+//! // Or a command, which gets the prompt on its standard input.
+//! let agent = command(["sh", "-c", "echo 2 > n; echo '<promise>COMPLETE</promise>'"]);
+//! assert_eq!(RalphLoop::new(config, agent, &dir).run()?.total_iterations, 1);
+//! # std::fs::remove_dir_all(&dir)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-use serde::{Deserialize, Serialize};
-use swarm_state::ledger::Iteration;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What a loop came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RalphLoopResult {
-    /// All iterations, in order.
-    pub iterations: Vec<LoopIteration>,
-    /// How many they are.
-    pub total_iterations: usize,
-    /// US dollars, as far as anybody told them.
-    pub total_cost: f64,
-    /// Seconds, pauses left out.
-    pub total_duration: f64,
-    /// Every gate holds.
-    pub success: bool,
-    /// How it ended: a word of [`swarm_state::ends::End`], or `paused` while it has not.
-    pub stop_reason: String,
-    /// Where the work is, when it has a worktree; empty otherwise.
-    pub worktree_path: String,
-    /// The checks before the first iteration.
-    pub baseline: Vec<CheckResult>,
+use chrono::Utc;
+use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::loops::{Course, forget_progress};
+use crate::paths::{Paths, private_dir};
+
+mod agent;
+mod config;
+mod race;
+mod result;
+#[cfg(test)]
+mod tests;
+
+pub use agent::{Agent, AgentState, CommandAgent, Seat, command};
+pub use config::RalphConfig;
+use race::{Awake, Clock, Race, finish};
+pub use result::{CheckResult, LoopIteration, RalphLoopResult};
+
+/// The name of a loop that has no other.
+const NAME: &str = "ralph-loop";
+
+/// A loop: what is to be done, who does it, and where.
+pub struct RalphLoop<F> {
+    config: RalphConfig,
+    agent_factory: F,
+    root: PathBuf,
+    name: String,
+    folder: Option<PathBuf>,
+    worktree: Option<Worktree>,
+    clock: Box<dyn Clock>,
 }
 
-/// What one iteration came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoopIteration {
-    /// Its number, from 1.
-    pub iteration: u32,
-    /// Tools that the agent called; null where they cannot be counted.
-    pub steps_taken: Option<u64>,
-    /// US dollars; null where nobody told.
-    pub cost: Option<f64>,
-    /// Seconds.
-    pub duration: f64,
-    /// Each check.
-    pub check_results: Vec<CheckResult>,
-    /// All of them passed, those left out that may fail.
-    pub all_checks_passed: bool,
-    /// The agent said what it was to say.
-    pub completion_tag_found: bool,
-    /// What went wrong beside the checks; null when nothing did.
-    pub error: Option<String>,
-}
-
-/// What a check came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The command.
-    pub name: String,
-    /// It exited with 0 in time.
-    pub passed: bool,
-    /// The last 2,000 characters of what it printed.
-    pub output: String,
-}
-
-impl From<&swarm_state::gates::CheckResult> for CheckResult {
-    fn from(check: &swarm_state::gates::CheckResult) -> Self {
-        Self { name: check.name.clone(), passed: check.passed, output: check.output.clone() }
+impl<F> std::fmt::Debug for RalphLoop<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("RalphLoop");
+        shown.field("config", &self.config).field("root", &self.root).field("name", &self.name);
+        shown.field("worktree", &self.worktree).finish_non_exhaustive()
     }
 }
 
-impl From<&Iteration> for LoopIteration {
-    fn from(it: &Iteration) -> Self {
-        let verdict = it.verdict.as_ref();
-        let claim = verdict.and_then(|verdict| verdict.promise);
-        let of_checks = |remark: &str| {
-            verdict
-                .is_some_and(|v| v.failed_checks().any(|check| remark.contains(&format!("'{}'", check.name))))
-        };
-        let mut errors = verdict.map(swarm_state::gates::Verdict::remarks).unwrap_or_default();
-        // The checks and the tag have fields of their own.
-        errors.retain(|remark| !of_checks(remark) && remark != swarm_state::gates::NO_PROMISE);
-        match (it.exit_code, it.signal) {
-            (_, Some(signal)) => errors.push(format!("the agent was ended by signal {signal}")),
-            (Some(code), None) if code != 0 => {
-                errors.push(format!("the agent ended with exit status {code}"))
-            }
-            (Some(_) | None, None) => {}
-        }
+impl<F, A> RalphLoop<F>
+where
+    F: FnMut(&Seat<'_>) -> A,
+    A: Agent,
+{
+    /// A loop over `root`. `agent_factory` is called for each iteration and gives it an agent of its own, so that
+    /// nothing but the files and the prompt goes from one to the next.
+    pub fn new(config: RalphConfig, agent_factory: F, root: impl Into<PathBuf>) -> Self {
+        let (root, name) = (root.into(), NAME.to_owned());
         Self {
-            iteration: it.iteration,
-            steps_taken: it.tool_calls,
-            cost: it.cost(),
-            duration: it.seconds,
-            check_results: verdict
-                .map(|v| v.checks.iter().map(CheckResult::from).collect())
-                .unwrap_or_default(),
-            all_checks_passed: verdict.is_some_and(|v| v.trouble.is_none() && v.checks_hold()),
-            completion_tag_found: claim.is_some_and(swarm_state::promise::Claim::is_given),
-            error: (!errors.is_empty()).then(|| errors.join("; ")),
+            config,
+            agent_factory,
+            root,
+            name,
+            folder: None,
+            worktree: None,
+            clock: Box::new(Awake::new()),
+        }
+    }
+
+    /// Runs it to its end, which may take long. A worktree that was asked for is made the first time, and stays.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, the directory or the worktree; or that the loop's own files cannot be
+    /// written. An agent or a check that fails is no error: that is in the result.
+    pub fn run(&mut self) -> Result<RalphLoopResult> {
+        let gates = self.config.gates()?;
+        let root = std::fs::canonicalize(&self.root)
+            .map_err(|e| Error::system(format!("cannot use directory '{}'", self.root.display()), e))?;
+        let task_file = self.config.spec_file.as_ref().map(|file| root.join(file));
+        let cwd = if self.config.use_worktree { self.worktree(&root)? } else { root };
+        let id = fresh_id();
+        let folder = Folder::make(self.folder.as_deref(), &self.name, &id)?;
+        let course = Course {
+            name: self.name.clone(),
+            id,
+            folder: folder.path.clone(),
+            // Without a home there is none.
+            root: Paths::from_env().map_or_else(|_| folder.path.clone(), |paths| paths.root().to_owned()),
+            cwd,
+            env: agent::environment().into(),
+            gates,
+            profile: swarm_state::profiles::Profile::default(),
+            task_file,
+        };
+        crate::loops::check_progress(&course.cwd, &course.root)?;
+        let race = Race::new(&self.config, &course, &mut self.agent_factory, self.clock.as_mut());
+        let mut result = race.run()?;
+        if let Some(worktree) = &self.worktree {
+            result.worktree_path = worktree.path.display().to_string();
+        }
+        Ok(result)
+    }
+
+    fn worktree(&mut self, root: &Path) -> Result<PathBuf> {
+        if let Some(made) = self.worktree.as_ref().filter(|made| made.path.is_dir()) {
+            return Ok(made.path.clone());
+        }
+        let name: WorkerName =
+            self.name.parse().map_err(|e| Error::invalid(format!("the loop's name: {e}")))?;
+        let made = finish(git::create_worktree(root, &name, &WorktreeSpec::default()))??;
+        Ok(self.worktree.insert(made.worktree).path.clone())
+    }
+}
+
+impl<F> RalphLoop<F> {
+    /// Another name than `ralph-loop`: the worktree, its branch (`swarm/NAME`) and the snapshots
+    /// (`refs/swarm/NAME/…`) have it.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Keeps contracts, outputs and verdicts in this directory, which must lie outside of the agent's
+    /// tree. Without it they go when the loop has ended; the snapshots in git stay all the same.
+    #[must_use]
+    pub fn keep_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// Removes the worktree, and its branch where everything on it is merged. True when there was one.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] while a change or a commit would be lost by it; it is named, and all stays.
+    pub fn cleanup_worktree(&mut self) -> Result<bool> {
+        let Some(made) = self.worktree.clone() else { return Ok(false) };
+        finish(git::remove_worktree(&made, false))??;
+        self.worktree = None;
+        Ok(true)
+    }
+
+    /// Removes the progress file.
+    pub fn cleanup_progress(&self) {
+        let cwd = self.worktree.as_ref().map_or(&self.root, |made| &made.path);
+        forget_progress(cwd);
+    }
+}
+
+/// What tells a loop from all others, of other programs too; part of a git ref.
+fn fresh_id() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let (now, count) = (Utc::now().format("%Y%m%dT%H%M%S%3fZ"), COUNT.fetch_add(1, Ordering::Relaxed));
+    format!("{now}-{}-{count}", std::process::id())
+}
+
+/// The loop's own folder.
+struct Folder {
+    path: PathBuf,
+    /// Goes with the loop.
+    passing: bool,
+}
+
+impl Folder {
+    fn make(wanted: Option<&Path>, name: &str, id: &str) -> Result<Self> {
+        let path = match wanted {
+            Some(path) => std::path::absolute(path)
+                .map_err(|e| Error::system(format!("cannot find '{}'", path.display()), e))?,
+            None => std::env::temp_dir().join(format!("swarm-{name}-{id}")),
+        };
+        if wanted.is_none() && path.exists() {
+            // Somebody else's, who knew what its name would be.
+            return Err(Error::new(ErrorCode::System, format!("'{}' is there already", path.display())));
+        }
+        private_dir(&path)?;
+        Ok(Self { path, passing: wanted.is_none() })
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.passing {
+            let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::crash;
 use super::driver::{Context, Report};
 use super::slot::Slot;
+use crate::checks::Step;
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::{Course, Finished, hurried, session_id};
 
@@ -90,7 +91,7 @@ impl Lap<'_> {
     /// The base line cannot be taken, or the worker is killed meanwhile.
     pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         let course = self.course();
-        let told = |check: &CheckResult| self.tell(0, check);
+        let told = |step: Step<'_>| self.tell(0, step);
         let (base, warnings) = tokio::select! {
             base = course.base(&told) => base?,
             () = hurried(&self.context.hurry) => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
@@ -130,7 +131,7 @@ impl Lap<'_> {
             account: None,
         };
         let course = self.course();
-        let told = |check: &CheckResult| self.tell(self.iteration.number, check);
+        let told = |step: Step<'_>| self.tell(self.iteration.number, step);
         let ended = course.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
         self.write_down(&course, &ended).await;
@@ -180,7 +181,11 @@ impl Lap<'_> {
         }
     }
 
-    fn tell(&self, iteration: u32, check: &CheckResult) {
+    fn tell(&self, iteration: u32, step: Step<'_>) {
+        let check = match step {
+            Step::Started(check) => return self.context.report(Report::Checking(check.to_owned())),
+            Step::Ended(check) => check,
+        };
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
         let (check, passed) = (check.name.clone(), check.passed);
         self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));

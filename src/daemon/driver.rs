@@ -68,6 +68,8 @@ pub(crate) enum Report {
     Forced(Vec<String>),
     /// The output cannot be stored yet, which is tried until it can.
     Unstored(String),
+    /// This check runs now.
+    Checking(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
     /// Something a person should know.

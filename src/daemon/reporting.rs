@@ -107,7 +107,7 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         prompt_file: spec.prompt_file.clone(),
         status: slot.engine.loop_status().ok_or_else(missing)?,
         worker_status: slot.engine.status(),
-        reason: slot.engine.reason(),
+        reason: super::views::why(slot),
         end,
         started: slot.started.to_rfc3339(),
         current_iteration: ralph.iteration,

@@ -91,6 +91,8 @@ pub(crate) struct Slot {
     pub(crate) errand: Weak<Errand>,
     /// Why the output of its last run cannot be stored; its pane keeps it, and nothing starts until then.
     pub(crate) unstored: Option<String>,
+    /// The checks that run now.
+    pub(crate) checking: Vec<String>,
     /// A run that may start as soon as a save succeeds.
     pub(crate) held: Option<Run>,
     /// `state.json` as it was last written, and what tells that somebody else wrote it since.
@@ -166,6 +168,7 @@ impl Slot {
             leaving: false,
             errand: Weak::new(),
             unstored: None,
+            checking: vec![],
             held: None,
             ralph_known: None,
             ralph_stamp: None,

@@ -275,12 +275,24 @@ impl Supervisor {
                 return;
             }
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
-            Report::Told(entry) => return self.tell(name, entry),
+            Report::Told(entry) => {
+                if let Entry::Checked { check, .. } = &entry
+                    && let Some(at) = slot.checking.iter().position(|running| running == check)
+                {
+                    slot.checking.remove(at);
+                }
+                return self.tell(name, entry);
+            }
+            Report::Checking(check) => {
+                slot.checking.push(check);
+                return;
+            }
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),
             Report::Unclosed => return self.sweep_after(name),
             Report::Up(pane) => {
                 let run = pane.run;
+                slot.checking.clear();
                 if slot.engine.run() == run {
                     slot.pane = Some(pane);
                 }
@@ -289,6 +301,7 @@ impl Supervisor {
             }
             Report::SpawnFailed(run, error) => {
                 // tmux may have made the window after all.
+                slot.checking.clear();
                 self.sweep_after(name);
                 Event::SpawnFailed(run, error)
             }
@@ -304,6 +317,7 @@ impl Supervisor {
                     slot.pane = None;
                 }
                 slot.unstored = None;
+                slot.checking.clear();
                 self.advance(name, Event::Judged(run, verdict));
                 self.leave_run(name, run);
                 return self.settle(name);

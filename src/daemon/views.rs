@@ -134,7 +134,19 @@ fn reason(slot: &Slot) -> Option<String> {
         return Some(why);
     }
     let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
-    unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| slot.engine.reason())
+    unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| why(slot))
+}
+
+/// Why it is so, as far as the engine and its checks tell.
+pub(super) fn why(slot: &Slot) -> Option<String> {
+    let (first, more) = match slot.checking.as_slice() {
+        // A kill says more.
+        _ if slot.engine.is_killed() => return slot.engine.reason(),
+        [] => return slot.engine.reason(),
+        [first, rest @ ..] => (first, rest.len()),
+    };
+    let others = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("checking: {first}{others}"))
 }
 
 /// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.

@@ -35,7 +35,9 @@ async fn unfinished(path: &Path) -> Result<Vec<String>> {
     let mut found = changed_files(status.bytes());
     // `git status` is told not to look at these; what is in them is work all the same.
     let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
-    found.extend(hidden_files(hidden.bytes()).into_iter().filter(|file| path.join(file).exists()));
+    let hidden =
+        hidden_files(hidden.bytes()).into_iter().map(|file| String::from_utf8_lossy(&file).into_owned());
+    found.extend(hidden.filter(|file| path.join(file).exists()));
     let git_dir = path.join(ask(path, &what, &["rev-parse", "--git-dir"]).await?.path());
     let operations = [
         ("rebase-merge", "a rebase in progress"),
@@ -184,8 +186,8 @@ pub(super) fn changed_files(output: &[u8]) -> Vec<String> {
 }
 
 /// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
-fn hidden_files(output: &[u8]) -> Vec<String> {
+pub(super) fn hidden_files(output: &[u8]) -> Vec<Vec<u8>> {
     let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
     let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
-    hidden.map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
+    hidden.map(|(_, file)| file.to_vec()).collect()
 }

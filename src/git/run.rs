@@ -66,6 +66,11 @@ impl Said {
         }
     }
 
+    /// True when git gave up: it did not merely pass over something.
+    pub(super) fn is_fatal(&self) -> bool {
+        !self.ok && (self.timed_out || self.stderr.lines().any(|line| line.starts_with("fatal:")))
+    }
+
     /// True when git failed because another process holds one of the repository's locks.
     fn is_locked(&self) -> bool {
         let lock = |line: &str| {

@@ -1,16 +1,19 @@
 //! Snapshots: a working tree as it is, untracked files included, as a commit under `refs/swarm/`.
 //!
 //! The user's index, HEAD, stash, branches and files stay as they are: an index of our own, which starts as a
-//! copy of theirs so that unchanged files are not read again, takes everything in. Ignored files are not covered, nor what lies
-//! inside a nested repository.
+//! copy of theirs so that unchanged files are not read again, takes everything in: files too that git is told not to look
+//! at, and files whose filter fails, as they are. No hook runs and no file watcher is asked or started. Ignored files are not
+//! covered, nor what lies inside a nested repository.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use swarm_state::ledger::DiffStat;
 
+use super::losses::hidden_files;
 use super::repo::Repo;
 use super::run::{LONG, Said, ask, git, git_patient, git_with};
 use super::{SHORT, refuse_occupied};
@@ -19,6 +22,26 @@ use crate::error::{Error, ErrorCode, Result};
 /// Who made the commits.
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
+
+/// What the user's settings must not do to a snapshot: run a hook, believe or start a file watcher, split the index
+/// into files of the repository, or refuse and advise.
+const QUIET: [&str; 12] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.splitIndex=false",
+    "-c",
+    "core.safecrlf=false",
+    "-c",
+    "advice.addEmbeddedRepo=false",
+    "-c",
+    "gc.auto=0",
+];
+
+/// How many files are named to git at once.
+const BATCH: usize = 500;
 
 /// A working tree as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,17 +81,24 @@ pub async fn snapshot(
 }
 
 async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message: &str) -> Result<Snapshot> {
-    if let Err(error) = fs::copy(index, scratch)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(Error::system(format!("cannot write '{}'", scratch.display()), error));
-    }
+    copy_index(index, scratch)?;
     let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
-    let quiet =
-        ["-c", "core.hooksPath=/dev/null", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false"];
-    let add = [&quiet[..], &["add", "--all", "--ignore-errors"]].concat();
-    let added = git_with(top, LONG, &own, &add).await?;
-    let tree = one(git_with(top, LONG, &own, &["write-tree"]).await?, "cannot take a snapshot")
+    show_hidden(top, &own).await?;
+    const ADD: [&str; 3] = ["add", "--all", "--ignore-errors"];
+    let mut setup = QUIET.to_vec();
+    let mut added = git_with(top, LONG, &own, &[&setup[..], &ADD].concat()).await?;
+    let without = if !added.ok && added.mentions("filter") { without_filters(top).await? } else { vec![] };
+    if !without.is_empty() {
+        // A filter that is needed and fails stops everything; without it the files are kept as they are.
+        setup.extend(without.iter().flat_map(|change| ["-c", change.as_str()]));
+        added = git_with(top, LONG, &own, &[&setup[..], &ADD].concat()).await?;
+    }
+    if added.is_fatal() {
+        return Err(refused(&added));
+    }
+    // It looks once more at files that changed just now, through the same filters.
+    let written = git_with(top, LONG, &own, &[&setup[..], &["write-tree"]].concat()).await?;
+    let tree = one(written, "cannot take a snapshot")
         .map_err(|error| if added.ok { error } else { refused(&added) })?;
     let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
     let head = head.ok.then(|| head.text());
@@ -80,11 +110,55 @@ async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
     let commit = one(git_with(top, SHORT, &env, &commit).await?, "cannot take a snapshot")?;
-    let said = git_patient(top, SHORT, &["update-ref", reference, &commit]).await?;
+    let update = [&QUIET[..], &["update-ref", reference, &commit]].concat();
+    let said = git_patient(top, SHORT, &update).await?;
     if !said.ok {
         return Err(refused(&said));
     }
     Ok(Snapshot { commit, tree, head })
+}
+
+/// Copies the index with its time: by that git knows which files may have changed in the moment that it was written.
+fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
+    let trouble = |e| Error::system(format!("cannot write '{}'", scratch.display()), e);
+    match fs::copy(index, scratch) {
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(trouble(error)),
+    }
+    let time = fs::metadata(index).and_then(|index| index.modified()).map_err(trouble)?;
+    let copy = fs::OpenOptions::new().write(true).open(scratch).map_err(trouble)?;
+    copy.set_modified(time).map_err(trouble)
+}
+
+/// Lets git look at the files that it is told to overlook, where they are there.
+async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
+    let said = git_with(top, LONG, own, &[&QUIET[..], &["ls-files", "-v", "-z"]].concat()).await?;
+    let there = |file: &Vec<u8>| top.join(OsStr::from_bytes(file)).symlink_metadata().is_ok();
+    let hidden: Vec<Vec<u8>> = hidden_files(said.bytes()).into_iter().filter(there).collect();
+    for files in hidden.chunks(BATCH) {
+        for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            let words = [&QUIET[..], &["update-index", flag, "--"]].concat();
+            let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
+            args.extend(files.iter().map(|file| OsStr::from_bytes(file)));
+            let said = git_with(top, LONG, own, &args).await?;
+            if !said.ok {
+                return Err(refused(&said));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Settings that make every filter of the repository pass on what it is given.
+async fn without_filters(top: &Path) -> Result<Vec<String>> {
+    let args = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
+    let said = git(top, SHORT, &args).await?;
+    let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
+    let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
+    Ok(keys
+        .map(|key| if key.ends_with(".required") { format!("{key}=false") } else { format!("{key}=") })
+        .collect())
 }
 
 fn refused(said: &Said) -> Error {
@@ -193,15 +267,17 @@ pub async fn restore(
         Some(dir) => dir.to_owned(),
         None => found.default_dir()?.join(name),
     };
-    refuse_occupied(&dir)?;
+    refuse_occupied(&dir).map_err(|error| error.hint("remove it, or choose another directory with --dir"))?;
     if found.branch_exists(branch).await? {
         let text = format!("there is a branch '{branch}' already");
         return Err(Error::invalid(text)
-            .hint("it may be an earlier restore: look at it, or choose another directory with --dir"));
+            .hint("it may be an earlier restore: look at it, or choose another one with --branch"));
     }
     ask(repo, "there is no such snapshot", &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await?;
     let args = [
-        OsStr::new("worktree"),
+        OsStr::new("-c"),
+        "core.hooksPath=/dev/null".as_ref(),
+        "worktree".as_ref(),
         "add".as_ref(),
         "-b".as_ref(),
         branch.as_ref(),

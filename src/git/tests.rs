@@ -10,6 +10,8 @@ use tempfile::TempDir;
 use super::losses::changed_files;
 use super::*;
 
+mod snapshots;
+
 /// A repository `repo` with one commit, in a directory of its own.
 struct Fixture {
     dir: TempDir,

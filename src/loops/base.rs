@@ -7,8 +7,8 @@ use std::time::Duration;
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
 
-use super::{BASE, Course, Told, progress, protect, write_json};
-use crate::checks::Plan;
+use super::{BASE, Course, progress, protect, write_json};
+use crate::checks::{Plan, Told};
 use crate::error::Result;
 use crate::git;
 

@@ -13,7 +13,8 @@ use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::Account;
 use tokio::time::sleep;
 
-use super::{Course, RESULT, Told, account, protect, write_json};
+use super::{Course, RESULT, account, protect, write_json};
+use crate::checks::Told;
 use crate::error::Result;
 use crate::git;
 

@@ -3,24 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::environ::misleads;
 use crate::error::{Error, Result};
-
-/// The git variables that say *where* a repository is. Set by a git hook or an alias, they would make an
-/// agent's git work on another repository. Identity (`GIT_AUTHOR_NAME`, …) and the like stay.
-const GIT_LOCATION: [&str; 12] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-    "GIT_SHALLOW_FILE",
-    "GIT_GRAFT_FILE",
-];
 
 /// An agent's environment.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -77,13 +61,6 @@ fn taken(own: &BTreeMap<OsString, OsString>, name: &str) -> Result<String> {
         .to_str()
         .map(str::to_owned)
         .ok_or_else(|| Error::invalid(format!("--env {name}: its value is not UTF-8")))
-}
-
-fn misleads(name: &OsStr) -> bool {
-    let text = name.as_encoded_bytes();
-    text.starts_with(b"TMUX")
-        || text.starts_with(b"SWARM_")
-        || GIT_LOCATION.iter().any(|git| text == git.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,0 +1,89 @@
+//! What a loop is asked to do: the documented fields, and the gates and budgets that they mean.
+
+use std::path::PathBuf;
+
+use swarm_state::budget::Budgets;
+use swarm_state::gates::Gates;
+use swarm_state::promise::Promise;
+
+use crate::error::{Error, Result};
+
+/// What is to be done, how it is proven, and how much it may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RalphConfig {
+    /// What is to be done.
+    pub task: String,
+    /// Shell commands that prove it: all of them must exit with 0. At least one.
+    pub checks: Vec<String>,
+    /// A file that says what is to be done instead of `task`, read afresh for each iteration; relative to the
+    /// loop's root.
+    pub spec_file: Option<PathBuf>,
+    /// What the agent says when it is done, as `<promise>COMPLETE</promise>`; `None` asks for nothing.
+    pub completion_tag: Option<String>,
+    /// The most iterations, 1 to 100.
+    pub max_iterations: u32,
+    /// US dollars; the iteration that passes it is the last one. An iteration whose agent does not tell its cost
+    /// then counts as failed.
+    pub max_cost: Option<f64>,
+    /// Seconds.
+    pub max_time: Option<u64>,
+    /// Passed on to the agent's factory.
+    pub agent: String,
+    /// Passed on to the agent's factory.
+    pub model: Option<String>,
+    /// Work in a worktree of its own, `<repo>-worktrees/NAME` on branch `swarm/NAME`.
+    pub use_worktree: bool,
+}
+
+impl Default for RalphConfig {
+    fn default() -> Self {
+        Self {
+            task: String::new(),
+            checks: vec![],
+            spec_file: None,
+            completion_tag: Some("COMPLETE".into()),
+            max_iterations: 25,
+            max_cost: None,
+            max_time: None,
+            agent: "build".into(),
+            model: None,
+            use_worktree: false,
+        }
+    }
+}
+
+impl RalphConfig {
+    /// The gates that it means.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn gates(&self) -> Result<Gates> {
+        if self.checks.is_empty() {
+            return Err(Error::invalid("a loop needs at least one check, the command that proves its work"));
+        }
+        if self.checks.iter().any(|check| check.trim().is_empty() || check.contains('\0')) {
+            return Err(Error::invalid("a check is empty, or no text"));
+        }
+        if self.task.trim().is_empty() && self.spec_file.is_none() {
+            return Err(Error::invalid("a loop needs a task or a spec file"));
+        }
+        if !(1..=100).contains(&self.max_iterations) {
+            return Err(Error::invalid(format!("max_iterations is 1 to 100, not {}", self.max_iterations)));
+        }
+        if self.max_cost.is_some_and(|cost| !(cost.is_finite() && (0.000_001..=1e9).contains(&cost))) {
+            return Err(Error::invalid("max_cost is an amount of dollars, more than 0"));
+        }
+        if self.max_time == Some(0) {
+            return Err(Error::invalid("max_time is at least 1 second"));
+        }
+        let promise = self.completion_tag.as_deref().map(Promise::new).transpose();
+        let promise = promise.map_err(|e| Error::invalid(format!("completion_tag: {e}")))?;
+        Ok(Gates { checks: self.checks.clone(), promise, ..Gates::default() })
+    }
+
+    /// The budgets that it means.
+    pub(super) fn budgets(&self) -> Budgets {
+        let max_cost = self.max_cost.map(|dollars| (dollars * 1e6).round() as u64);
+        Budgets { max_time: self.max_time, max_cost, ..Budgets::default() }
+    }
+}
