@@ -94,7 +94,8 @@ pub fn tree(root: i32) -> Vec<Proc> {
 
 /// Sends a signal to everything below `root` (not to `root`), and says who got it. Never to pid 1, never to
 /// this process, never to a process that took over a number in between. Processes that are started
-/// meanwhile are looked for again, a few times.
+/// meanwhile are looked for again, a few times; where the signal is a request, those are left out that were
+/// started after it was made: they are how an agent cleans up, and not to be ended in the middle of it.
 pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     if root <= 1 {
         return Vec::new();
@@ -102,8 +103,11 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     {
         let mut hit: Vec<Proc> = Vec::new();
-        for _ in 0..4 {
-            let fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !hit.contains(proc)).collect();
+        let until = if signal == Signal::SIGKILL { u64::MAX } else { linux::now().unwrap_or(0) };
+        for pass in 0..4 {
+            let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !hit.contains(proc)).collect();
+            // What stands in the first list was there before anybody was asked.
+            fresh.retain(|proc| pass == 0 || proc.start_time < until);
             if fresh.is_empty() {
                 break;
             }
@@ -331,6 +335,14 @@ mod linux {
         })
     }
 
+    /// The present, as [`Stat::start_time`] counts it.
+    pub(super) fn now() -> Option<u64> {
+        let text = std::fs::read_to_string("/proc/uptime").ok()?;
+        let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
+        let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
+        Some((seconds * ticks as f64) as u64)
+    }
+
     pub(super) fn stat(pid: i32) -> Option<Stat> {
         parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
@@ -501,6 +513,26 @@ mod tests {
         assert!(linux::send(&real, Signal::SIGKILL));
         wait_until("it is dead", || !is_alive(pid));
         assert!(signal_tree(1, Signal::SIGCONT).is_empty() && signal_tree(-1, Signal::SIGCONT).is_empty());
+    }
+
+    #[test]
+    fn who_is_asked_to_end_may_start_what_it_needs_for_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let saved = dir.path().join("saved");
+        for _ in 0..10 {
+            let script = format!(
+                "(trap 'sleep 0.02; mkdir {}; exit' TERM; sleep 1000 & echo; wait) & wait",
+                saved.display()
+            );
+            let family = family(&script);
+            let root = family.0.id() as i32;
+            wait_until("all are there", || tree(root).iter().any(|proc| proc.comm == "sleep"));
+            assert!(tree(root).iter().all(|proc| proc.start_time <= linux::now().unwrap()));
+            signal_tree(root, Signal::SIGTERM);
+            wait_until("they have ended", || tree(root).is_empty());
+            assert!(saved.is_dir(), "the agent was ended in the middle of its end");
+            std::fs::remove_dir(&saved).unwrap();
+        }
     }
 
     #[test]
