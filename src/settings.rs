@@ -211,6 +211,8 @@ impl Settings {
             }),
             "tmux" => entry.each(|entry| self.tmux(entry)),
             "agents" => entry.each(|agent| {
+                // A name alone is an agent too.
+                changes.agents.entry(agent.key.to_owned()).or_default();
                 agent.each(|entry| {
                     let (field, value) = agents::read(entry).map_err(|fault| vec![fault])?;
                     changes.agents.entry(agent.key.to_owned()).or_default().insert(field.to_owned(), value);

@@ -287,7 +287,7 @@ fn an_agents_own_wordings_come_before_those_for_all_and_what_forbids_comes_first
         row.outage.iter().map(|wording| format!("{} {}", wording.kind.word(), wording.pattern)).collect()
     };
     assert_eq!(of("claude"), ["limit own", "forbidden a", "overload b"]);
-    assert_eq!(of("generic"), ["forbidden a", "overload b"]);
+    assert_eq!(of("codex"), ["forbidden a", "overload b"]);
 }
 
 #[test]
