@@ -33,7 +33,7 @@ pub(super) enum Kind {
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 16] = [
+pub(super) const KEYS: [(&str, &str, Kind); 17] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
@@ -41,6 +41,7 @@ pub(super) const KEYS: [(&str, &str, Kind); 16] = [
     ("session_own", "session_own", Kind::Texts),
     ("model_flag", "model_flag", Kind::Text),
     ("tells_cost", "tells_cost", Kind::Flag),
+    ("record_args", "record_args", Kind::Texts),
     ("prompt_via", "interactive_via", Kind::Via),
     ("interactive_via", "interactive_via", Kind::Via),
     ("one_shot_via", "one_shot_via", Kind::Via),

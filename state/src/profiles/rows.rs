@@ -29,6 +29,7 @@ pub(super) fn generic() -> Profile {
         session_flag: None,
         session_own: vec![],
         tells_cost: false,
+        record_args: vec![],
         model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
@@ -112,13 +113,16 @@ fn codex() -> Profile {
     }
 }
 
-/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes.
+/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes. It prints
+/// its words and its tools' output alike, but for `--format json`, where steps and price stand too.
 fn opencode() -> Profile {
     Profile {
         name: "opencode".into(),
         commands: words(&["opencode"]),
         one_shot: words(&["run"]),
         bare_one_shot: true,
+        tells_cost: true,
+        record_args: words(&["--format", "json"]),
         model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
