@@ -99,7 +99,7 @@ differs=0
 row() { # CLI CASE EXPECTED SEEN
     mark=ok
     [ "$3" = "$4" ] || { mark=DIFFERS differs=1; }
-    printf '%-14s | %-30s | %-61s | %-61s | %s\n' "$1" "$2" "$3" "$4" "$mark"
+    printf '%-13s | %-33s | %-64s | %-64s | %s\n' "$1" "$2" "$3" "$4" "$mark"
 }
 
 # A repository of its own for the next case, with the model's next replies on standard input.
@@ -151,10 +151,10 @@ is() { [ "$(report "$1" | jq -r "$2")" = "$3" ]; }
 fixes_in_the_second='{"text":"I look first.","sh":"ls"}
 {"text":"Not yet."}
 {"text":"I mend it.","sh":"touch fixed"}
-{"text":"Done. <promise>COMPLETE</promise>"}'
+{"text":"Done.\n\n<promise>COMPLETE</promise>"}'
 
-# All cases of one command. STEPS is the word for a tool call that is counted or not; EXTRA what else is told.
-cases() { # ROW PREFIX CALLS NONE EXTRA OUTAGE COMMAND...
+# All cases of one command. ONE and NONE are the words for one tool call and for none, EXTRA what else is told.
+cases() { # ROW PREFIX ONE NONE EXTRA OUTAGE COMMAND...
     cli=$1 id=$2 one=$3 none=$4 extra=$5 outage=$6
     shift 6
     check='test -f fixed'
@@ -170,7 +170,7 @@ cases() { # ROW PREFIX CALLS NONE EXTRA OUTAGE COMMAND...
     row "$cli" 'spawn --ralph: the same' "exit 0 all_checks_passed, missing+given, steps $one+$one$extra" "$(told "$id-ralph")"
 
     prepare "$id-idle" <<'END'
-{"text":"All was done before. <promise>COMPLETE</promise>"}
+{"text":"All was done before.\n\n<promise>COMPLETE</promise>"}
 {"text":"I mend it.","sh":"touch fixed"}
 {"text":"<promise>COMPLETE</promise>"}
 END
@@ -182,7 +182,12 @@ END
 {"text":"It was printed."}
 END
     looped "$id-echo" -n 1 --check true -- "$@"
-    row "$cli" 'the tag in a tool result only' "exit 1 max_iterations, missing, steps $one$extra" "$(told "$id-echo")"
+    if [ "$one" = '?' ]; then
+        row "$cli" 'the tag in a tool result (weaker)' 'exit 0 all_checks_passed, given, steps ?' "$(told "$id-echo")"
+        row "$cli" 'a warning of that' warned "$(grep -q 'counts too' "$work/$id-echo.err" && echo warned || echo silent)"
+    else
+        row "$cli" 'the tag in a tool result only' "exit 1 max_iterations, missing, steps $one$extra" "$(told "$id-echo")"
+    fi
 
     prepare "$id-out" <<'END'
 {"text":"I mend it.","sh":"touch fixed"}
@@ -198,6 +203,12 @@ END
         seen="$seen; $(report "$id-out" | jq -r '"\(.end), \([.iterations[].iteration] | length) of \(.max_iterations)"')"
     fi
     row "$cli" "an outage ($(echo "$outage" | head -n 1))" 'waiting, failures 0; all_checks_passed, 1 of 1' "$seen"
+}
+
+in_a_worktree() {
+    echo "$fixes_in_the_second" | prepare tree
+    looped tree -n 5 --check 'test -f fixed' --worktree -- claude -p --dangerously-skip-permissions
+    row claude 'the same in a worktree' 'exit 0 all_checks_passed, missing+given, steps 1+1, tokens, cost' "$(told tree)"
 }
 
 tui() {
@@ -219,19 +230,22 @@ overload='529
 Overloaded'
 login='401
 Incorrect API key provided'
-printf '%-14s | %-30s | %-61s | %-61s |\n' CLI case expected seen
+printf '%-13s | %-33s | %-64s | %-64s |\n' CLI case expected seen
 for cli; do
     program=${cli%%-*}
     if ! version=$("$program" --version 2>/dev/null </dev/null); then
-        printf '%-14s | not installed\n' "$cli"
+        printf '%-13s | not installed\n' "$cli"
         continue
     fi
-    printf '%-14s | %s\n' "$cli" "$version"
+    printf '%-13s | %s\n' "$cli" "$version"
     case $cli in
-    claude) cases claude claude 1 0 ', tokens, cost' "$overload" claude -p --dangerously-skip-permissions ;;
+    claude)
+        cases claude claude 1 0 ', tokens, cost' "$overload" claude -p --dangerously-skip-permissions
+        in_a_worktree
+        ;;
     claude-tui) tui ;;
     codex) cases codex codex 1 0 ', tokens' "$overload" codex exec --dangerously-bypass-approvals-and-sandbox ;;
-    # What its plain mode prints has neither tool calls nor tokens in it.
+    # Its plain mode tells neither tool calls nor tokens, and prints its words and its tools' output alike.
     opencode) cases opencode opencode '?' '?' '' "$login" opencode run ;;
     opencode-json) cases 'opencode json' ocjson 1 0 ', tokens, cost' "$login" opencode run --format json ;;
     *)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::gates::Gates;
 use swarm_state::model::{Prompt, RestartSpec, WorktreeSpec};
-use swarm_state::profiles;
+use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::screen::Pattern;
 
@@ -85,10 +85,14 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         (None, None, None) => Prompt::None,
     };
     let cmd = command(args, settings)?;
+    let profile = profiles::find(&settings.agents, &cmd);
+    if let Some(warning) = weak_promise(args, &profile, &cmd) {
+        warnings.push(warning);
+    }
     let env = env::build(std::env::vars_os(), &args.env, warnings)?;
     Ok(SpawnParams {
         name: args.name.as_ref().map(ToString::to_string),
-        profile: profiles::find(&settings.agents, &cmd),
+        profile,
         cmd,
         cwd: directory(args.cwd.as_deref())?,
         env: env.values,
@@ -106,6 +110,18 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         size: args.size.or(settings.tmux.size),
         ralph,
         restart,
+    })
+}
+
+/// What to say of a promise that a tool's output could give as well.
+fn weak_promise(args: &Spawn, profile: &Profile, cmd: &[String]) -> Option<String> {
+    let is_weak = args.gates.promise.is_some() && profile.is_one_shot(cmd) && !profile.leaves_record(cmd);
+    is_weak.then(|| {
+        let flags = profile.record_args.join(" ");
+        format!(
+            "a promise that one of its tools prints counts too, unless '{}' is given {flags}",
+            profile.name
+        )
     })
 }
 

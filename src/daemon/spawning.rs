@@ -303,6 +303,12 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
             "a check's timeout, the checks side by side and the failures must be at least 1",
         ));
     }
+    let leaves_record = spec.profile.leaves_record(&spec.cmd);
+    if budgets.max_cost.is_some() && spec.profile.tells_cost && !leaves_record {
+        let args = spec.profile.record_args.join(" ");
+        let message = format!("--max-cost: '{}' tells what it costs only with {args}", spec.profile.name);
+        return Err(Error::invalid(message).hint(format!("add {args} to the command")));
+    }
     if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
         let message = format!("--max-cost: swarm cannot see what '{}' costs", spec.profile.name);
         return Err(Error::invalid(message)

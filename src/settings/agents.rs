@@ -38,7 +38,7 @@ pub(super) enum Kind {
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 20] = [
+pub(super) const KEYS: [(&str, &str, Kind); 21] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
@@ -50,6 +50,7 @@ pub(super) const KEYS: [(&str, &str, Kind); 20] = [
     ("cached_price", "cached_price", Kind::Price),
     ("output_price", "output_price", Kind::Price),
     ("outage", "outage", Kind::Outage),
+    ("record_args", "record_args", Kind::Texts),
     ("prompt_via", "interactive_via", Kind::Via),
     ("interactive_via", "interactive_via", Kind::Via),
     ("one_shot_via", "one_shot_via", Kind::Via),

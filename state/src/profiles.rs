@@ -74,6 +74,10 @@ pub struct Profile {
     /// What it says when it cannot work, looked at before [`crate::outage::common`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<Wording>,
+    /// Arguments with which a one-shot command prints a record, of its own words above all. Without them its
+    /// words cannot be told from what its tools print. Empty where it needs none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub record_args: Vec<String>,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
@@ -206,11 +210,18 @@ impl Profile {
         self.session_flag.is_some() && !cmd.iter().any(chooses)
     }
 
+    /// Whether the command leaves a record, as far as that is a matter of its arguments.
+    pub fn leaves_record(&self, cmd: &[String]) -> bool {
+        let args = &self.record_args;
+        let joined = args.join("=");
+        args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
+    }
+
     /// The command that works on what its standard input says and exits; empty where none is known.
     pub fn loop_command(&self) -> Vec<String> {
         match (self.commands.first(), self.one_shot.first()) {
             (Some(command), Some(word)) if self.one_shot_via == PromptVia::Stdin && self.bare_one_shot => {
-                vec![command.clone(), word.clone()]
+                [command, word].into_iter().chain(&self.record_args).cloned().collect()
             }
             _ => vec![],
         }

@@ -33,6 +33,7 @@ pub(super) fn generic() -> Profile {
         cached_price: None,
         output_price: None,
         outage: vec![],
+        record_args: vec![],
         model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
@@ -116,15 +117,16 @@ fn codex() -> Profile {
     }
 }
 
-/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes. With
-/// `--format json` it tells what each step cost.
+/// opencode 1.18. `run` reads stdin, and unlike an argument what it reads there is not put in quotes. It prints
+/// its words and its tools' output alike, but for `--format json`, where steps and price stand too.
 fn opencode() -> Profile {
     Profile {
         name: "opencode".into(),
         commands: words(&["opencode"]),
-        tells_cost: true,
         one_shot: words(&["run"]),
         bare_one_shot: true,
+        tells_cost: true,
+        record_args: words(&["--format", "json"]),
         model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,

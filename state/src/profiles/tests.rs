@@ -146,3 +146,18 @@ fn a_row_of_settings_may_leave_fields_out() {
     let text = serde_json::to_string(&table()).unwrap();
     assert_eq!(serde_json::from_str::<Vec<Profile>>(&text).unwrap(), table());
 }
+
+#[test]
+fn the_command_of_a_loop_leaves_a_record() {
+    let row = |name: &str| table().into_iter().find(|row| row.name == name).unwrap();
+    assert_eq!(row("opencode").loop_command(), cmd("opencode run --format json"));
+    assert_eq!(row("codex").loop_command(), cmd("codex exec"));
+    assert_eq!(row("claude").loop_command(), cmd("claude -p"));
+    for row in table() {
+        assert!(row.leaves_record(&row.loop_command()) || row.loop_command().is_empty(), "{}", row.name);
+    }
+    let opencode = row("opencode");
+    assert!(opencode.leaves_record(&cmd("opencode run --format=json -m x")));
+    assert!(!opencode.leaves_record(&cmd("opencode run --format default")));
+    assert!(!opencode.leaves_record(&cmd("opencode run")));
+}
