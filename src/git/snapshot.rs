@@ -43,33 +43,36 @@ pub async fn snapshot(
     scratch: &Path,
     message: &str,
 ) -> Result<Option<Snapshot>> {
-    let said =
-        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"])
-            .await?;
-    if !said.ok {
-        return Ok(None);
-    }
-    let text = said.text();
-    let (Some(top), Some(index)) = (text.lines().next(), text.lines().nth(1)) else { return Ok(None) };
-    let taken = take(Path::new(top), Path::new(index), reference, scratch, message).await;
+    let Some((top, index)) = places(dir).await? else { return Ok(None) };
+    let taken = take(&top, &index, reference, scratch, message).await;
     // It holds nothing that is not in the commit.
     let _ = fs::remove_file(scratch);
     taken.map(Some)
 }
 
+/// The tree that a snapshot of now would hold, and nothing else: no commit, no ref. `None` when `dir` is in no
+/// working tree.
+///
+/// # Errors
+/// As [`snapshot`].
+pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
+    let Some((top, index)) = places(dir).await? else { return Ok(None) };
+    let tree = write_tree(&top, &index, scratch).await;
+    let _ = fs::remove_file(scratch);
+    tree.map(Some)
+}
+
+/// The top of the working tree that holds `dir`, and its index.
+async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+    let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
+    let said = git(dir, SHORT, &asked).await?;
+    let text = said.text();
+    let mut lines = text.lines().map(PathBuf::from);
+    Ok(lines.next().zip(lines.next()).filter(|_| said.ok))
+}
+
 async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message: &str) -> Result<Snapshot> {
-    if let Err(error) = fs::copy(index, scratch)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(Error::system(format!("cannot write '{}'", scratch.display()), error));
-    }
-    let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
-    let quiet =
-        ["-c", "core.hooksPath=/dev/null", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false"];
-    let add = [&quiet[..], &["add", "--all", "--ignore-errors"]].concat();
-    let added = git_with(top, LONG, &own, &add).await?;
-    let tree = one(git_with(top, LONG, &own, &["write-tree"]).await?, "cannot take a snapshot")
-        .map_err(|error| if added.ok { error } else { refused(&added) })?;
+    let tree = write_tree(top, index, scratch).await?;
     let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
     let head = head.ok.then(|| head.text());
     let mut commit = vec!["commit-tree", &tree, "-m", message];
@@ -85,6 +88,22 @@ async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message
         return Err(refused(&said));
     }
     Ok(Snapshot { commit, tree, head })
+}
+
+/// Takes everything into an index of our own and writes that down.
+async fn write_tree(top: &Path, index: &Path, scratch: &Path) -> Result<String> {
+    if let Err(error) = fs::copy(index, scratch)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(Error::system(format!("cannot write '{}'", scratch.display()), error));
+    }
+    let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
+    let quiet =
+        ["-c", "core.hooksPath=/dev/null", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false"];
+    let add = [&quiet[..], &["add", "--all", "--ignore-errors"]].concat();
+    let added = git_with(top, LONG, &own, &add).await?;
+    one(git_with(top, LONG, &own, &["write-tree"]).await?, "cannot take a snapshot")
+        .map_err(|error| if added.ok { error } else { refused(&added) })
 }
 
 fn refused(said: &Said) -> Error {
