@@ -66,21 +66,56 @@ pub async fn snapshot(
     scratch: &Path,
     message: &str,
 ) -> Result<Option<Snapshot>> {
-    let said =
-        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"])
-            .await?;
-    if !said.ok {
-        return Ok(None);
-    }
-    let text = said.text();
-    let (Some(top), Some(index)) = (text.lines().next(), text.lines().nth(1)) else { return Ok(None) };
-    let taken = take(Path::new(top), Path::new(index), reference, scratch, message).await;
+    let Some((top, index)) = places(dir).await? else { return Ok(None) };
+    let taken = take(&top, &index, reference, scratch, message).await;
     // It holds nothing that is not in the commit.
     let _ = fs::remove_file(scratch);
     taken.map(Some)
 }
 
+/// The tree that a snapshot of now would hold, and nothing else: no commit, no ref. `None` when `dir` is in no
+/// working tree.
+///
+/// # Errors
+/// As [`snapshot`].
+pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
+    let Some((top, index)) = places(dir).await? else { return Ok(None) };
+    let tree = write_tree(&top, &index, scratch).await;
+    let _ = fs::remove_file(scratch);
+    tree.map(Some)
+}
+
+/// The top of the working tree that holds `dir`, and its index.
+async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
+    let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
+    let said = git(dir, SHORT, &asked).await?;
+    let text = said.text();
+    let mut lines = text.lines().map(PathBuf::from);
+    Ok(lines.next().zip(lines.next()).filter(|_| said.ok))
+}
+
 async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message: &str) -> Result<Snapshot> {
+    let tree = write_tree(top, index, scratch).await?;
+    let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
+    let head = head.ok.then(|| head.text());
+    let mut commit = vec!["commit-tree", &tree, "-m", message];
+    if let Some(head) = &head {
+        commit.extend(["-p", head.as_str()]);
+    }
+    let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
+    let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
+    let env = [author, address].concat();
+    let commit = one(git_with(top, SHORT, &env, &commit).await?, "cannot take a snapshot")?;
+    let update = [&QUIET[..], &["update-ref", reference, &commit]].concat();
+    let said = git_patient(top, SHORT, &update).await?;
+    if !said.ok {
+        return Err(refused(&said));
+    }
+    Ok(Snapshot { commit, tree, head })
+}
+
+/// Takes everything into an index of our own and writes that down.
+async fn write_tree(top: &Path, index: &Path, scratch: &Path) -> Result<String> {
     copy_index(index, scratch)?;
     let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
     show_hidden(top, &own).await?;
@@ -98,24 +133,7 @@ async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message
     }
     // It looks once more at files that changed just now, through the same filters.
     let written = git_with(top, LONG, &own, &[&setup[..], &["write-tree"]].concat()).await?;
-    let tree = one(written, "cannot take a snapshot")
-        .map_err(|error| if added.ok { error } else { refused(&added) })?;
-    let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
-    let head = head.ok.then(|| head.text());
-    let mut commit = vec!["commit-tree", &tree, "-m", message];
-    if let Some(head) = &head {
-        commit.extend(["-p", head.as_str()]);
-    }
-    let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
-    let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
-    let env = [author, address].concat();
-    let commit = one(git_with(top, SHORT, &env, &commit).await?, "cannot take a snapshot")?;
-    let update = [&QUIET[..], &["update-ref", reference, &commit]].concat();
-    let said = git_patient(top, SHORT, &update).await?;
-    if !said.ok {
-        return Err(refused(&said));
-    }
-    Ok(Snapshot { commit, tree, head })
+    one(written, "cannot take a snapshot").map_err(|error| if added.ok { error } else { refused(&added) })
 }
 
 /// Copies the index with its time: by that git knows which files may have changed in the moment that it was written.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::gates::Verdict;
+use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::outage::{Outage, Wording};
@@ -76,11 +76,14 @@ impl Course {
             () = self.try_gates(&base, &account, &finished, &before, head, &mut verdict, told) => true,
             () = set(hurry) => false,
         };
-        if !tried {
+        if tried {
+            it.left = self.tree_left(&verdict).await;
+        } else {
             verdict.trouble = Some("it was killed".into());
         }
-        if let Some(standing) = verdict.standing() {
-            verdict.moved = Some(before.standing != Some(standing));
+        if let Some(tree) = &verdict.tree {
+            let fails: Vec<&str> = verdict.failed_checks().map(|check| check.name.as_str()).collect();
+            verdict.moved = Some(before.tree.as_ref() != Some(tree) || before.fails != fails);
         }
         it.verdict = Some(verdict);
         it
@@ -105,24 +108,37 @@ impl Course {
     /// Where the work stood when the iteration began.
     fn before(&self, base: &Base, iteration: u32) -> Before {
         let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        let excused = base.failed();
+        let failing = |checks: &[CheckResult], excused: &[String]| -> Vec<String> {
+            let fails = checks.iter().filter(|check| !check.passed && !excused.contains(&check.name));
+            fails.map(|check| check.name.clone()).collect()
+        };
         match last {
-            Some(last) => Before {
-                standing: last.verdict.as_ref().and_then(Verdict::standing),
-                tree: last.verdict.and_then(|verdict| verdict.tree),
-                head: last.head,
-                commit: last.commit,
-            },
-            None => {
-                let checks =
-                    Verdict { tree: base.tree.clone(), checks: base.checks.clone(), ..Verdict::default() };
+            Some(last) => {
+                let verdict = last.verdict.unwrap_or_default();
                 Before {
-                    standing: checks.standing(),
-                    tree: base.tree.clone(),
-                    head: base.head.clone(),
-                    commit: base.commit.clone(),
+                    fails: failing(&verdict.checks, &verdict.excused),
+                    tree: last.left.or(verdict.tree),
+                    head: last.head,
+                    commit: last.commit,
                 }
             }
+            None => Before {
+                fails: failing(&base.checks, if self.gates.allow_preexisting { &excused } else { &[] }),
+                tree: base.tree.clone(),
+                head: base.head.clone(),
+                commit: base.commit.clone(),
+            },
         }
+    }
+
+    /// The tree after the checks; what they write is not the next agent's work.
+    async fn tree_left(&self, verdict: &Verdict) -> Option<String> {
+        if verdict.checks.is_empty() {
+            return verdict.tree.clone();
+        }
+        let tree = git::tree(&self.cwd, &self.folder.join("index")).await.ok().flatten();
+        tree.or_else(|| verdict.tree.clone())
     }
 
     /// Takes the snapshot. Gives the commit that is checked out.
@@ -224,7 +240,8 @@ pub(crate) async fn set(mark: &AtomicBool) {
 
 /// Where the work stood.
 struct Before {
-    standing: Option<String>,
+    /// The checks that failed and may not.
+    fails: Vec<String>,
     tree: Option<String>,
     head: Option<String>,
     commit: Option<String>,

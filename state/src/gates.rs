@@ -125,12 +125,6 @@ impl Verdict {
         self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
     }
 
-    /// Where the work stands, to be compared with where it stood: the tree and the checks that fail.
-    pub fn standing(&self) -> Option<String> {
-        let failed: Vec<&str> = self.failed_checks().map(|check| check.name.as_str()).collect();
-        self.tree.as_ref().map(|tree| format!("{tree} {}", failed.join("\n")))
-    }
-
     /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();

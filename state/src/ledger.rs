@@ -84,6 +84,8 @@ pub struct Iteration {
     pub head: Option<String>,
     /// The snapshot of the tree at its end.
     pub commit: Option<String>,
+    /// The tree as its checks left it, which is how the next iteration finds it: they may write reports.
+    pub left: Option<String>,
     /// What it changed.
     pub diff: Option<DiffStat>,
     /// Things that could not be done.

@@ -16,19 +16,17 @@ fn error(result: &Value, iteration: usize) -> String {
 fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
-    let approve = format!("'{SWARM}' ralph approve a >\"$D/approve\" 2>&1; echo $? >>\"$D/approve\"");
+    let approve = format!("'{SWARM}' ralph approve a >>\"$D/approve\" 2>&1");
     let go = d.path("go");
     nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let agent = d.agent(&[
         &format!("echo 'exit 0' >check.sh; {approve}; {DONE}"),
-        &format!("{approve}; touch x; read line <'{}'; {DONE}", go.display()),
+        &format!("{approve}; touch x \"$D/asked\"; read line <'{}'; {DONE}", go.display()),
     ]);
     let mut follower = d.w.follow(&d.words(&["--check", "sh check.sh", "-n", "5"], &agent));
-    d.w.until("the second iteration tried", || {
-        (d.read("approve").lines().count() >= 2 && d.turns() == 2).then_some(())
-    });
-    d.w.until("it was answered", || d.read("approve").ends_with("1\n").then_some(()));
-    assert!(d.read("approve").contains("swarm: error: "), "{}", d.read("approve"));
+    d.w.until("the second iteration tried too", || d.path("asked").exists().then_some(()));
+    let refused = "swarm: error: worker 'a' may not approve its own changes\n";
+    assert_eq!(d.read("approve").matches(refused).count(), 2, "{}", d.read("approve"));
     assert!(d.prompt(2).contains("- protected files were changed: check.sh\n"), "{}", d.prompt(2));
     let why = d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
     assert!(why.out.contains("swarm ralph approve a takes them"), "{}", why.out);

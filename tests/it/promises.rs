@@ -214,6 +214,17 @@ fn known_fault_a_promise_without_work_does_not_end_a_loop() {
 }
 
 #[test]
+fn known_fault_what_a_check_writes_into_the_tree_is_not_the_agents_work() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x", &format!("echo '{TAG}'")]);
+    let check = ["--check", "date +%N >report.txt"];
+    let report = run(&d, 1, &[&check[..], &["-n", "3"]].concat(), &agent);
+    assert_eq!(claims(&report), ["missing", "rejected", "rejected"]);
+    let moved = |n: usize| report["iterations"][n]["verdict"]["moved"].as_bool().unwrap();
+    assert_eq!((moved(0), moved(1), moved(2)), (true, false, false));
+}
+
+#[test]
 fn how_much_work_a_promise_needs_is_the_users_to_say() {
     let d = Desk::new();
     let two = Said::new(2, &[TAG]).printed();
