@@ -159,13 +159,13 @@ cases() { # ROW PREFIX ONE NONE EXTRA OUTAGE COMMAND...
     shift 6
     check='test -f fixed'
 
-    echo "$fixes_in_the_second" | prepare "$id-fix"
+    printf '%s\n' "$fixes_in_the_second" | prepare "$id-fix"
     looped "$id-fix" -n 5 --check "$check" -- "$@"
     row "$cli" 'loop: the second fixes' "exit 0 all_checks_passed, missing+given, steps $one+$one$extra" "$(told "$id-fix")"
     row "$cli" 'its JSON result' 'true 2 [1,2] [false,true]' "$(jq -r '"\(.success) \(.total_iterations)
         \([.iterations[].iteration]) \([.iterations[].all_checks_passed])"' "$work/$id-fix.json" | tr -s ' \n' ' ' | sed 's/ $//')"
 
-    echo "$fixes_in_the_second" | prepare "$id-ralph"
+    printf '%s\n' "$fixes_in_the_second" | prepare "$id-ralph"
     spawned "$id-ralph" -n 5 --promise COMPLETE --check "$check" -- "$@"
     row "$cli" 'spawn --ralph: the same' "exit 0 all_checks_passed, missing+given, steps $one+$one$extra" "$(told "$id-ralph")"
 
@@ -206,13 +206,13 @@ END
 }
 
 in_a_worktree() {
-    echo "$fixes_in_the_second" | prepare tree
+    printf '%s\n' "$fixes_in_the_second" | prepare tree
     looped tree -n 5 --check 'test -f fixed' --worktree -- claude -p --dangerously-skip-permissions
     row claude 'the same in a worktree' 'exit 0 all_checks_passed, missing+given, steps 1+1, tokens, cost' "$(told tree)"
 }
 
 tui() {
-    echo "$fixes_in_the_second" | prepare tui-fix
+    printf '%s\n' "$fixes_in_the_second" | prepare tui-fix
     spawned tui-fix -n 5 --promise COMPLETE --check 'test -f fixed' --inactivity-timeout 8 -- \
         claude --dangerously-skip-permissions
     row 'claude (TUI)' 'spawn --ralph: the second fixes' \
