@@ -170,13 +170,14 @@ async fn diff(course: &Course, repo: PathBuf, wanted: Option<u32>, last: u32) ->
         (None, Some(last)) => (0, last),
         (None, None) => return Err(no_snapshot(course, "any iteration")),
     };
-    if !course.read_iteration(to).is_some_and(|it| it.commit.is_some()) {
+    if course.read_iteration(to).is_none_or(|it| it.commit.is_none()) {
         return Err(no_snapshot(course, &format!("iteration {to}")));
     }
     let (from, to) = (course.reference(from), course.reference(to));
     let mut text = git::diff(&repo, &from, &to).await?;
     let truncated = text.len() > ROOM;
-    text.truncate(text.floor_char_boundary(ROOM));
+    let cut = (0..=ROOM.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(cut);
     Ok(DiffView { from, to, text, truncated })
 }
 

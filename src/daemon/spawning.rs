@@ -319,6 +319,10 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
             )));
     }
     if gates.is_empty() {
+        if !gates.protect.is_empty() {
+            return Err(Error::invalid("--protect guards nothing without a --check or a --promise")
+                .hint("a changed file keeps a loop from being done; say when it is done: --check COMMAND"));
+        }
         return Ok(());
     }
     crate::loops::check_protect(&gates.protect)?;

@@ -101,7 +101,7 @@ impl Contract<'_> {
             line(
                 &mut rules,
                 format_args!(
-                    "- Only when the task is wholly done, say exactly this, with nothing else inside the tag: {marker}"
+                    "- Only when the task is wholly done, say exactly this, on a line of its own and with nothing else inside the tag: {marker}"
                 ),
             );
             rules.push_str("- As long as it is not done, do not say it: it is checked, and a promise without work does not count.\n");

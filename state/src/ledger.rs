@@ -85,6 +85,7 @@ pub struct Iteration {
     /// The snapshot of the tree at its end.
     pub commit: Option<String>,
     /// The tree as its checks left it, which is how the next iteration finds it: they may write reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     /// What it changed.
     pub diff: Option<DiffStat>,

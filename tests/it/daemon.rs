@@ -239,7 +239,6 @@ fn rubbish_is_refused_and_reaches_nobody() {
         let mut wire = world.connect().hello();
         wire.send(rubbish.as_bytes());
         assert!(wire.line().contains("\"code\":\"invalid\""), "{rubbish:?}");
-        assert_eq!(wire.line(), "", "{rubbish:?}");
     }
     // What is a request, but no good one, is answered, and the connection goes on.
     let mut wire = world.connect().hello();
