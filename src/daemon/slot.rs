@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use swarm_state::engine::{Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, Prompt, PromptVia, Run, Status, WorkerSpec, Worktree};
+use swarm_state::notice::Entry;
 use swarm_state::notice::PauseBy;
 use swarm_state::screen::{Pattern, Reader};
 use tokio::sync::oneshot;
@@ -261,6 +262,15 @@ impl Slot {
     /// The one word for how it is. One that stands still for want of room waits for a person like any other.
     pub(crate) fn status(&self) -> Status {
         if self.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
+    }
+
+    /// A check that has ended runs no more.
+    pub(crate) fn checked(&mut self, entry: &Entry) {
+        if let Entry::Checked { check, .. } = entry
+            && let Some(at) = self.checking.iter().position(|running| running == check)
+        {
+            self.checking.remove(at);
+        }
     }
 
     /// True while somebody is still owed an answer or the worker itself is live.

@@ -266,27 +266,14 @@ impl Supervisor {
                 slot.worktree = None;
                 return self.save(name);
             }
-            Report::Forced(names) => {
-                slot.forced.extend(names);
-                return;
-            }
-            Report::Unstored(why) => {
-                slot.unstored = Some(why);
-                return;
-            }
+            Report::Forced(names) => return slot.forced.extend(names),
+            Report::Unstored(why) => return slot.unstored = Some(why),
             Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
             Report::Told(entry) => {
-                if let Entry::Checked { check, .. } = &entry
-                    && let Some(at) = slot.checking.iter().position(|running| running == check)
-                {
-                    slot.checking.remove(at);
-                }
+                slot.checked(&entry);
                 return self.tell(name, entry);
             }
-            Report::Checking(check) => {
-                slot.checking.push(check);
-                return;
-            }
+            Report::Checking(check) => return slot.checking.push(check),
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),
             Report::Unclosed => return self.sweep_after(name),

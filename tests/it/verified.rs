@@ -154,8 +154,8 @@ const CHECKS: [&str; 4] = [
     "if grep -n TODO code.txt; then echo 'lint: a TODO is left'; exit 3; fi",
 ];
 
-#[test]
-fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
+/// The document's flow: what its agent did, and the result.
+fn three_iterations() -> (Desk, Value) {
     let d = Desk::new();
     d.commit("code.txt", "old TODO\n");
     let agent = d.agent(&[
@@ -164,6 +164,13 @@ fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
         &format!("echo fixed >code.txt; {DONE}"),
     ]);
     let result = d.result(0, &CHECKS, &agent);
+    assert_eq!(d.turns(), 3);
+    (d, result)
+}
+
+#[test]
+fn the_result_has_the_documented_fields() {
+    let (_desk, result) = three_iterations();
     keys(
         &result,
         &[
@@ -181,8 +188,7 @@ fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
     assert_eq!((&result["success"], &result["total_iterations"]), (&true.into(), &3.into()));
     assert_eq!((&result["worktree_path"], &result["total_cost"]), (&"".into(), &0.0.into()));
     assert!(result["total_duration"].is_f64());
-    let iterations = result["iterations"].as_array().unwrap();
-    for (index, it) in iterations.iter().enumerate() {
+    for (index, it) in result["iterations"].as_array().unwrap().iter().enumerate() {
         keys(
             it,
             &[
@@ -200,6 +206,13 @@ fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
         assert!(it["steps_taken"].is_null() && it["cost"].is_null() && it["error"].is_null(), "{it}");
         keys(&it["check_results"][0], &["name", "passed", "output"]);
     }
+    assert_eq!(result["baseline"][0]["output"], "code.txt:42: not fixed\nexit status 1");
+}
+
+#[test]
+fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
+    let (d, result) = three_iterations();
+    let iterations = result["iterations"].as_array().unwrap();
     let passed = |it: usize| {
         let it = &iterations[it];
         let of = |n: usize| it["check_results"][n]["passed"].as_bool().unwrap();
@@ -213,8 +226,6 @@ fn an_agent_that_fails_and_then_fixes_takes_three_iterations() {
     assert_eq!(passed(0), (false, false, false, false));
     assert_eq!(passed(1), (true, false, false, false));
     assert_eq!(passed(2), (true, true, true, true));
-    assert_eq!(result["baseline"][0]["output"], "code.txt:42: not fixed\nexit status 1");
-    assert_eq!(d.turns(), 3);
     // The contract of the second, part by part.
     let told = d.prompt(2);
     in_order(
