@@ -23,7 +23,7 @@ async fn whole(ctx: &Ctx, name: &str) -> Result<Report> {
     let mut client = ctx.connect().await?;
     let mut ask = async |from| {
         let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        client.call::<Report>(&call, SLOW).await.map_err(|e| no_loop(name, e))
+        client.call::<Report>(&call, SLOW).await
     };
     let mut report = ask(1).await?;
     while let Some(next) = report.next.take() {

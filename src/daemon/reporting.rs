@@ -24,8 +24,11 @@ impl Supervisor {
     /// Answers `ralph.report`.
     pub(super) fn ralph_report(&mut self, params: &ReportParams, reply: Reply) {
         let now = self.now();
-        let found =
-            self.find_loop(&params.name).and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
+        // A name that nobody has is told apart from a worker that is no loop.
+        let known = self.find(&params.name).map(|_| ());
+        let found = known
+            .and_then(|()| self.find_loop(&params.name))
+            .and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
         let from = params.from.max(1);
         match found {
             Err(error) => Self::answer::<()>(reply, Err(error)),

@@ -31,6 +31,7 @@ mod protocol;
 mod ralph;
 mod ralph_errors;
 mod removal;
+mod report;
 mod respawn;
 mod restart;
 mod restores;

@@ -1,0 +1,291 @@
+//! `why`, `report`, `ralph diff` and `ralph restore`: what a loop tells of itself, in whatever state it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::world::{Ran, World};
+
+/// Runs a loop over a shell script to its end.
+#[track_caller]
+fn looped(w: &World, name: &str, flags: &[&str], script: &str) -> Ran {
+    w.write("PROMPT.md", "# Count\n\nCount in n.\n");
+    let prompt = w.work().join("PROMPT.md").display().to_string();
+    let head = ["spawn", "--name", name, "--ralph", "--prompt-file", &prompt, "--prompt-via", "stdin"];
+    w.swarm(&[&head[..], flags, &["--", "sh", "-c", script]].concat())
+}
+
+/// What `why` says: never more than ten lines, the last of them what to do.
+#[track_caller]
+fn why(w: &World, name: &str) -> String {
+    let said = w.swarm(&["why", name]).ok().out;
+    assert!(said.lines().count() <= 10, "{said}");
+    assert!(said.lines().last().unwrap_or_default().starts_with("next: "), "{said}");
+    said
+}
+
+#[track_caller]
+fn report(w: &World, name: &str) -> Value {
+    let md = w.swarm(&["report", name]).ok().out;
+    assert!(md.starts_with(&format!("# {name}\n\n")), "{md}");
+    w.swarm(&["report", name, "--format", "json"]).ok().json()
+}
+
+#[track_caller]
+fn git(w: &World, dir: &Path, args: &[&str]) -> String {
+    let mut git = w.command("git");
+    git.current_dir(dir).args(args);
+    w.run(git).ok().out.trim().to_owned()
+}
+
+/// A check that waits while a file is there, and fails then.
+fn held_check(hold: &Path) -> String {
+    let hold = hold.display();
+    format!("if test -e '{hold}'; then while test -e '{hold}'; do sleep 0.05; done; exit 1; fi")
+}
+
+#[test]
+fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
+    let w = World::new();
+    let mut agent = w.agent("a");
+    let hold = w.path("hold");
+    let check = held_check(&hold);
+    w.spawn_loop("a", &agent, &["--check", &check]);
+    assert!(why(&w, "a").contains("next: nothing; swarm attach a"));
+    fs::write(&hold, "").unwrap();
+    agent.tell("exit 0");
+    let reason = format!("checking: {check}");
+    w.until("the check is told", || (w.status("a")["reason"] == Value::from(reason.as_str())).then_some(()));
+    assert!(why(&w, "a").starts_with(&format!("a: running (iteration 1/10): {reason}\n")));
+    w.swarm(&["ls", "--format", "json"]).ok().says("checking: ");
+    fs::remove_file(&hold).unwrap();
+    agent.until_run(&w, 2);
+    assert_eq!(w.status("a")["reason"], Value::Null);
+    let said = why(&w, "a");
+    for part in ["a: running (iteration 2/10)\n", "iteration 1 ended after ", &format!("  FAIL  {check}\n")] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    let report = report(&w, "a");
+    assert_eq!(report["iterations"][0]["verdict"]["checks"][0]["passed"], false);
+    assert_eq!((&report["end"], &report["baseline"][0]["passed"]), (&Value::Null, &Value::Bool(true)));
+    w.swarm(&["kill", "a"]).ok();
+    assert!(why(&w, "a").contains("then swarm respawn a"));
+}
+
+#[test]
+fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
+    let w = World::new();
+    let hold = w.path("hold");
+    fs::write(&hold, "").unwrap();
+    let check = held_check(&hold);
+    w.write("PROMPT.md", "Count\n");
+    let words =
+        ["spawn", "--name", "a", "--ralph", "--prompt-file", "./PROMPT.md", "-n", "3", "--check", &check];
+    let _follower = w.follow(&[&words[..], &["--", "sh", "-c", "exit 0"]].concat());
+    w.until("the check is told", || {
+        let said = w.swarm(&["why", "a"]);
+        said.out.contains("checking: ").then_some(())
+    });
+    w.swarm(&["kill", "a"]).ok();
+    let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "stopped"));
+    assert_eq!(status["reason"], "killed");
+}
+
+#[test]
+fn a_loop_that_is_paused_for_want_of_progress_says_how_to_go_on() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    looped(&w, "a", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0").code(1);
+    let said = why(&w, "a");
+    assert!(said.contains("paused: no progress") && said.contains("next: swarm ralph resume a"), "{said}");
+    assert_eq!(report(&w, "a")["status"], "paused");
+}
+
+#[test]
+fn every_end_is_told_with_what_can_be_done_next() {
+    let w = World::new();
+    for (name, flags, script, code, end, next) in [
+        (
+            "done",
+            &["-n", "2", "--check", "true"][..],
+            "exit 0",
+            0,
+            "all_checks_passed",
+            "swarm ralph diff done",
+        ),
+        ("max", &["-n", "1", "--check", "false"], "exit 0", 1, "max_iterations", "swarm respawn max"),
+        ("count", &["-n", "1"], "exit 0", 0, "max_iterations", "swarm respawn count"),
+        (
+            "bad",
+            &["-n", "3", "--max-failures", "1", "--check", "false"],
+            "exit 3",
+            1,
+            "failed",
+            "swarm logs bad",
+        ),
+        ("said", &["-n", "3", "--done-pattern", "ALL DONE"], "echo ALL DONE", 0, "done_pattern", "diff said"),
+        (
+            "slow",
+            &["-n", "3", "--max-time", "1", "--check", "false"],
+            "exec sleep 600",
+            1,
+            "timeout",
+            "respawn slow",
+        ),
+        ("gone", &["-n", "3"], "rm -f PROMPT.md", 1, "prompt_missing", "then swarm respawn gone"),
+        (
+            "vow",
+            &["-n", "3", "--promise", "OK"],
+            "printf '\\n<promise>OK</promise>\\n'",
+            0,
+            "promise_accepted",
+            "diff vow",
+        ),
+    ] {
+        looped(&w, name, flags, script).code(code);
+        let said = why(&w, name);
+        assert!(said.lines().last().unwrap().contains(next), "{name}: {said}");
+        assert_eq!(report(&w, name)["end"], end, "{name}");
+        w.swarm(&["report", name]).ok().says(&format!("{end}, 1 iteration, "));
+    }
+}
+
+#[test]
+fn a_plain_loop_has_a_ledger_too() {
+    let w = World::new();
+    looped(&w, "a", &["-n", "2"], "exit 0").ok();
+    assert!(why(&w, "a").contains("task: Count\n"));
+    let report = report(&w, "a");
+    let exits: Vec<&Value> =
+        report["iterations"].as_array().unwrap().iter().map(|it| &it["exit_code"]).collect();
+    assert_eq!(exits, [0, 0]);
+    assert!(!w.work().join(".swarm").exists(), "no progress file without gates");
+}
+
+#[test]
+fn who_is_no_loop_and_who_is_not_there_is_said() {
+    let w = World::new();
+    w.spawn_sh("plain", &[], "exec sleep 600").ok();
+    for verb in [&["why"][..], &["report"], &["ralph", "diff"]] {
+        w.swarm(&[verb, &["plain"]].concat()).code(1).warns("worker 'plain' is not a ralph worker");
+    }
+    w.swarm(&["why", "nobody"]).code(2);
+    w.swarm(&["report", "nobody"]).code(2);
+    w.swarm(&["ralph", "restore", "plain", "1"]).code(1).warns("is not a ralph worker");
+}
+
+#[test]
+fn a_loop_without_its_folder_says_what_is_left() {
+    let w = World::new();
+    looped(&w, "a", &["-n", "2", "--check", "false"], "exit 0").code(1);
+    fs::remove_dir_all(w.swarm_dir().join("ralph/a")).unwrap();
+    assert!(why(&w, "a").contains("a: failed (iteration 2/2)"), "{}", why(&w, "a"));
+    assert_eq!(report(&w, "a")["iterations"].as_array().unwrap().len(), 0);
+    w.swarm(&["ralph", "diff", "a"]).code(1).warns("there is no snapshot of any iteration of 'a'");
+}
+
+#[test]
+fn a_report_that_is_longer_than_an_answer_comes_whole() {
+    let w = World::new();
+    // What doubles in JSON; sixty checks of it and eight iterations are more than two answers.
+    w.write("noisy.sh", "yes '\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"' | head -n 200\n");
+    let mut flags = vec!["-n", "8", "--check", "false", "--check-jobs", "8"];
+    flags.extend(std::iter::repeat_n(["--check", "sh noisy.sh"], 60).flatten());
+    looped(&w, "a", &flags, "exit 0").code(1);
+    let report = w.swarm(&["report", "a", "--format", "json"]).ok();
+    assert!(report.out.len() > 1 << 20, "{}", report.out.len());
+    let numbers: Vec<u64> = report.json()["iterations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["iteration"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert!(report.json()["next"].is_null());
+    let said = why(&w, "a");
+    assert!(said.contains(" more: swarm report a"), "{said}");
+}
+
+/// A loop of two iterations in a worktree, which have written a file each.
+fn in_a_worktree(w: &World) -> (PathBuf, PathBuf) {
+    let repo = w.repo("repo");
+    let flags = ["-n", "2", "--worktree", "--cwd", &repo.display().to_string(), "--check", "test -e never"];
+    looped(w, "a", &flags, "if test -e one; then echo 2 > two; else echo 1 > one; fi").code(1);
+    let tree = w.path("repo-worktrees/a");
+    assert!(tree.join("two").exists());
+    (repo, tree)
+}
+
+#[test]
+fn a_diff_is_of_one_iteration_or_of_all() {
+    let w = World::new();
+    in_a_worktree(&w);
+    let diff = |which: &[&str]| w.swarm(&[&["ralph", "diff", "a"], which].concat());
+    let all = diff(&[]).ok().out;
+    assert!(all.contains("+1\n") && all.contains("+2\n"), "{all}");
+    let second = diff(&["2"]).ok().out;
+    assert!(
+        !second.contains("+1\n") && second.contains("+++ b/two\n+") || second.contains("+2\n"),
+        "{second}"
+    );
+    assert!(!diff(&["1"]).ok().out.contains("two"));
+    diff(&["3"]).code(1).warns("there is no snapshot of iteration 3 of 'a'");
+    diff(&["0"]).code(1).warns("iterations are counted from 1");
+    let report = report(&w, "a");
+    assert_eq!(report["iterations"][1]["diff"]["files"], 1);
+    w.swarm(&["report", "a"]).ok().says("| 1 file +1 -0 |").says("  merge:  git -C ");
+
+    looped(&w, "bare", &["-n", "1", "--check", "false"], "exit 0").code(1);
+    w.swarm(&["ralph", "diff", "bare"]).code(1).warns("there is no snapshot of any iteration of 'bare'");
+    w.swarm(&["ralph", "restore", "bare", "1"])
+        .code(1)
+        .warns("there is no snapshot of iteration 1 of 'bare'");
+}
+
+#[test]
+fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
+    let w = World::new();
+    let (repo, tree) = in_a_worktree(&w);
+    let restore = |words: &[&str]| w.swarm(&[&["ralph", "restore", "a"], words].concat());
+    let first = restore(&["1"]).ok();
+    let made = w.path("repo-worktrees/a-1");
+    assert_eq!(first.out, format!("{}\n", made.display()), "the path alone");
+    assert!(made.join("one").exists() && !made.join("two").exists());
+    assert_eq!(git(&w, &made, &["branch", "--show-current"]), "swarm/a-1");
+    restore(&["1"]).code(1).warns("is not an empty directory").warns("--dir");
+    restore(&["1", "--dir", "../elsewhere"])
+        .code(1)
+        .warns("there is a branch 'swarm/a-1' already")
+        .warns("--branch");
+    restore(&["9"]).code(1).warns("there is no snapshot of iteration 9");
+    let base = w.path("base");
+    let words = ["0", "--dir", base.to_str().unwrap(), "--branch", "before"];
+    assert_eq!(restore(&words).ok().out, format!("{}\n", base.display()));
+    assert!(!base.join("one").exists());
+
+    // The worktree goes by force, the daemon goes, the worker goes: its snapshots stay.
+    w.swarm(&["clean", "a"]).code(1).warns("holds work that would be lost").warns("one");
+    assert!(tree.join("two").exists());
+    git(&w, &repo, &["worktree", "remove", "--force", tree.to_str().unwrap()]);
+    w.swarm(&["daemon", "restart"]).ok();
+    let again = restore(&["2"]).ok();
+    assert!(Path::new(again.out.trim_end()).join("two").exists());
+    w.swarm(&["ralph", "diff", "a", "2"]).ok().says("+2");
+    w.swarm(&["clean", "a"]).ok();
+    let refs = git(&w, &repo, &["for-each-ref", "--format=%(refname:lstrip=4)", "refs/swarm/a/"]);
+    assert_eq!(refs, "0\n1\n2");
+}
+
+#[test]
+fn a_worktree_with_work_in_it_stays_also_where_a_snapshot_has_the_work() {
+    let w = World::new();
+    let (_, tree) = in_a_worktree(&w);
+    w.swarm(&["kill", "a", "--rm-worktree"]).code(1).warns("holds work that would be lost").warns("one");
+    assert!(tree.join("one").exists());
+    git(&w, &tree, &["add", "."]);
+    git(&w, &tree, &["commit", "-qm", "work"]);
+    w.swarm(&["clean", "a"]).ok();
+    assert!(!tree.exists());
+    assert_eq!(git(&w, &w.path("repo"), &["log", "-1", "--format=%s", "swarm/a"]), "work");
+}
