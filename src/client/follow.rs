@@ -51,6 +51,17 @@ pub(super) enum Lines {
     Nowhere,
 }
 
+impl Lines {
+    fn say(self, ctx: &Ctx, line: &str) -> Result<(), Failure> {
+        match self {
+            Self::Stdout => return ctx.out.line(line),
+            Self::Stderr => ctx.out.note(line),
+            Self::Nowhere => {}
+        }
+        Ok(())
+    }
+}
+
 /// For how long the daemon is looked for before the follower gives up.
 const GIVE_UP: Duration = Duration::from_secs(60);
 
@@ -150,14 +161,7 @@ async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
     if options.stream {
         tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
     }
-    let say = |line: &str| {
-        match options.lines {
-            Lines::Stdout => return ctx.out.line(line),
-            Lines::Stderr => ctx.out.note(line),
-            Lines::Nowhere => {}
-        }
-        Ok(())
-    };
+    let say = |line: &str| options.lines.say(ctx, line);
     loop {
         shown.draw(ctx);
         let heard = next(&mut news, &mut signals, &machine, shown.line.is_some()).await;

@@ -8,10 +8,10 @@ use swarm_state::profiles::{self, Profile};
 
 use super::connect::SLOW;
 use super::{Ctx, Ended, follow, report, spawn};
-use crate::cli::{Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
+use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
-use crate::settings::Settings;
+use crate::settings::{LoopDefaults, Settings};
 
 /// Iterations when nobody says.
 const ITERATIONS: u32 = 25;
@@ -71,6 +71,15 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     })
 }
 
+/// The limits that were typed, else those of the settings.
+fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
+    BudgetArgs {
+        max_cost: typed.max_cost.or(defaults.max_cost),
+        max_time: typed.max_time.or(defaults.max_time),
+        ..typed
+    }
+}
+
 /// What was typed, as `spawn --ralph` has it.
 fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
     let mut gates = args.gates;
@@ -81,14 +90,10 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         )
         .hint("as in swarm loop 'make the tests pass' --check 'cargo test' -- claude -p"));
     }
-    let defaults = &settings.ralph_loop;
     if !args.no_promise {
-        let tag = || defaults.completion_tag.clone().unwrap_or_else(|| PROMISE.to_owned());
-        gates.promise.get_or_insert_with(tag);
+        let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(PROMISE);
+        gates.promise.get_or_insert_with(|| tag.to_owned());
     }
-    let mut budgets = args.budgets;
-    budgets.max_cost = budgets.max_cost.or(defaults.max_cost);
-    budgets.max_time = budgets.max_time.or(defaults.max_time);
     let mut cmd = args.cmd;
     if cmd.is_empty() {
         cmd = match (&settings.command, agent) {
@@ -128,13 +133,13 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         restart: RestartArgs { restart: None, max_restarts: 0 },
         ralph: LoopArgs {
             ralph: true,
-            max_iterations: Some(args.max_iterations.or(defaults.max_iterations).unwrap_or(ITERATIONS)),
+            max_iterations: args.max_iterations.or(settings.ralph_loop.max_iterations).or(Some(ITERATIONS)),
             inactivity_timeout: args.inactivity_timeout,
             ralph_dir: None,
             stream: args.stream,
         },
         gates,
-        budgets,
+        budgets: budgets(args.budgets, &settings.ralph_loop),
         worktree: args.worktree,
         cmd,
     })

@@ -91,10 +91,8 @@ pub fn exhausted(
         Some(StopReason::Cost { spent: spent.cost, limit })
     } else if let Some(limit) = reached(budgets.max_tokens, spent.tokens) {
         Some(StopReason::Tokens { spent: spent.tokens, limit })
-    } else if let Some(limit) = reached(budgets.max_time, spent.time.as_secs()) {
-        Some(StopReason::OutOfTime(limit))
     } else {
-        None
+        reached(budgets.max_time, spent.time.as_secs()).map(StopReason::OutOfTime)
     }
 }
 
