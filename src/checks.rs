@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -35,10 +36,10 @@ mod tests;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What a check may print, bytes; at more it is ended.
-const MAX_PRINTED: u64 = 1 << 30;
+const MAX_PRINTED: u64 = 256 << 20;
 
 /// How often the size of its output is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The variable that marks a check and all that it starts: the file that it prints into.
 const MARK: &str = "SWARM_CHECK";
@@ -130,7 +131,9 @@ impl Plan<'_> {
     fn start(&self, index: usize, command: &str) -> Result<Running> {
         let path = self.folder.join(format!("check-{}.txt", index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
-        let file = File::create(&path).map_err(trouble)?;
+        let mut private = File::options();
+        private.write(true).create(true).truncate(true).mode(0o600);
+        let file = private.open(&path).map_err(trouble)?;
         let mut shell = Command::new("sh");
         // The outer shell has more to do after the inner one, so it cannot become it.
         shell.args(["-c", "sh -c \"$1\"; exit $?", "sh", command]);

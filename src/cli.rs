@@ -73,7 +73,7 @@ Options:
   -V, --version        Print the version
 
 Start here:  swarm demo
-Then:        swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -- claude
+Then:        swarm loop 'make the tests pass' --check 'make test' -- claude -p
 Read more:   man swarm (exit status, files), swarm spawn --help\n";
 
 /// What only the man page carries.

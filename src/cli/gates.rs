@@ -20,12 +20,13 @@ since the start, which checks failed last time, and the progress so far. When it
 complete when all of them exit with 0 and the agent has said, in words of its own, exactly \
 <promise>COMPLETE</promise> (--promise changes the word, --no-promise asks for none).
 
-The checks are also run once before the first iteration; what failed already then is told to the agent. Scripts that a \
-check runs, and files named with --protect, may not be changed by an iteration: it does not count as done until \
+The checks are also run once before the first iteration; what failed already then is told to the agent. Files that \
+stand as programs or scripts in a check's own text (not what make, npm or another script runs in turn) and files named with \
+--protect may not be changed by an iteration: it does not count as done until \
 they are as they were, or you say `swarm ralph approve NAME`.
 
-After each iteration the whole tree, but for what git ignores, is kept as a commit under refs/swarm/; `swarm ralph \
-restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.";
+After each iteration the whole tree, but for what git ignores and what lies in a repository within it, is kept as a commit \
+under refs/swarm/; `swarm ralph restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.";
 
 const LOOP_EXAMPLES: &str = "\
 Examples:

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swarm_state::profiles::{self, Profile};
 
 use super::connect::SLOW;
-use super::{Ctx, Ended, follow, report, spawn};
+use super::{Ctx, Ended, Failure, follow, report, spawn};
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
@@ -58,7 +58,12 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         (false, true) => follow::Lines::Stdout,
         (false, false) => follow::Lines::Stderr,
     };
-    let code = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await?;
+    let followed = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await;
+    // Quiet as it is, a reader that went away does not make the loop complete.
+    let code = match followed {
+        Err(Failure::Closed) => return Ok(1),
+        followed => followed?,
+    };
     report::result(ctx, &spawned.worker.name, format).await?;
     Ok(code)
 }

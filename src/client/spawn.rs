@@ -70,6 +70,12 @@ pub(super) fn line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String 
 /// What was typed, with the settings behind it, as the daemon wants it.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
+    if !args.ralph.ralph
+        && (gates(&args.gates)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
+    {
+        let message = "gates and budgets are those of a loop: a worker without --ralph has none";
+        return Err(Error::new(ErrorCode::Usage, message).hint("add --ralph, or use swarm loop"));
+    }
     let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
@@ -158,7 +164,22 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let inactivity_timeout =
         args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout).unwrap_or(INACTIVITY);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
-    Ok(RalphParams { gates: gates(&args.gates)?, budgets: budgets(&args.budgets), ..params })
+    let mut gates = gates(&args.gates)?;
+    let root = directory(args.cwd.as_deref())?;
+    gates.protect = gates.protect.iter().map(|glob| relative(&root, glob)).collect::<Result<_>>()?;
+    Ok(RalphParams { gates, budgets: budgets(&args.budgets), ..params })
+}
+
+/// A glob as it is meant in the worker's directory.
+fn relative(root: &Path, glob: &str) -> Result<String> {
+    if !Path::new(glob).is_absolute() {
+        return Ok(glob.to_owned());
+    }
+    let inside = Path::new(glob).strip_prefix(root).ok().and_then(Path::to_str);
+    inside.map(str::to_owned).ok_or_else(|| {
+        Error::invalid(format!("--protect '{glob}' is not in {}", root.display()))
+            .hint("protected files are those of the worker's directory")
+    })
 }
 
 /// What has to hold, as it was typed.

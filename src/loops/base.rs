@@ -26,7 +26,7 @@ impl Course {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
-            base.protected = protect::hashes(self).await?;
+            base.protected = protect::hashes(self, None).await?;
             base.checks = self.run_checks(0, told).await?;
         }
         match self.snapshot(0).await {
@@ -46,7 +46,7 @@ impl Course {
     /// When the loop has no base line yet, or the disk refuses.
     pub async fn approve(&self) -> Result<Vec<String>> {
         let Some(mut base) = self.read_base() else { return Ok(vec![]) };
-        let now = protect::hashes(self).await?;
+        let now = protect::hashes(self, Some(&base)).await?;
         let changed = base.changed(&now);
         base.protected = now;
         write_json(&self.folder.join(BASE), &base)?;

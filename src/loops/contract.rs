@@ -38,6 +38,7 @@ impl Course {
             iteration,
             max_iterations: max,
             checks: &self.gates.checks,
+            protected: &base.protected.keys().cloned().collect::<Vec<_>>(),
             promise: self.gates.promise.as_ref(),
             changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
             failed: &failed,

@@ -6,31 +6,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
+use swarm_state::ledger::Base;
 use swarm_state::scripts;
 use walkdir::WalkDir;
 
 use super::Course;
 use crate::error::{Error, Result};
 
-/// The files and their hashes, relative to the worker's directory. Empty when changes are allowed.
+/// The files and their hashes, relative to the worker's directory. Empty when changes are allowed. `known` are those
+/// of the base line: a script that was not there then is the work itself, or a part of it.
 ///
 /// # Errors
 /// A glob that is none, or a file that cannot be read.
-pub(super) async fn hashes(course: &Course) -> Result<BTreeMap<String, String>> {
+pub(super) async fn hashes(course: &Course, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
     if course.gates.allow_changed_checks {
         return Ok(BTreeMap::new());
     }
     let course = course.clone();
-    let work = tokio::task::spawn_blocking(move || hash_all(&course));
+    let known = known.map(|base| base.protected.keys().map(PathBuf::from).collect::<BTreeSet<_>>());
+    let work = tokio::task::spawn_blocking(move || hash_all(&course, known.as_ref()));
     work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
 }
 
-fn hash_all(course: &Course) -> Result<BTreeMap<String, String>> {
+fn hash_all(course: &Course, known: Option<&BTreeSet<PathBuf>>) -> Result<BTreeMap<String, String>> {
     let mut files: BTreeSet<PathBuf> = by_name(course);
+    files.retain(|file| known.is_none_or(|known| known.contains(file)));
     if !course.gates.protect.is_empty() {
         let globs = globs(&course.gates.protect)?;
         files.extend(matching(&course.cwd, &globs));
@@ -106,6 +111,8 @@ fn hash(path: &Path) -> io::Result<String> {
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
     }
+    // Whether it can be run is a part of what it is.
+    hasher.update([u8::from(fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0))]);
     // A link also stands for what it leads to; where that is nothing, or no file, the link is all.
     if path.is_file() {
         io::copy(&mut fs::File::open(path)?, &mut hasher)?;

@@ -159,7 +159,13 @@ impl Course {
                 (it.commit, it.head) = (Some(taken.commit), taken.head.clone());
                 taken.head
             }
-            Ok(None) => None,
+            Ok(None) => {
+                if base.commit.is_some() {
+                    it.warnings
+                        .push("no snapshot was taken: the directory is in no git repository any more".into());
+                }
+                None
+            }
             Err(error) => {
                 it.warnings.push(error.to_string());
                 None
@@ -198,7 +204,7 @@ impl Course {
             return;
         }
         // Before the checks, which may well write into the tree themselves.
-        match protect::hashes(self).await {
+        match protect::hashes(self, Some(base)).await {
             Ok(now) => verdict.changed = base.changed(&now),
             Err(error) => verdict.trouble = Some(error.to_string()),
         }

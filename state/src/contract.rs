@@ -48,6 +48,8 @@ pub struct Contract<'a> {
     pub max_iterations: u32,
     /// The commands that must pass.
     pub checks: &'a [String],
+    /// Files that must stay as they are.
+    pub protected: &'a [String],
     /// What the agent must say when it is done.
     pub promise: Option<&'a Promise>,
     /// What changed so far.
@@ -95,6 +97,10 @@ impl Contract<'_> {
         if !self.failed_at_base.is_empty() {
             rules.push_str("- These of them failed already before any work was done:\n");
             self.failed_at_base.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+        }
+        if !self.protected.is_empty() {
+            rules.push_str("- These files must stay as they are; as long as one of them is changed, nothing counts as done:\n");
+            self.protected.iter().for_each(|file| line(&mut rules, format_args!("  - `{file}`")));
         }
         if let Some(promise) = self.promise {
             let marker = promise.marker();

@@ -12,24 +12,55 @@ const INTERPRETERS: [&str; 12] =
 /// Programs that run what follows them.
 const PREFIXES: [&str; 9] = ["env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!"];
 
+/// How deep `sh -c 'sh -c …'` is followed.
+const DEPTH: u8 = 4;
+
 /// The words that may name files which the command runs, in order and without repetition.
 pub fn candidates(command: &str) -> Vec<String> {
-    let mut found: Vec<String> = vec![];
+    let mut found = vec![];
+    gather(command, "", DEPTH, &mut found);
+    found
+}
+
+/// The same for a command that runs in `dir`, which is empty or ends in a slash.
+fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
+    let mut dir = dir.to_owned();
     for simple in simple_commands(command) {
+        if let [cd, to] = simple.as_slice()
+            && cd == "cd"
+        {
+            dir = format!("{}{}/", if to.starts_with('/') { "" } else { &dir }, to.trim_end_matches('/'));
+            continue;
+        }
         for word in programs(&simple) {
+            let word = word.strip_prefix("$PWD/").or(word.strip_prefix("${PWD}/")).unwrap_or(&word);
+            let word = if word.starts_with('/') { word.to_owned() } else { format!("{dir}{word}") };
             if !found.contains(&word) {
                 found.push(word);
             }
         }
+        if let Some(text) = text_of(&simple).filter(|_| depth > 0) {
+            gather(text, &dir, depth - 1, found);
+        }
     }
-    found
+}
+
+/// The text that a shell is given to run: `sh -c TEXT`, `bash -euc TEXT`.
+fn text_of(words: &[String]) -> Option<&str> {
+    let shell = |word: &String| INTERPRETERS[..5].contains(&word.rsplit('/').next().unwrap_or(word));
+    let at = words.iter().position(shell)?;
+    let rest = &words[at + 1..];
+    let flag = rest
+        .iter()
+        .position(|word| word.starts_with('-') && word.ends_with('c') && !word.starts_with("--"))?;
+    rest.get(flag + 1).map(String::as_str)
 }
 
 /// The words of each simple command: cut at operators, quotes taken off.
 fn simple_commands(command: &str) -> Vec<Vec<String>> {
     let (mut commands, mut words, mut word) = (vec![], vec![], None::<String>);
     let mut chars = command.chars();
-    let mut quote = None;
+    let (mut quote, mut redirected) = (None, false);
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(q), _) if c == q => quote = None,
@@ -40,17 +71,34 @@ fn simple_commands(command: &str) -> Vec<Vec<String>> {
                 word.get_or_insert_default();
                 quote = Some(c);
             }
-            (None, ';' | '&' | '|' | '\n' | '(' | ')' | '{' | '}' | '`' | '<' | '>') => {
-                words.extend(word.take());
+            // What is read or written is no program; `2>` has its number before it.
+            (None, '<' | '>') => {
+                let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
+                words.extend(word.take().filter(|word| !number(word)));
+                redirected = true;
+            }
+            (None, ';' | '&' | '|' | '\n' | '(' | ')' | '{' | '}' | '`')
+                if !(redirected && c == '&' && word.is_none()) =>
+            {
+                end_word(&mut words, &mut word, &mut redirected);
+                redirected = false;
                 commands.push(std::mem::take(&mut words));
             }
-            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None, _) if c.is_whitespace() => end_word(&mut words, &mut word, &mut redirected),
             (None, _) => word.get_or_insert_default().push(c),
         }
     }
-    words.extend(word);
+    end_word(&mut words, &mut word, &mut redirected);
     commands.push(words);
     commands
+}
+
+/// A word is at its end: it belongs to the command, unless it is where its input or output goes.
+fn end_word(words: &mut Vec<String>, word: &mut Option<String>, redirected: &mut bool) {
+    let Some(word) = word.take() else { return };
+    if !std::mem::take(redirected) {
+        words.push(word);
+    }
 }
 
 /// What one simple command runs: its program, and the file that an interpreter is given.
@@ -97,7 +145,10 @@ mod tests {
             ("CI=1 bash -eu 'my checks/a b.sh'", &["bash", "my checks/a b.sh"]),
             ("timeout 30 ./check", &["./check"]),
             ("nice -n 5 python3.11 -X dev tools/check.py", &["python3.11", "dev"]),
-            ("cd sub; ./x || exit 1", &["cd", "./x", "exit"]),
+            ("cd sub; ./x || exit 1", &["sub/./x", "sub/exit"]),
+            ("cd t && sh run.sh", &["t/sh", "t/run.sh"]),
+            ("sh $PWD/t/run.sh", &["sh", "t/run.sh"]),
+            ("bash -euc 'sh t/run.sh'", &["bash", "sh", "t/run.sh"]),
             ("pytest tests/test_auth.py", &["pytest"]),
             (". ./env.sh && go test ./...", &[".", "./env.sh", "go"]),
             ("", &[]),
@@ -107,7 +158,16 @@ mod tests {
                 assert!(found.contains(&(*word).to_owned()), "{command}: {found:?}");
             }
         }
-        assert!(!candidates("pytest tests/test_auth.py").contains(&"tests/test_auth.py".to_owned()));
+        for (command, data) in [
+            ("pytest tests/test_auth.py", "tests/test_auth.py"),
+            ("grep -q DONE < TODO.md", "TODO.md"),
+            ("test $(wc -l <n) -ge 3", "n"),
+            ("cmp - a < b", "b"),
+            ("./prog >out.txt 2>&1", "out.txt"),
+        ] {
+            assert!(!candidates(command).contains(&data.to_owned()), "{command}: {:?}", candidates(command));
+        }
+        assert!(candidates("./prog >out.txt 2>&1 | ./next").contains(&"./next".to_owned()));
     }
 
     proptest! {

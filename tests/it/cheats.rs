@@ -29,7 +29,7 @@ fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves
     assert_eq!(d.read("approve").matches(refused).count(), 2, "{}", d.read("approve"));
     assert!(d.prompt(2).contains("- protected files were changed: check.sh\n"), "{}", d.prompt(2));
     let why = d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
-    assert!(why.out.contains("swarm ralph approve a takes them"), "{}", why.out);
+    assert!(why.out.contains("to take them: swarm ralph approve a"), "{}", why.out);
     d.w.swarm(&["report", "a"]).ok().says("protected files were changed: check.sh");
     d.w.swarm(&["ralph", "approve", "a"]).ok().says("approved check.sh\n");
     std::fs::write(&go, "go\n").unwrap();

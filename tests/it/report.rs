@@ -56,7 +56,7 @@ fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
     fs::write(&hold, "").unwrap();
     agent.tell("exit 0");
     let reason = format!("checking: {check}");
-    w.until("the check is told", || (w.status("a")["reason"] == Value::from(reason.as_str())).then_some(()));
+    w.until("the check is told", || (w.status("a")["reason"] == reason.as_str()).then_some(()));
     assert!(why(&w, "a").starts_with(&format!("a: running (iteration 1/10): {reason}\n")));
     w.swarm(&["ls", "--format", "json"]).ok().says("checking: ");
     fs::remove_file(&hold).unwrap();

@@ -12,10 +12,6 @@ pub(super) fn end_word(report: &Report) -> &'static str {
     }
 }
 
-fn counted(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
 /// `3 iterations, 2m 5s, $0.12`
 fn used(report: &Report) -> String {
     let count = counted(report.iterations.len() as u64, "iteration");
@@ -73,9 +69,15 @@ fn worktree(report: &Report) -> Vec<String> {
     vec![
         format!("worktree: {path} (branch {})", worktree.branch),
         format!("  look:   swarm ralph diff {}", report.name),
-        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
+        format!("  merge:  git -C '{repo}' merge {}", work(report, &worktree.branch)),
         format!("  remove: swarm clean {}", report.name),
     ]
+}
+
+/// What a merge must name to bring all of the work: the last snapshot, which holds what nobody committed too.
+fn work(report: &Report, branch: &str) -> String {
+    let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
+    last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))
 }
 
 /// `swarm why`: ten lines at most.
@@ -120,8 +122,9 @@ fn next(report: &Report) -> String {
         .and_then(|it| it.verdict.as_ref())
         .is_some_and(|verdict| !verdict.changed.is_empty());
     if changed && report.end.is_none_or(|end| end.exit_code(true) != 0) {
+        let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
         return format!(
-            "look at the changed checks (swarm ralph diff {name}); swarm ralph approve {name} takes them"
+            "look at the changed checks (swarm ralph diff {name}); to take them: swarm ralph approve {name}{again}"
         );
     }
     match (report.end, report.status) {
@@ -129,12 +132,17 @@ fn next(report: &Report) -> String {
         (None, LoopStatus::Running) if goes_on(report.reason.as_deref()) => {
             format!("nothing; to try at once: swarm ralph resume {name}")
         }
+        (None, _) if report.worker_status == Status::Unreachable => {
+            "nothing; it goes on when tmux answers again: swarm doctor".to_owned()
+        }
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
             format!("nothing; swarm attach {name} shows the agent at work")
         }
         (Some(End::Lost), _) => format!("swarm ralph resume {name}"),
         (Some(End::AllChecksPassed | End::PromiseAccepted | End::DonePattern), _) => match &report.worktree {
-            Some(worktree) => format!("git -C '{}' merge {}", worktree.base_repo.display(), worktree.branch),
+            Some(worktree) => {
+                format!("git -C '{}' merge {}", worktree.base_repo.display(), work(report, &worktree.branch))
+            }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
         (Some(End::MaxIterations | End::BudgetExhausted | End::Timeout), _) => {

@@ -8,6 +8,7 @@ fn bare(task: &str) -> Contract<'_> {
         iteration: 2,
         max_iterations: 25,
         checks: &[],
+        protected: &[],
         promise: None,
         changes: Changes::Diff(""),
         failed: &[],
