@@ -174,3 +174,24 @@ fn a_tag_that_the_agent_did_not_say_itself_does_not_count() {
         d.w.swarm(&["why", "a"]).ok().says("FAIL  the promise was not given");
     }
 }
+
+#[test]
+fn a_protected_file_may_be_named_by_its_whole_path_and_its_mode_is_a_part_of_it() {
+    let d = Desk::new();
+    d.commit("t/run.sh", "exit 1\n");
+    let whole = d.w.work().join("t/run.sh");
+    let agent = d.agent(&[&format!("chmod 755 t/run.sh; {DONE}")]);
+    let flags = ["--check", "true", "--protect", whole.to_str().unwrap(), "-n", "1"];
+    assert_eq!(error(&d.result(1, &flags, &agent), 1), "protected files were changed: t/run.sh");
+    d.run(&["--check", "true", "--protect", "/etc/*"], &agent).code(1).warns("is not in ");
+}
+
+#[test]
+fn what_is_not_there_yet_and_what_is_only_read_is_the_agents_to_write() {
+    let d = Desk::new();
+    d.commit("TODO.md", "open\n");
+    let agent = d.agent(&[&format!("echo DONE >TODO.md; echo 'exit 0' >main.sh; {DONE}")]);
+    let flags = ["--check", "grep -q DONE < TODO.md", "--check", "sh main.sh", "-n", "1"];
+    assert_eq!(d.result(0, &flags, &agent)["stop_reason"], "all_checks_passed");
+    assert!(!d.prompt(1).contains("must stay as they are"), "{}", d.prompt(1));
+}

@@ -311,3 +311,16 @@ fn a_daemon_whose_socket_was_removed_is_reached_again() {
     let _ = world.swarm(&["ls"]).ok().says("w");
     assert_eq!(world.daemon_pid(), daemon, "the same daemon");
 }
+
+#[test]
+fn a_kill_whose_daemon_dies_is_done_by_the_next() {
+    let mut world = World::new();
+    world.set("SWARM_CRASH_AT", "terminate:1");
+    let first = world.start_daemon();
+    world.unset("SWARM_CRASH_AT");
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let _ = world.swarm(&["kill", "w"]).ok().says("killed w");
+    assert!(!crate::world::is_alive(first), "the first daemon lives");
+    assert_eq!(world.status("w")["status"], "stopped");
+    assert!(world.panes().is_empty());
+}

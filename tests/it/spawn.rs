@@ -329,3 +329,14 @@ fn what_cannot_be_run_is_told_from_what_is_not_there() {
         w.spawn("one", &[], &[program]).code(1).warns(&format!("swarm: error: {words}\n"));
     }
 }
+
+#[test]
+fn gates_and_budgets_without_a_loop_are_refused() {
+    let w = World::new();
+    for flags in [&["--check", "false"][..], &["--promise", "X"], &["--max-cost", "1"], &["--max-time", "1"]]
+    {
+        let words = [&["spawn", "--name", "pl"], flags, &["--", "true"]].concat();
+        w.swarm(&words).code(2).warns("without --ralph").warns("use swarm loop");
+    }
+    w.swarm(&["status", "pl"]).code(2);
+}
