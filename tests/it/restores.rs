@@ -89,3 +89,15 @@ fn the_last_iterations_work_is_safe_although_the_next_agent_throws_it_away_at_on
     assert_eq!(follower.wait(&d.w), 1);
     assert_eq!(read(&restore(&d, 1), "work").as_deref(), Some("precious\n"));
 }
+
+#[test]
+fn a_kill_keeps_the_tree_of_the_iteration_that_it_ends() {
+    let d = Desk::new();
+    let agent = d.agent(&["echo precious >work; sleep 600"]);
+    let mut follower = d.w.follow(&d.words(&["--check", "false"], &agent));
+    d.w.until("the agent has worked", || d.w.work().join("work").exists().then_some(()));
+    d.w.swarm(&["kill", "a"]).ok();
+    assert_eq!(follower.wait(&d.w), 1, "{}", follower.output());
+    fs::remove_file(d.w.work().join("work")).unwrap();
+    assert_eq!(read(&restore(&d, 1), "work").as_deref(), Some("precious\n"));
+}
