@@ -340,7 +340,8 @@ mod linux {
         let text = std::fs::read_to_string("/proc/uptime").ok()?;
         let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
         let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
-        Some((seconds * ticks as f64) as u64)
+        // Two places, as it is written: a product a hair too small must not lose a tick.
+        Some((seconds * ticks as f64).round() as u64)
     }
 
     pub(super) fn stat(pid: i32) -> Option<Stat> {
