@@ -1,7 +1,7 @@
 //! The contract of an iteration, from what the loop's folder and git know.
 
 use swarm_state::contract::{Changes, Contract, Failed};
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 
 use super::Course;
@@ -22,10 +22,7 @@ impl Course {
             .filter(|check| !check.passed)
             .map(|check| Failed { check: &check.name, output: &check.output })
             .collect();
-        let of_checks = |remark: &String| failed.iter().any(|f| remark.contains(&format!("'{}'", f.check)));
-        let remarks: Vec<String> = verdict
-            .map(|verdict| verdict.remarks().into_iter().filter(|r| !of_checks(r)).collect())
-            .unwrap_or_default();
+        let remarks = verdict.map(Verdict::other_remarks).unwrap_or_default();
         let to = last.as_ref().and_then(|last| last.commit.as_ref()).or(base.commit.as_ref());
         let diff = match (base.head.as_ref().or(base.commit.as_ref()), to) {
             (Some(from), Some(to)) => {

@@ -67,9 +67,7 @@ fn part(iteration: &Iteration) -> Option<String> {
     let verdict = iteration.verdict.as_ref()?;
     let checks = verdict.checks.iter().map(|c| (c.name.as_str(), c.passed, c.output.as_str())).collect();
     // The checks stand above already.
-    let of_checks =
-        |remark: &String| verdict.failed_checks().any(|c| remark.contains(&format!("'{}'", c.name)));
-    let remarks: Vec<String> = verdict.remarks().into_iter().filter(|remark| !of_checks(remark)).collect();
+    let remarks = verdict.other_remarks();
     let entry = Entry {
         iteration: iteration.iteration,
         passed: verdict.is_complete(),

@@ -69,13 +69,9 @@ impl From<&Iteration> for LoopIteration {
     fn from(it: &Iteration) -> Self {
         let verdict = it.verdict.as_ref();
         let claim = verdict.and_then(|verdict| verdict.promise);
-        let of_checks = |remark: &str| {
-            verdict
-                .is_some_and(|v| v.failed_checks().any(|check| remark.contains(&format!("'{}'", check.name))))
-        };
-        let mut errors = verdict.map(swarm_state::gates::Verdict::remarks).unwrap_or_default();
+        let mut errors = verdict.map(swarm_state::gates::Verdict::other_remarks).unwrap_or_default();
         // The checks and the tag have fields of their own.
-        errors.retain(|remark| !of_checks(remark) && remark != swarm_state::gates::NO_PROMISE);
+        errors.retain(|remark| remark != swarm_state::gates::NO_PROMISE);
         match (it.exit_code, it.signal) {
             (_, Some(signal)) => errors.push(format!("the agent was ended by signal {signal}")),
             (Some(code), None) if code != 0 => {

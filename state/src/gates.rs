@@ -127,6 +127,13 @@ impl Verdict {
 
     /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
     pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.other_remarks();
+        remarks.extend(self.failed_checks().map(|check| format!("the check '{}' failed", check.name)));
+        remarks
+    }
+
+    /// The same without the checks, for those who tell these one by one.
+    pub fn other_remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
         if self.done_pattern == Some(false) {
             remarks.push("the done pattern did not appear".into());
@@ -136,7 +143,6 @@ impl Verdict {
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }
-        remarks.extend(self.failed_checks().map(|check| format!("the check '{}' failed", check.name)));
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
         }

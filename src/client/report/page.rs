@@ -48,11 +48,7 @@ fn gates(it: &Iteration) -> Vec<String> {
         };
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
-    let of_checks =
-        |remark: &String| verdict.failed_checks().any(|c| remark.contains(&format!("'{}'", c.name)));
-    lines.extend(
-        verdict.remarks().iter().filter(|r| !of_checks(r)).map(|r| format!("  FAIL  {}", printable(r))),
-    );
+    lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
     if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
         lines.push("  PASS  the promise was given".into());
     }
