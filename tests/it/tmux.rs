@@ -176,7 +176,7 @@ async fn a_server_starts_once_and_its_end_is_seen() {
 #[tokio::test]
 async fn a_stopped_server_is_unresponsive_and_not_gone() {
     let world = World::new().await;
-    kill(Pid::from_raw(world.server), Signal::SIGSTOP).unwrap();
+    crate::world::signal(u32::try_from(world.server).unwrap(), Signal::SIGSTOP);
     assert_eq!(world.tmux.health().await, Health::Unresponsive);
     kill(Pid::from_raw(world.server), Signal::SIGCONT).unwrap();
     assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });

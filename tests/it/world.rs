@@ -605,8 +605,26 @@ pub(crate) fn is_alive(pid: u32) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with('Z'))
 }
 
-/// Sends a signal to a process that the test started.
+/// Sends a signal to a process that the test started. One that stops it has done so at the return: the
+/// kernel only queues it, and a process that waits for its turn would still answer.
+#[track_caller]
 pub(crate) fn signal(pid: u32, which: nix::sys::signal::Signal) {
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
-    let _ = nix::sys::signal::kill(pid, which);
+    let target = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+    let _ = nix::sys::signal::kill(target, which);
+    if which == nix::sys::signal::Signal::SIGSTOP {
+        let deadline = Instant::now() + PATIENCE;
+        while !is_stopped(pid) {
+            assert!(Instant::now() < deadline, "{pid} does not stop");
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Whether each thread of a process stands still, or there is none.
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
+    })
 }
