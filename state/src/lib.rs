@@ -15,6 +15,8 @@
 //! * **iteration** – a run that belongs to a loop
 //! * **gate** – a condition that must hold before a loop is complete
 //! * **budget** – a limit that ends a loop
+//! * **session loop** – the other kind of loop: one agent session, kept going by its own Stop hook
+//! * **promise** – the exact text `<promise>TOKEN</promise>`
 //! * **profile** – what swarm knows of one agent CLI
 //! * **notice** – something that happened, as the daemon tells those who listen
 //!
@@ -25,7 +27,8 @@
 //! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
 //! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
-//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts).
+//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts); [`hook`] (what
+//! an agent CLI tells its hooks).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
@@ -61,3 +64,5 @@ pub mod ledger;
 pub mod scripts;
 
 pub mod ends;
+
+pub mod hook;

@@ -1,0 +1,247 @@
+//! What an agent CLI tells its hooks: one JSON object, read with patience.
+//!
+//! Claude Code and Codex give their hooks the same shape; Codex's `notify` has one of its own. Versions differ in
+//! which fields they give, so each is optional, an unknown one is passed over, and one of an unexpected type
+//! counts as absent. Used by `swarm hook EVENT` for the loops within a session and for what the daemon
+//! is told of a worker. Deliberately absent: what follows from any of it.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// The events that `swarm hook` knows, by the word on its command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookEvent {
+    /// The agent's turn is about to end.
+    Stop,
+    /// A sub-agent's turn is about to end.
+    SubagentStop,
+    /// The turn ended with an API error.
+    StopFailure,
+    /// A session began, or began anew.
+    SessionStart,
+    /// A session is over.
+    SessionEnd,
+    /// A prompt was taken.
+    UserPromptSubmit,
+    /// A tool is about to be called.
+    PreToolUse,
+    /// A tool was called.
+    PostToolUse,
+    /// The context is about to be compacted: it is spent.
+    PreCompact,
+    /// The agent wants a person's attention.
+    Notification,
+    /// Codex's `notify` program.
+    CodexNotify,
+}
+
+impl HookEvent {
+    /// All, in the order of the documents.
+    pub const ALL: [Self; 11] = [
+        Self::Stop,
+        Self::SubagentStop,
+        Self::StopFailure,
+        Self::SessionStart,
+        Self::SessionEnd,
+        Self::UserPromptSubmit,
+        Self::PreToolUse,
+        Self::PostToolUse,
+        Self::PreCompact,
+        Self::Notification,
+        Self::CodexNotify,
+    ];
+
+    /// The word on the command line and in the protocol.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::SubagentStop => "subagent-stop",
+            Self::StopFailure => "stop-failure",
+            Self::SessionStart => "session-start",
+            Self::SessionEnd => "session-end",
+            Self::UserPromptSubmit => "user-prompt-submit",
+            Self::PreToolUse => "pre-tool-use",
+            Self::PostToolUse => "post-tool-use",
+            Self::PreCompact => "pre-compact",
+            Self::Notification => "notification",
+            Self::CodexNotify => "codex-notify",
+        }
+    }
+
+    /// The name in a CLI's settings; `None` for what is no event there.
+    pub fn setting(self) -> Option<&'static str> {
+        match self {
+            Self::Stop => Some("Stop"),
+            Self::SubagentStop => Some("SubagentStop"),
+            Self::StopFailure => Some("StopFailure"),
+            Self::SessionStart => Some("SessionStart"),
+            Self::SessionEnd => Some("SessionEnd"),
+            Self::UserPromptSubmit => Some("UserPromptSubmit"),
+            Self::PreToolUse => Some("PreToolUse"),
+            Self::PostToolUse => Some("PostToolUse"),
+            Self::PreCompact => Some("PreCompact"),
+            Self::Notification => Some("Notification"),
+            Self::CodexNotify => None,
+        }
+    }
+
+    /// The event of a word; `None` for one that is not known (it passes).
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.word() == word)
+    }
+}
+
+/// Which CLI speaks, as far as its input tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HookHost {
+    /// Claude Code, or one that speaks like it.
+    #[default]
+    Claude,
+    /// Codex.
+    Codex,
+}
+
+/// What a hook was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HookInput {
+    /// Who speaks.
+    pub host: HookHost,
+    /// The session's own id; never empty.
+    pub session: Option<String>,
+    /// Where the session's transcript lies.
+    pub transcript: Option<PathBuf>,
+    /// Where the session works.
+    pub cwd: Option<PathBuf>,
+    /// What tells one turn from the next (`prompt_id`, `turn_id`, `turn-id`).
+    pub turn: Option<String>,
+    /// Whether this turn was already kept going by a Stop hook.
+    pub stop_hook_active: Option<bool>,
+    /// The agent's last words, where the CLI gives them. Empty when its last message had no words.
+    pub last_message: Option<String>,
+    /// How many background tasks run; `None` where the CLI does not tell.
+    pub background_tasks: Option<usize>,
+    /// The tool that is called.
+    pub tool: Option<String>,
+    /// The prompt that was taken.
+    pub prompt: Option<String>,
+    /// What kind of notification it is (`permission_prompt`, `idle_prompt`).
+    pub notification: Option<String>,
+    /// What a notification says.
+    pub message: Option<String>,
+    /// The API's error.
+    pub error: Option<String>,
+    /// The sub-agent that it is about. An empty one is the CLI's own helper (a compaction).
+    pub agent: Option<String>,
+    /// What began the session, or what made it compact.
+    pub cause: Option<String>,
+}
+
+impl HookInput {
+    /// Reads what came on standard input or in an argument; `None` when it is no JSON object.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(bytes) else { return None };
+        let text =
+            |names: &[&str]| names.iter().find_map(|name| fields.get(*name)?.as_str()).map(ToOwned::to_owned);
+        let filled = |names: &[&str]| text(names).filter(|text| !text.trim().is_empty());
+        let codex = ["turn_id", "turn-id", "thread-id"].iter().any(|name| fields.contains_key(*name));
+        Some(Self {
+            host: if codex { HookHost::Codex } else { HookHost::Claude },
+            session: filled(&["session_id", "thread-id"]),
+            transcript: filled(&["transcript_path"]).map(PathBuf::from),
+            cwd: filled(&["cwd"]).map(PathBuf::from),
+            turn: filled(&["prompt_id", "turn_id", "turn-id"]),
+            stop_hook_active: fields.get("stop_hook_active").and_then(Value::as_bool),
+            last_message: text(&["last_assistant_message", "last-assistant-message"]),
+            background_tasks: fields
+                .get("background_tasks")
+                .and_then(Value::as_array)
+                .map(|tasks| running(tasks)),
+            tool: filled(&["tool_name"]),
+            prompt: text(&["prompt"]),
+            notification: filled(&["notification_type"]),
+            message: filled(&["message"]),
+            error: fields.get("error").and_then(error_text),
+            agent: text(&["agent_type"]),
+            cause: filled(&["source", "trigger", "reason"]),
+        })
+    }
+}
+
+/// Tasks that still run: one that says that it is over is no reason to wait.
+fn running(tasks: &[Value]) -> usize {
+    const OVER: [&str; 6] = ["completed", "failed", "killed", "cancelled", "stopped", "done"];
+    let is_over = |task: &&Value| {
+        task.get("status").and_then(Value::as_str).is_some_and(|status| OVER.contains(&status))
+    };
+    tasks.iter().filter(|task| !is_over(task)).count()
+}
+
+/// An error as a text, or as an object that has one.
+fn error_text(error: &Value) -> Option<String> {
+    let text = match error {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(fields) => {
+            ["message", "error", "type"].iter().find_map(|name| Some(fields.get(*name)?.as_str()?.to_owned()))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+    };
+    text.filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_stop_of_either_cli_is_read_whole() {
+        let claude = br#"{"session_id":"s1","transcript_path":"/h/s1.jsonl","cwd":"/p","prompt_id":"p1","permission_mode":"default",
+            "effort":{"level":"medium"},"hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"all done",
+            "background_tasks":[{"id":"1","status":"running"},{"id":"2","status":"completed"}],"session_crons":[]}"#;
+        let read = HookInput::parse(claude).unwrap();
+        assert_eq!(
+            (read.host, read.session.as_deref(), read.turn.as_deref()),
+            (HookHost::Claude, Some("s1"), Some("p1"))
+        );
+        assert_eq!((read.stop_hook_active, read.last_message.as_deref()), (Some(false), Some("all done")));
+        assert_eq!((read.background_tasks, read.transcript), (Some(1), Some("/h/s1.jsonl".into())));
+        let codex = br#"{"session_id":"c1","turn_id":"t1","hook_event_name":"Stop","stop_hook_active":true,"last_assistant_message":"x"}"#;
+        let read = HookInput::parse(codex).unwrap();
+        assert_eq!(
+            (read.host, read.turn.as_deref(), read.background_tasks),
+            (HookHost::Codex, Some("t1"), None)
+        );
+        let notify = br#"{"type":"agent-turn-complete","thread-id":"c1","turn-id":"t2","cwd":"/p","last-assistant-message":"x"}"#;
+        let read = HookInput::parse(notify).unwrap();
+        assert_eq!(
+            (read.host, read.session.as_deref(), read.turn.as_deref()),
+            (HookHost::Codex, Some("c1"), Some("t2"))
+        );
+    }
+
+    #[test]
+    fn what_is_missing_empty_or_of_another_type_is_absent() {
+        let odd = br#"{"session_id":"","stop_hook_active":"yes","last_assistant_message":7,"background_tasks":{},"error":{"message":"529"}}"#;
+        let read = HookInput::parse(odd).unwrap();
+        assert_eq!(read, HookInput { error: Some("529".into()), ..HookInput::default() });
+        assert_eq!(HookInput::parse(b"[]"), None);
+        assert_eq!(HookInput::parse(b""), None);
+    }
+
+    #[test]
+    fn each_event_has_a_word_of_its_own() {
+        for event in HookEvent::ALL {
+            assert_eq!(HookEvent::of(event.word()), Some(event));
+        }
+        assert_eq!(HookEvent::of("Stop"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = HookInput::parse(&bytes);
+        }
+    }
+}
