@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use swarm_state::engine::{Edits, Event, Now, SpawnError, Worker};
+use swarm_state::engine::{Edits, Event, Heard, Now, SpawnError, Worker};
 use swarm_state::gates::Verdict;
 use swarm_state::model::Exit;
 use swarm_state::notice::PauseBy;
@@ -53,7 +53,9 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::PromptSent(run),
         Event::PromptFailed(run, "no".into()),
         Event::Probed(run, true),
-        Event::TurnOver(run),
+        Event::Heard(run, Heard::TurnOver),
+        Event::Heard(run, Heard::Working),
+        Event::Heard(run, Heard::Asks("may I".into())),
         Event::Exited(run, Exit::Signal(9)),
         Event::Judged(run, verdict),
         Event::Tick,

@@ -23,6 +23,7 @@
 
 mod clock;
 mod follow_up;
+mod heard;
 mod limits;
 mod look;
 mod reports;
@@ -40,6 +41,7 @@ use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
 pub use clock::{AwakeClock, Jump};
+pub use heard::Heard;
 pub use restart::Restarts;
 pub use watch::Watch;
 
@@ -157,6 +159,10 @@ pub enum Why {
     Timeout,
     /// The loop's time is up.
     OutOfTime,
+    /// The agent said that its API failed it.
+    ApiError,
+    /// The agent said that its context is full.
+    ContextSpent,
     /// Somebody killed the worker.
     Kill,
 }
@@ -265,8 +271,8 @@ pub enum Event {
     PromptFailed(Run, String),
     /// A person typed something into the run's pane.
     Typed(Run),
-    /// The agent's own hook said that its turn is over.
-    TurnOver(Run),
+    /// The agent's own hooks told something.
+    Heard(Run, Heard),
     /// Whether the run's process tree is computing.
     Probed(Run, bool),
     /// The run ended and its pane holds its last output.
@@ -294,6 +300,8 @@ pub enum Effect {
     ForceKill(Run),
     /// Find out whether the process tree is computing.
     Probe(Run),
+    /// Look at the run's screen now.
+    Look(Run),
     /// Store the output, close the pane, try the gates.
     Judge(Run),
     /// Tell those who listen.
@@ -342,6 +350,8 @@ enum Kind {
     NotReady,
     /// The prompt did not go in.
     Prompt,
+    /// The agent said that it waits for a person.
+    Asked,
 }
 
 impl Worker {
@@ -495,12 +505,12 @@ impl Worker {
     fn phase_deadline(&self) -> Option<Duration> {
         match self.phase {
             Phase::Starting { ready_by, .. } => ready_by,
+            Phase::Running { ref watch } => watch.over_deadline(),
             Phase::Prompting { by } => Some(by),
             Phase::Ending { kill_at, .. } => Some(kill_at),
             Phase::BackingOff { until, .. } => Some(until),
             Phase::Idle
             | Phase::Spawning { .. }
-            | Phase::Running { .. }
             | Phase::Judging { .. }
             | Phase::Parked
             | Phase::Lost

@@ -27,6 +27,10 @@ pub enum IterationExit {
     OutOfTime,
     /// A usage limit, an overloaded API or a login: it is done again and not used up.
     Outage,
+    /// swarm ended it: the agent said that its API had failed it.
+    ApiError,
+    /// swarm ended it: the agent said that its context was full.
+    ContextSpent,
 }
 
 impl IterationExit {
@@ -45,6 +49,8 @@ impl IterationExit {
             Self::Timeout => "timeout".into(),
             Self::OutOfTime => "out-of-time".into(),
             Self::Outage => "outage".into(),
+            Self::ApiError => "api-error".into(),
+            Self::ContextSpent => "context-spent".into(),
         }
     }
 }

@@ -33,6 +33,8 @@ impl Worker {
             Some(Why::Inactivity) => IterationExit::Inactivity,
             Some(Why::Timeout) => IterationExit::Timeout,
             Some(Why::OutOfTime) => IterationExit::OutOfTime,
+            Some(Why::ApiError) => IterationExit::ApiError,
+            Some(Why::ContextSpent) => IterationExit::ContextSpent,
             Some(Why::Done | Why::TurnOver | Why::Kill) => IterationExit::Done,
             None => IterationExit::Exit(exit),
         };
@@ -49,12 +51,13 @@ impl Worker {
             return effects;
         }
         let missed = self.missed(&verdict);
-        if why.is_none() && !exit.is_success() {
+        // The agent's own end, by its program or by its API.
+        if why == Some(Why::ApiError) || (why.is_none() && !exit.is_success()) {
             return [missed, self.after_failure(ended, None, now)].concat();
         }
         let ended = self.told_end(ended, now);
         if let Some(ralph) = self.ralph.as_mut()
-            && !matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime))
+            && !matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime | Why::ContextSpent))
         {
             ralph.failures = 0;
         }

@@ -38,6 +38,9 @@ impl Worker {
         if waiting.is_none() && done && stable >= DONE_QUIET {
             return self.end(Why::Done, now);
         }
+        if let Some(effects) = self.over_seen(now) {
+            return effects;
+        }
         if probe && let Phase::Starting { watch, .. } | Phase::Running { watch } = &mut self.phase {
             watch.probing = true;
             return vec![Effect::Probe(self.run)];
@@ -128,7 +131,7 @@ impl Worker {
             Kind::Startup | Kind::Dialog => true,
             // Both stay told until the agent moves: nobody has helped it yet.
             Kind::NotReady => matches!(self.phase, Phase::Running { .. }),
-            Kind::Prompt => changed || reading.working,
+            Kind::Prompt | Kind::Asked => changed || reading.working,
         };
         if over {
             self.trouble = None;

@@ -157,23 +157,6 @@ impl Worker {
         vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
     }
 
-    pub(super) fn turn_over(&mut self, now: Now) -> Vec<Effect> {
-        match self.phase {
-            Phase::Running { .. } if self.ralph.is_some() => self.end(Why::TurnOver, now),
-            Phase::Running { .. }
-            | Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
-        }
-    }
-
     pub(super) fn prompt_over(&mut self, failed: Option<String>) -> Vec<Effect> {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
         self.phase = Phase::Running { watch: Watch::default() };

@@ -30,7 +30,7 @@ impl Worker {
             Event::PromptSent(run) if run == self.run => self.prompt_over(None),
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
             Event::Typed(run) if run == self.run => self.typed(),
-            Event::TurnOver(run) if run == self.run => self.turn_over(now),
+            Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
             Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
@@ -46,7 +46,7 @@ impl Worker {
             | Event::PromptSent(_)
             | Event::PromptFailed(..)
             | Event::Typed(_)
-            | Event::TurnOver(_)
+            | Event::Heard(..)
             | Event::Probed(..)
             | Event::Exited(..)
             | Event::PaneLost(_)
@@ -209,9 +209,9 @@ impl Worker {
                 vec![Effect::ForceKill(self.run)]
             }
             Phase::BackingOff { .. } => self.go_on(now),
+            Phase::Running { .. } => self.over_due(now).unwrap_or_default(),
             Phase::Idle
             | Phase::Spawning { .. }
-            | Phase::Running { .. }
             | Phase::Judging { .. }
             | Phase::Parked
             | Phase::Lost

@@ -4,6 +4,7 @@
 //! over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`] shows
 //! that these checkers see the bugs they are there for. Here is what they share.
 
+mod heard;
 mod limits;
 mod phases;
 mod restarts;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
 
-use super::{Effect, Event, Now, Phase, Policy, SpawnError, Worker};
+use super::{Effect, Event, Heard, Now, Phase, Policy, SpawnError, Worker};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::screen::{Blocked, Reading};
@@ -77,6 +78,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::Terminate(run) => format!("term {run}"),
         Effect::ForceKill(run) => format!("force {run}"),
         Effect::Probe(run) => format!("probe {run}"),
+        Effect::Look(run) => format!("look {run}"),
         Effect::Judge(run) => format!("judge {run}"),
         Effect::Tell(entry) => match entry.follow_line("w") {
             Some(line) => format!("\"{}\"", line.trim_start_matches("[ralph] w: ")),
@@ -133,7 +135,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::PromptSent(run)
         | Event::PromptFailed(run, _)
         | Event::Typed(run)
-        | Event::TurnOver(run)
+        | Event::Heard(run, _)
         | Event::Probed(run, _)
         | Event::Exited(run, _)
         | Event::PaneLost(run)

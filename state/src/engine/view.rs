@@ -115,6 +115,8 @@ impl Worker {
                     Why::TurnOver => "ending: turn over",
                     Why::Timeout => "ending: the iteration is out of time",
                     Why::OutOfTime => "ending: the loop is out of time",
+                    Why::ApiError => "ending: its API failed it",
+                    Why::ContextSpent => "ending: its context is full",
                     Why::Kill => "ending: killed",
                 }
                 .to_owned(),

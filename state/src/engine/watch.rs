@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::heard::Over;
 use crate::screen::Reading;
 
 /// The most that the time between two looks adds to stillness.
@@ -41,6 +42,9 @@ pub struct Watch {
     /// That its turn is over was told since the screen changed last.
     #[serde(default)]
     pub(super) idle_told: bool,
+    /// The agent said that its turn is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) over: Option<Over>,
 }
 
 impl Watch {
@@ -104,6 +108,8 @@ impl Watch {
         self.seen = None;
         self.settled = None;
         self.probing = false;
+        // Whatever the agent did meanwhile: the screen tells.
+        self.over = self.over.map(|_| Over::Doubted);
     }
 }
 

@@ -308,7 +308,7 @@ fn every_phase() -> Vec<(&'static str, Worker)> {
         ("starting", starting(60)),
         ("prompting", with(&starting(60), &[Event::Screen(R, ready(1))])),
         ("running", running()),
-        ("ending", with(&running(), &[Event::TurnOver(R)])),
+        ("ending", with(&running(), &[Event::Heard(R, Heard::ContextSpent)])),
         ("backing off", with(&judging, std::slice::from_ref(&failed))),
         ("parked", with(&judging, &[Event::Pause(PauseBy::User), failed])),
         ("judging", judging),
@@ -335,7 +335,12 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("quiet", Event::Quiet(run)),
         ("sent", Event::PromptSent(run)),
         ("not-sent", Event::PromptFailed(run, "no".into())),
-        ("turn-over", Event::TurnOver(run)),
+        ("turn-over", Event::Heard(run, Heard::TurnOver)),
+        ("prompt", Event::Heard(run, Heard::Prompt)),
+        ("working", Event::Heard(run, Heard::Working)),
+        ("api-error", Event::Heard(run, Heard::ApiError("529".into()))),
+        ("context-spent", Event::Heard(run, Heard::ContextSpent)),
+        ("asks", Event::Heard(run, Heard::Asks("may I".into()))),
         ("idle-probe", Event::Probed(run, false)),
         ("exited", Event::Exited(run, Exit::Code(0))),
         ("pane-lost", Event::PaneLost(run)),
@@ -354,6 +359,7 @@ fn cell(effects: &[Effect], worker: &Worker) -> String {
         Effect::Terminate(_) => "T",
         Effect::ForceKill(_) => "F",
         Effect::Probe(_) => "B",
+        Effect::Look(_) => "L",
         Effect::Judge(_) => "J",
         Effect::Tell(_) => "",
     };
@@ -382,26 +388,28 @@ const TABLE: &[(&str, &str)] = &[
     (
         "starting",
         "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
-         ready PD>prompting, dialog P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         ready PD>prompting, dialog P>starting, turn-over P>starting, api-error PT>ending(apierror), \
+         context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (
         "prompting",
         "pause P>prompting, kill PT>ending(kill), tick P>running, edited P>prompting, \
-         adopted D>prompting, sent P>running, not-sent P>running, exited PJ>judging(0), \
+         adopted D>prompting, sent P>running, not-sent P>running, turn-over P>running, prompt P>running, \
+         api-error PT>ending(apierror), exited PJ>judging(0), \
          pane-lost PJ>judging(lost), server-lost P>lost",
     ),
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over PT>ending(turnover), exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         turn-over P>running, api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (
         "ending",
-        "pause P>ending(turnover), kill P>ending(kill), tick F>ending(turnover), \
-         edited P>ending(turnover), adopted T>ending(turnover), exited PJ>judging(0,turnover), \
-         pane-lost PJ>judging(lost,turnover), server-lost P>lost",
+        "pause P>ending(contextspent), kill P>ending(kill), tick F>ending(contextspent), \
+         edited P>ending(contextspent), adopted T>ending(contextspent), exited PJ>judging(0,contextspent), \
+         pane-lost PJ>judging(lost,contextspent), server-lost P>lost",
     ),
     (
         "backing off",
@@ -466,7 +474,7 @@ fn the_words_for_every_phase() {
         ("starting", Status::Starting, LoopStatus::Running, None),
         ("prompting", Status::Starting, LoopStatus::Running, None),
         ("running", Status::Running, LoopStatus::Running, None),
-        ("ending", Status::Running, LoopStatus::Running, Some("ending: turn over")),
+        ("ending", Status::Running, LoopStatus::Running, Some("ending: its context is full")),
         ("backing off", Status::BackingOff, LoopStatus::Running, Some("next try 1s after a failure")),
         ("parked", Status::Stopped, LoopStatus::Paused, Some("paused")),
         ("judging", Status::Running, LoopStatus::Running, None),

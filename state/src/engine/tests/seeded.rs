@@ -236,7 +236,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::PromptSent(_) => Event::PromptSent(run),
         Event::PromptFailed(_, message) => Event::PromptFailed(run, message),
         Event::Typed(_) => Event::Typed(run),
-        Event::TurnOver(_) => Event::TurnOver(run),
+        Event::Heard(_, heard) => Event::Heard(run, heard),
         Event::Probed(_, busy) => Event::Probed(run, busy),
         Event::Exited(_, exit) => Event::Exited(run, exit),
         Event::PaneLost(_) => Event::PaneLost(run),

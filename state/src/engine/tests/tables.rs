@@ -29,7 +29,7 @@ fn looping(max: u32) -> Worker {
 }
 
 /// A loop in mid-work on the given iteration, earlier ones all well.
-fn at_iteration(n: u32, max: u32) -> Worker {
+pub(super) fn at_iteration(n: u32, max: u32) -> Worker {
     let mut worker = looping(max);
     worker.step(Event::Start, at(0));
     for run in 1..u64::from(n) {
@@ -57,7 +57,7 @@ fn still(run: u64, from: u64, to: u64, look: &Reading) -> Script {
 }
 
 /// Feeds a script of which only the last line matters.
-fn after(worker: &mut Worker, script: Script) -> String {
+pub(super) fn after(worker: &mut Worker, script: Script) -> String {
     let mut last = String::new();
     for (seconds, event) in script {
         let effects = worker.step(event, at(seconds * 1000));
@@ -281,7 +281,18 @@ fn what_counts_as_a_failure() {
         ("a signal that swarm did not send", exit(Exit::Signal(9)), 3, 3),
         ("unknown is never success", exit(Exit::Unknown), 3, 3),
         ("a pane that vanished", vec![Event::PaneLost(r)], 3, 3),
-        ("turn over", vec![Event::TurnOver(r), Event::Exited(r, Exit::Signal(15))], 0, 2),
+        (
+            "the agent said that its context is full",
+            vec![Event::Heard(r, Heard::ContextSpent), Event::Exited(r, Exit::Signal(15))],
+            2,
+            2,
+        ),
+        (
+            "an API error",
+            vec![Event::Heard(r, Heard::ApiError("529".into())), Event::Exited(r, Exit::Signal(15))],
+            3,
+            3,
+        ),
     ];
     for (what, events, row, all) in rows {
         let mut worker = at_iteration(1, 9);
@@ -291,7 +302,7 @@ fn what_counts_as_a_failure() {
         after(&mut worker, script(1, [Event::Judged(r, gates(false))]));
         assert_eq!(
             worker.ralph().map(|l| (l.failures, l.total_failures, l.iteration)),
-            Some((row, all, if row == 0 { 2 } else { 1 })),
+            Some((row, all, if all == 2 { 2 } else { 1 })),
             "{what}"
         );
     }
@@ -659,7 +670,15 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
     let mut worker = Worker::plain(STDIN);
     after(
         &mut worker,
-        script(0, [Event::Start, Event::Up(Run(1)), Event::TurnOver(Run(1)), Event::Pause(PauseBy::User)]),
+        script(
+            0,
+            [
+                Event::Start,
+                Event::Up(Run(1)),
+                Event::Heard(Run(1), Heard::ContextSpent),
+                Event::Pause(PauseBy::User),
+            ],
+        ),
     );
     assert_eq!(after(&mut worker, still(1, 0, 9000, &screen(1))), "=> running");
     let done = Reading { done: true, ..screen(2) };

@@ -16,6 +16,18 @@ use crate::notice::{PauseBy, StopReason};
 use crate::outage::{self, Outage, PATIENCE};
 use crate::promise::Claim;
 
+/// Anything that a hook may tell.
+fn heard(arg: u8) -> Heard {
+    match arg % 6 {
+        0 => Heard::Prompt,
+        1 => Heard::Working,
+        2 => Heard::ApiError("529".into()),
+        3 => Heard::ContextSpent,
+        4 => Heard::Asks("may I".into()),
+        _ => Heard::TurnOver,
+    }
+}
+
 /// What is outstanding and what was promised, seen from outside.
 #[derive(Default)]
 struct Monitor {
@@ -110,7 +122,7 @@ impl Monitor {
             | Event::Screen(..)
             | Event::Quiet(_)
             | Event::Typed(_)
-            | Event::TurnOver(_) => {}
+            | Event::Heard(..) => {}
         }
     }
 
@@ -149,7 +161,7 @@ impl Monitor {
                     self.judging = Some(*run);
                     run
                 }
-                Effect::Terminate(run) | Effect::ForceKill(run) => run,
+                Effect::Terminate(run) | Effect::ForceKill(run) | Effect::Look(run) => run,
             };
             hold!(!changed || first, "rule 3: acted before writing");
             hold!(*run == after.run(), "an effect about another run");
@@ -247,7 +259,7 @@ impl Monitor {
             return Ok(());
         }
         let outage = verdict.outage.is_some() && *why != Some(Why::OutOfTime);
-        let failed = why.is_none() && !exit.is_success();
+        let failed = *why == Some(Why::ApiError) || (why.is_none() && !exit.is_success());
         if outage && is.outages <= PATIENCE {
             hold!(is.failures == was.failures, "an outage was counted as a failure");
             let used = i64::from(is.iteration) - i64::from(was.iteration);
@@ -366,7 +378,7 @@ impl Op {
             16..=19 => Event::Quiet(run),
             20 | 21 => Event::PromptSent(run),
             22 => Event::PromptFailed(run, "no".into()),
-            23 if arg < 128 => Event::TurnOver(run),
+            23 if arg < 128 => Event::Heard(run, heard(arg)),
             23 => Event::Typed(run),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
             26..=28 => Event::Exited(run, self.exit()),
@@ -508,7 +520,7 @@ fn walks_reach_every_phase_and_every_entry() {
         }
     }
     // Idle is left at once; a warning is the edge's.
-    assert_eq!(phases.len(), 10 + 6, "{phases:?}");
+    assert_eq!(phases.len(), 10 + 8, "{phases:?}");
     assert_eq!(entries.len(), 23, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }

@@ -220,6 +220,7 @@ impl World {
                 | Effect::Terminate(_)
                 | Effect::ForceKill(_)
                 | Effect::Probe(_)
+                | Effect::Look(_)
                 | Effect::Judge(_) => self.driver.push_back(effect),
             }
         }
@@ -313,6 +314,8 @@ impl World {
                 plan.stubborn -= 1;
                 plan.stubborn == 0
             }),
+            // Looks come every two seconds here as well.
+            Effect::Look(_) => {}
             Effect::Probe(run) => {
                 let busy = self.agents.iter().any(|a| a.run == run && a.alive && a.plan.computing);
                 self.report(Event::Probed(run, busy));

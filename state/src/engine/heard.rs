@@ -1,0 +1,157 @@
+//! The transitions: what an agent's own hooks tell. They are exact where a screen is a guess.
+//!
+//! That a turn is over is told while the agent's own Stop hooks still run, and another of them may keep the
+//! agent going. So the run is ended only a moment later and after one more look at its screen; an agent that
+//! is then at work again goes on, and the screen says when it stands still.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, Kind, Now, Phase, Watch, Why, Worker};
+use crate::notice::Entry;
+
+/// How long after the end of a turn another hook may keep the agent going.
+pub(super) const TURN_QUIET: Duration = Duration::from_secs(1);
+
+/// How long the look that follows may take before it is done without.
+const LOOK_LIMIT: Duration = Duration::from_secs(4);
+
+/// What an agent's hook tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// A prompt was taken.
+    Prompt,
+    /// The agent is at work.
+    Working,
+    /// Its turn is over: no loop of ours keeps it, and none of its background tasks runs.
+    TurnOver,
+    /// Its turn ended with an error of its API, in these words.
+    ApiError(String),
+    /// Its context is full and about to be compacted.
+    ContextSpent,
+    /// It waits for a person, for this.
+    Asks(String),
+}
+
+/// That a turn is over, as the agent said, until something follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Over {
+    /// It was just said: at this moment the screen is looked at.
+    Said(Duration),
+    /// The screen is looked at, until this moment at the latest.
+    Looking(Duration),
+    /// The agent was seen at work after all: the screen says when it stands still.
+    Doubted,
+}
+
+impl Over {
+    /// When something must follow.
+    pub(super) fn deadline(self) -> Option<Duration> {
+        match self {
+            Self::Said(at) | Self::Looking(at) => Some(at),
+            Self::Doubted => None,
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn heard(&mut self, heard: Heard, now: Now) -> Vec<Effect> {
+        let mut effects = self.heard_of_prompt(&heard);
+        let looping = self.ralph.is_some();
+        let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
+            return effects;
+        };
+        let more = match heard {
+            Heard::Prompt | Heard::Working => {
+                watch.over = None;
+                watch.restart();
+                self.answered()
+            }
+            Heard::TurnOver => {
+                watch.over = Some(Over::Said(now.after(TURN_QUIET)));
+                self.answered();
+                // A daemon that takes over must know it: the agent says it once.
+                vec![Effect::Persist]
+            }
+            Heard::Asks(what) => {
+                let news = self.trouble.as_ref().is_none_or(|known| known.what != what);
+                if news { self.troubled(Kind::Asked, &what) } else { vec![] }
+            }
+            Heard::ApiError(_) if looping => self.end(Why::ApiError, now),
+            Heard::ContextSpent if looping => self.end(Why::ContextSpent, now),
+            // A plain worker's agent deals with both itself.
+            Heard::ApiError(_) | Heard::ContextSpent => vec![],
+        };
+        effects.extend(more);
+        effects
+    }
+
+    /// Whatever the agent does while its prompt is being delivered, it has it.
+    fn heard_of_prompt(&mut self, heard: &Heard) -> Vec<Effect> {
+        match (&self.phase, heard) {
+            (Phase::Prompting { .. }, Heard::Prompt | Heard::TurnOver | Heard::ApiError(_)) => {
+                self.prompt_over(None)
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The agent moved: what only it or its screen can have waited for is over.
+    fn answered(&mut self) -> Vec<Effect> {
+        let over = self.trouble.as_ref().is_some_and(|t| matches!(t.kind, Kind::Asked | Kind::Prompt));
+        if !over {
+            return vec![];
+        }
+        self.trouble = None;
+        vec![Effect::Persist]
+    }
+
+    /// What follows from the end of a turn when its time has come.
+    pub(super) fn over_due(&mut self, now: Now) -> Option<Vec<Effect>> {
+        let Phase::Running { watch } = &mut self.phase else { return None };
+        match watch.over? {
+            Over::Said(at) if now.mono >= at => {
+                watch.over = Some(Over::Looking(now.after(LOOK_LIMIT)));
+                Some(vec![Effect::Look(self.run)])
+            }
+            Over::Looking(at) if now.mono >= at => Some(self.turn_is_over(now)),
+            Over::Said(_) | Over::Looking(_) | Over::Doubted => None,
+        }
+    }
+
+    /// What a look says of a turn that the agent called over.
+    pub(super) fn over_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
+        let Phase::Running { watch } = &mut self.phase else { return None };
+        match watch.over? {
+            Over::Said(_) => None,
+            Over::Looking(_) if watch.working => {
+                watch.over = Some(Over::Doubted);
+                None
+            }
+            Over::Doubted if !watch.idle() => None,
+            Over::Looking(_) | Over::Doubted => Some(self.turn_is_over(now)),
+        }
+    }
+
+    /// A loop's iteration is over; a plain worker's agent is idle.
+    fn turn_is_over(&mut self, now: Now) -> Vec<Effect> {
+        let Phase::Running { watch } = &mut self.phase else { return vec![] };
+        watch.over = None;
+        if self.ralph.is_some() {
+            return self.end(Why::TurnOver, now);
+        }
+        if std::mem::replace(&mut watch.idle_told, true) {
+            return vec![];
+        }
+        vec![Effect::Tell(Entry::Idle { run: self.run.0 })]
+    }
+}
+
+impl Watch {
+    /// When the next step after the end of a turn is due.
+    pub(super) fn over_deadline(&self) -> Option<Duration> {
+        self.over.and_then(Over::deadline)
+    }
+}

@@ -1,0 +1,139 @@
+//! What hooks tell: the end of a turn and what another hook makes of it, prompts, errors, questions.
+
+use super::tables::{after, at_iteration, script};
+use super::*;
+use crate::model::Status;
+
+const R: Run = Run(1);
+
+fn busy(n: u8) -> Reading {
+    Reading { working: true, ..screen(n) }
+}
+
+fn calm(n: u8) -> Reading {
+    Reading { ready: true, ..screen(n) }
+}
+
+/// A loop whose agent works and has just said that its turn is over, at 10 s.
+fn over() -> Worker {
+    let mut worker = at_iteration(1, 9);
+    after(&mut worker, script(9, [Event::Screen(R, calm(1))]));
+    assert_eq!(after(&mut worker, script(10, [Event::Heard(R, Heard::TurnOver)])), "persist => running");
+    worker
+}
+
+#[test]
+fn a_turn_that_is_over_ends_the_iteration_after_a_moment_and_a_look() {
+    let mut worker = over();
+    assert_eq!(worker.deadline(), Some(at(11_000).mono));
+    assert_eq!(after(&mut worker, script(10, [Event::Screen(R, calm(1))])), "=> running", "not yet");
+    assert_eq!(after(&mut worker, script(11, [Event::Tick])), "look 1 => running");
+    assert_eq!(
+        after(&mut worker, script(11, [Event::Screen(R, calm(1))])),
+        "persist; term 1 => ending(turnover)"
+    );
+}
+
+#[test]
+fn a_look_that_never_comes_back_holds_nothing_up() {
+    let mut worker = over();
+    after(&mut worker, script(11, [Event::Tick]));
+    assert_eq!(after(&mut worker, script(14, [Event::Tick])), "=> running");
+    assert_eq!(after(&mut worker, script(15, [Event::Tick])), "persist; term 1 => ending(turnover)");
+}
+
+#[test]
+fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
+    // What it tells or does within the second takes the end back.
+    for goes_on in [Heard::Working, Heard::Prompt] {
+        let mut worker = over();
+        after(&mut worker, script(10, [Event::Heard(R, goes_on)]));
+        assert_eq!(worker.deadline(), None);
+        assert_eq!(after(&mut worker, script(12, [Event::Tick, Event::Screen(R, calm(2))])), "=> running");
+    }
+    // So does a screen that says that it works; a box that is there for a moment between two tools is no end.
+    let mut worker = over();
+    let looks = [Event::Tick, Event::Screen(R, busy(1)), Event::Screen(R, calm(2))];
+    assert_eq!(after(&mut worker, script(11, looks)), "=> running");
+    assert_eq!(worker.deadline(), None);
+    assert_eq!(after(&mut worker, script(13, [Event::Screen(R, busy(3))])), "=> running");
+    after(&mut worker, script(15, [Event::Screen(R, calm(4))]));
+    assert_eq!(after(&mut worker, script(17, [Event::Quiet(R)])), "=> running");
+    assert_eq!(after(&mut worker, script(19, [Event::Quiet(R)])), "persist; term 1 => ending(turnover)");
+}
+
+#[test]
+fn another_daemon_goes_by_the_screen() {
+    let mut worker = over();
+    worker.rebase(at(1_000));
+    assert_eq!(worker.deadline(), None);
+    after(&mut worker, script(1, [Event::Adopted(R), Event::Screen(R, calm(1))]));
+    after(&mut worker, script(3, [Event::Quiet(R)]));
+    assert_eq!(after(&mut worker, script(5, [Event::Quiet(R)])), "persist; term 1 => ending(turnover)");
+}
+
+#[test]
+fn a_plain_worker_is_told_idle_and_lives() {
+    let mut worker = Worker::plain(STDIN);
+    after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Heard(R, Heard::TurnOver)]));
+    after(&mut worker, script(1, [Event::Tick]));
+    let told = after(&mut worker, script(1, [Event::Screen(R, screen(1))]));
+    assert_eq!(told, "idle => running");
+    for quiet in [Heard::ApiError("529".into()), Heard::ContextSpent] {
+        assert_eq!(after(&mut worker, script(2, [Event::Heard(R, quiet)])), "=> running");
+    }
+}
+
+#[test]
+fn a_prompt_that_the_agent_tells_of_was_taken() {
+    for (heard, then) in [
+        (Heard::Prompt, "persist; promptsent => running"),
+        (Heard::TurnOver, "persist; promptsent => running"),
+        (Heard::Working, "=> prompting"),
+    ] {
+        let mut worker = Worker::looping(PASTE, 9, 60);
+        after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, calm(1))]));
+        assert_eq!(after(&mut worker, script(1, [Event::Heard(R, heard)])), then);
+    }
+}
+
+#[test]
+fn a_question_waits_for_a_person_until_the_agent_moves() {
+    let asks = || Event::Heard(R, Heard::Asks("it needs your permission".into()));
+    for moves in [Event::Heard(R, Heard::Working), Event::Screen(R, busy(1)), Event::Screen(R, screen(7))] {
+        let mut worker = at_iteration(1, 9);
+        after(&mut worker, script(0, [Event::Screen(R, screen(1))]));
+        after(&mut worker, script(1, [asks()]));
+        assert_eq!(
+            (worker.status(), worker.reason().as_deref()),
+            (Status::Waiting, Some("it needs your permission"))
+        );
+        assert_eq!(after(&mut worker, script(2, [asks()])), "=> running", "told once");
+        after(&mut worker, script(3, [Event::Quiet(R), Event::Screen(R, screen(1))]));
+        assert_eq!(worker.status(), Status::Waiting);
+        after(&mut worker, script(5, [moves]));
+        assert_eq!(worker.status(), Status::Running);
+    }
+}
+
+#[test]
+fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
+    let mut worker = at_iteration(1, 9);
+    after(&mut worker, script(1, [Event::Heard(R, Heard::ContextSpent), Event::Exited(R, Exit::Signal(15))]));
+    let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
+    assert!(next.contains("exit=context-spent") || next.contains("spawn 2"), "{next}");
+    assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((2, 0)));
+    let mut worker = at_iteration(1, 9);
+    let error = Event::Heard(R, Heard::ApiError("bad request".into()));
+    after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
+    let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
+    assert!(next.contains("api-error") && next.ends_with("backoff(1s)"), "{next}");
+    // An outage is nobody's failure, whoever told of it.
+    let mut worker = at_iteration(1, 9);
+    let error = Event::Heard(R, Heard::ApiError("529 overloaded".into()));
+    after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
+    let outage =
+        crate::outage::Outage { kind: crate::outage::Kind::Overload, message: "529".into(), until: None };
+    after(&mut worker, script(2, [Event::Judged(R, Verdict { outage: Some(outage), ..gates(false) })]));
+    assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((0, 0)));
+}
