@@ -40,6 +40,7 @@ mod slot;
 mod spawning;
 mod supervisor;
 mod sweeping;
+mod told;
 mod unmaking;
 mod views;
 mod watcher;

@@ -18,7 +18,7 @@
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
 //! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
-//! (contracts and verdicts), [`ralph`] (a loop as a library), [`room`] (descriptors),
+//! (contracts and verdicts), [`hooks`] (what agents call), [`ralph`] (a loop as a library), [`room`] (descriptors),
 //! [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
 //! nothing), [`error`].
 #![warn(missing_docs)]
@@ -35,6 +35,7 @@ pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod git;
+pub mod hooks;
 pub mod loops;
 pub mod paths;
 pub mod procs;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 mod events;
+mod hook;
 mod output;
 mod ralph;
 mod report;
@@ -19,6 +20,7 @@ mod spawn;
 mod workers;
 
 pub use events::{Notice, Snapshot, SubscribeParams};
+pub use hook::{HookHeard, HookNews, HookParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored};
@@ -153,6 +155,9 @@ pub enum Call {
     /// Takes protected files as they are now; answers [`Approved`]. Refused from inside the worker.
     #[serde(rename = "ralph.approve")]
     RalphApprove(Named),
+    /// What the hooks of a worker's own agent tell; answers [`HookHeard`]. From outside the worker it is no news.
+    #[serde(rename = "hook")]
+    Hook(Box<HookParams>),
     /// Follows notices; answers [`Snapshot`], then notices until the connection ends.
     #[serde(rename = "subscribe")]
     Subscribe(SubscribeParams),

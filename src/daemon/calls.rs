@@ -63,6 +63,7 @@ impl Supervisor {
             Call::RalphDiff(params) => self.ralph_diff(&params, reply),
             Call::RalphRestore(params) => self.ralph_restore(params, reply),
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
+            Call::Hook(params) => Self::answer(reply, Ok(self.hook(&params, peer))),
             Call::RalphClean(params) => Self::answer(reply, self.ralph_clean(&params)),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),

@@ -18,6 +18,7 @@ use tokio::time::sleep;
 use super::crash;
 use super::driver::{Context, Report};
 use super::slot::Slot;
+use super::told::Told;
 use crate::checks::Step;
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::{Course, Finished, hurried, session_id};
@@ -119,6 +120,7 @@ impl Lap<'_> {
         output: &str,
         done_pattern: Option<bool>,
     ) -> Verdict {
+        let heard = Told::of(&self.context.run_dir(run));
         let finished = Finished {
             iteration: self.iteration.number,
             run: run.0,
@@ -128,6 +130,8 @@ impl Lap<'_> {
             output,
             done_pattern,
             session: self.session(run),
+            transcript: heard.transcript,
+            api_error: heard.error,
             account: None,
         };
         let course = self.course();

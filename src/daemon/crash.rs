@@ -70,6 +70,7 @@ fn words(effect: &Effect) -> (&'static str, &'static str) {
         Effect::Terminate(_) => ("terminate", "terminate+"),
         Effect::ForceKill(_) => ("force_kill", "force_kill+"),
         Effect::Probe(_) => ("probe", "probe+"),
+        Effect::Look(_) => ("look", "look+"),
         Effect::Judge(_) => ("judge", "judge+"),
         Effect::Tell(_) => ("tell", "tell+"),
     }

@@ -226,11 +226,16 @@ async fn press_enter(
         return Err(maybe_lost(context));
     }
     let before = look(context, pane, reader).await?;
+    let mut prompts = context.prompts.subscribe();
     for _ in 0..ENTERS {
         context.tmux.keys(&pane.id, &["Enter"]).await?;
         let start = Instant::now();
         while start.elapsed() < TAKEN {
-            sleep(LOOK).await;
+            // The agent's own word for it is better than any screen.
+            tokio::select! {
+                told = prompts.changed() => if told.is_ok() { return Ok(None) },
+                () = sleep(LOOK) => {}
+            }
             let now = match look(context, pane, reader).await {
                 Ok(now) => now,
                 // An agent that ended on its prompt has taken it.

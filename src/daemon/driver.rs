@@ -15,7 +15,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
 use swarm_state::notice::Entry;
 use swarm_state::screen::Reader;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::course::{self, Iteration};
 use super::crash;
@@ -24,9 +24,11 @@ use super::ending;
 use super::given;
 use super::judge;
 use super::supervisor::Input;
+use super::told::Told;
 use super::unmaking;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
+use crate::hooks::passed::Launch;
 use crate::protocol::{Empty, Sent};
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
@@ -125,6 +127,8 @@ pub(crate) struct Context {
     pub(crate) exe: Arc<PathBuf>,
     /// Somebody kills the worker: nothing waits for a disk or a tmux to come back.
     pub(crate) hurry: Arc<AtomicBool>,
+    /// How many prompts the agent's own hooks said it took.
+    pub(crate) prompts: Arc<watch::Sender<u64>>,
 }
 
 impl Context {
@@ -267,7 +271,10 @@ async fn spawn(
     let mut launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let Some(session) = session {
         launch.argv = spec.profile.command_with_session(&launch.argv, &session);
+        Told { session: Some(session), ..Told::default() }.keep(&dir);
     }
+    launch.env.insert("SWARM_RUN".into(), run.to_string());
+    pass_hooks(context, spec, &dir, &mut launch);
     if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
         let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
         kept.map_err(other)?;
@@ -385,6 +392,15 @@ fn launch_spec(
     // What a run leaves behind would be there beside the next one.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
     Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
+}
+
+/// Passes the agent hooks that tell the daemon what it does. One that goes without them is watched by its screen.
+fn pass_hooks(context: &Context, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
+    let LaunchSpec { argv, env, cwd, .. } = launch;
+    let passing = Launch { profile: &spec.profile, argv, env, cwd };
+    if let Err(error) = passing.pass(&context.exe, dir) {
+        context.report(Report::Warning(format!("the agent has no hooks of swarm's: {error}")));
+    }
 }
 
 /// An error with its next step, as one sentence for a log line.

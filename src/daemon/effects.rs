@@ -82,6 +82,7 @@ impl Supervisor {
             | Effect::ForceKill(_)
             | Effect::Probe(_)
             | Effect::Judge(_) => {}
+            Effect::Look(_) => return self.look_now(),
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         let pane = slot.pane.clone();

@@ -42,6 +42,11 @@ impl Supervisor {
         }
     }
 
+    /// Has the screens looked at as soon as the present step is over.
+    pub(super) fn look_now(&mut self) {
+        self.next_look = Some(Instant::now());
+    }
+
     /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
     /// name by now.
     pub(super) fn leave_if_removed(&mut self) {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use swarm_state::engine::{AwakeClock, Event, Now};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::boot::Found;
@@ -373,6 +373,7 @@ impl Supervisor {
             inbox: self.inbox.clone(),
             exe: self.exe.clone(),
             hurry: Arc::default(),
+            prompts: Arc::new(watch::Sender::new(0)),
         }
     }
 

@@ -33,9 +33,13 @@ pub fn session_id(name: &str, id: &str, run: u64) -> String {
 /// What is known of an iteration: the transcript of the session where there is one, completed by what the CLI printed.
 pub(super) fn of(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> Account {
     let printed = Account::of(finished.output);
-    let told = match finished.session.as_deref() {
-        Some(id) => transcript(env, id).and_then(|path| read(&path)),
-        None => announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started)),
+    let told = match (finished.session.as_deref(), finished.transcript.as_deref()) {
+        (Some(id), _) => transcript(env, id).and_then(|path| read(&path)),
+        (None, Some(path)) if lies_in(env, CLAUDE, path) => since(path, finished.started, false),
+        (None, Some(path)) if lies_in(env, CODEX, path) => since(path, finished.started, true),
+        (None, _) => {
+            announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started, true))
+        }
     };
     let Some(told) = told else { return printed };
     Account {
@@ -48,10 +52,27 @@ pub(super) fn of(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> Acc
     }
 }
 
+/// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.
+type Kept = (&'static str, &'static str, &'static str);
+
+const CLAUDE: Kept = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
+const CODEX: Kept = ("CODEX_HOME", ".codex", "sessions");
+
+/// Whether a transcript that a hook named is where the CLI keeps them: what lies elsewhere anybody may have
+/// written.
+fn lies_in(env: &BTreeMap<String, String>, kept: Kept, path: &Path) -> bool {
+    let dir = kept_in(env, kept).and_then(|dir| dir.canonicalize().ok());
+    path.canonicalize().is_ok_and(|path| dir.is_some_and(|dir| path.starts_with(dir)))
+}
+
+fn kept_in(env: &BTreeMap<String, String>, (variable, name, within): Kept) -> Option<PathBuf> {
+    Some(home(env, variable, name)?.join(within))
+}
+
 /// The transcript of a Claude Code session.
 fn transcript(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
     let file = format!("{id}.jsonl");
-    let projects = home(env, "CLAUDE_CONFIG_DIR", ".claude")?.join("projects");
+    let projects = kept_in(env, CLAUDE)?;
     entries(&projects).into_iter().map(|dir| dir.join(&file)).find(|path| path.is_file())
 }
 
@@ -70,7 +91,7 @@ fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
         name.starts_with("rollout-") && name.ends_with(&end)
     };
     let newest_first = |dir: PathBuf| entries(&dir).into_iter().rev();
-    newest_first(home(env, "CODEX_HOME", ".codex")?.join("sessions"))
+    newest_first(kept_in(env, CODEX)?)
         .flat_map(newest_first)
         .flat_map(newest_first)
         .flat_map(newest_first)
@@ -98,8 +119,8 @@ fn read(path: &Path) -> Option<Account> {
 }
 
 /// What a record says from a moment on: a session that was resumed has its earlier turns in it, and a promise of
-/// those is none of this iteration. Its tokens are a running sum.
-fn since(path: &Path, started: Option<DateTime<FixedOffset>>) -> Option<Account> {
+/// those is none of this iteration. `sums`: its tokens are a running sum.
+fn since(path: &Path, started: Option<DateTime<FixedOffset>>, sums: bool) -> Option<Account> {
     let (mut before, mut reader, mut is_old) = (Reader::default(), Reader::default(), true);
     each_line(path, |line| {
         // Once it is of this iteration, all that follows is.
@@ -108,7 +129,9 @@ fn since(path: &Path, started: Option<DateTime<FixedOffset>>) -> Option<Account>
         reader.line(line);
     })?;
     let (before, mut account) = (before.finish(), reader.finish());
-    account.usage = account.usage.map(|usage| usage.since(before.usage.unwrap_or_default()));
+    if sums {
+        account.usage = account.usage.map(|usage| usage.since(before.usage.unwrap_or_default()));
+    }
     account.session = account.session.or(before.session);
     account.tool_calls = account.tool_calls.or(before.tool_calls.map(|_| 0));
     Some(account)

@@ -1,5 +1,6 @@
 //! The end of an iteration: what the agent did and said, what the checks say, the tree as a commit.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use swarm_state::model::Exit;
 use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Work};
 use swarm_state::screen::{Pattern, Reader};
-use swarm_state::transcript::Account;
+use swarm_state::transcript::{Account, ApiError};
 use tokio::time::sleep;
 
 use super::{Course, RESULT, account, protect, write_json};
@@ -43,6 +44,10 @@ pub struct Finished<'a> {
     pub done_pattern: Option<bool>,
     /// The id of the CLI's session, where swarm gave it one.
     pub session: Option<String>,
+    /// Where the agent's hooks said that its transcript lies.
+    pub transcript: Option<PathBuf>,
+    /// What its API said when it failed the agent at the end, as its hooks told.
+    pub api_error: Option<String>,
     /// What the agent itself told of it, where somebody knows better than a transcript.
     pub account: Option<Account>,
 }
@@ -255,7 +260,8 @@ struct Before {
 
 /// What kept the agent from working: structured words first, what it printed where it ended badly.
 fn outage_of(account: &Account, finished: &Finished<'_>, wordings: &[Wording]) -> Option<Outage> {
-    let told = account.error.as_ref();
+    let heard = finished.api_error.clone().map(|message| ApiError { message, status: None });
+    let told = account.error.as_ref().or(heard.as_ref());
     if let Some(found) = told.and_then(|error| Outage::of_error(error, wordings, finished.ended)) {
         return Some(found);
     }

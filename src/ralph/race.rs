@@ -135,6 +135,7 @@ where
             | Effect::Terminate(_)
             | Effect::ForceKill(_)
             | Effect::Probe(_)
+            | Effect::Look(_)
             | Effect::Tell(_) => Ok(()),
         }
     }
@@ -196,6 +197,8 @@ where
             output: &state.output,
             done_pattern: None,
             session: None,
+            transcript: None,
+            api_error: None,
             account: Some(state.account()),
         };
         // Nobody can kill it from outside.

@@ -35,10 +35,12 @@ pub(super) enum Kind {
     Price,
     /// Patterns by what they mean, as in `[outage]`.
     Outage,
+    /// A way to give it hooks.
+    Hooks,
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 21] = [
+pub(super) const KEYS: [(&str, &str, Kind); 22] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
@@ -50,6 +52,7 @@ pub(super) const KEYS: [(&str, &str, Kind); 21] = [
     ("cached_price", "cached_price", Kind::Price),
     ("output_price", "output_price", Kind::Price),
     ("outage", "outage", Kind::Outage),
+    ("hooks", "hooks", Kind::Hooks),
     ("record_args", "record_args", Kind::Texts),
     ("prompt_via", "interactive_via", Kind::Via),
     ("interactive_via", "interactive_via", Kind::Via),
@@ -78,6 +81,7 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
         Kind::Text => entry.text()?.into(),
         Kind::Flag => entry.flag()?.into(),
         Kind::Via => via(entry)?,
+        Kind::Hooks => one_of(entry, &["off", "claude", "codex"])?,
         Kind::Price => entry.price()?.into(),
         Kind::Outage => outage::read(entry)?.into_iter().map(|wording| json!(wording)).collect(),
         Kind::Markers => {
@@ -90,13 +94,22 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
 
 /// A route.
 fn via(entry: &Entry<'_>) -> Result<Value, Fault> {
+    one_of(
+        entry,
+        &[PromptVia::Auto, PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str),
+    )
+}
+
+/// One of some words.
+fn one_of(entry: &Entry<'_>, words: &[&str]) -> Result<Value, Fault> {
     let text = entry.text()?;
-    let routes = [PromptVia::Auto, PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str);
-    if routes.contains(&text.as_str()) {
-        Ok(text.into())
-    } else {
-        Err(entry.must_be("\"auto\", \"stdin\", \"arg\" or \"paste\""))
+    if words.contains(&text.as_str()) {
+        return Ok(text.into());
     }
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    let (last, first) =
+        quoted.split_last().map(|(last, first)| (last.clone(), first.join(", "))).unwrap_or_default();
+    Err(entry.must_be(&format!("{first} or {last}")))
 }
 
 /// The rows with the changes in them: changed and new ones first, so that they win over a row that knows

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::engine::Heard;
+
 /// The events that `swarm hook` knows, by the word on its command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HookEvent {
@@ -168,6 +170,43 @@ impl HookInput {
     }
 }
 
+/// What an event means to the loop around the agent; `None` for what it does not decide by. `held`: a loop of ours keeps
+/// the agent going.
+pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
+    match event {
+        HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
+            Some(Heard::Working)
+        }
+        HookEvent::Stop => Some(Heard::TurnOver),
+        HookEvent::StopFailure => {
+            let words =
+                input.error.as_ref().or(input.last_message.as_ref()).filter(|words| !words.trim().is_empty());
+            Some(Heard::ApiError(words.cloned().unwrap_or_else(|| "API error".to_owned())))
+        }
+        // The CLI's own note that a task in the background has ended wakes the agent like a prompt.
+        HookEvent::UserPromptSubmit if is_own_note(input) => Some(Heard::Working),
+        HookEvent::UserPromptSubmit => Some(Heard::Prompt),
+        HookEvent::PreToolUse | HookEvent::PostToolUse => Some(Heard::Working),
+        HookEvent::PreCompact => Some(Heard::ContextSpent),
+        HookEvent::Notification => match input.notification.as_deref() {
+            // It comes a minute after the end of a turn: no news where that was heard.
+            Some("idle_prompt") => Some(Heard::TurnOver),
+            Some("permission_prompt" | "elicitation_dialog") => Some(Heard::Asks(
+                input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),
+            )),
+            Some(_) | None => None,
+        },
+        HookEvent::SubagentStop
+        | HookEvent::SessionStart
+        | HookEvent::SessionEnd
+        | HookEvent::CodexNotify => None,
+    }
+}
+
+fn is_own_note(input: &HookInput) -> bool {
+    input.prompt.as_deref().is_some_and(|prompt| prompt.trim_start().starts_with("<task-notification>"))
+}
+
 /// Tasks that still run: one that says that it is over is no reason to wait.
 fn running(tasks: &[Value]) -> usize {
     const OVER: [&str; 6] = ["completed", "failed", "killed", "cancelled", "stopped", "done"];
@@ -236,6 +275,39 @@ mod tests {
             assert_eq!(HookEvent::of(event.word()), Some(event));
         }
         assert_eq!(HookEvent::of("Stop"), None);
+    }
+
+    #[test]
+    fn what_each_event_means_to_the_loop_around_it() {
+        let plain = HookInput::default();
+        let busy = HookInput { background_tasks: Some(1), ..plain.clone() };
+        let note = HookInput { prompt: Some("<task-notification>x".into()), ..plain.clone() };
+        let says = |kind: &str| HookInput {
+            notification: Some(kind.into()),
+            message: Some("may I".into()),
+            ..plain.clone()
+        };
+        let failed = HookInput { error: Some("rate_limit".into()), ..plain.clone() };
+        let rows = [
+            (HookEvent::Stop, &plain, false, Some(Heard::TurnOver)),
+            (HookEvent::Stop, &plain, true, Some(Heard::Working)),
+            (HookEvent::Stop, &busy, false, Some(Heard::Working)),
+            (HookEvent::StopFailure, &failed, false, Some(Heard::ApiError("rate_limit".into()))),
+            (HookEvent::StopFailure, &plain, false, Some(Heard::ApiError("API error".into()))),
+            (HookEvent::UserPromptSubmit, &plain, false, Some(Heard::Prompt)),
+            (HookEvent::UserPromptSubmit, &note, false, Some(Heard::Working)),
+            (HookEvent::PreToolUse, &plain, false, Some(Heard::Working)),
+            (HookEvent::PreCompact, &plain, false, Some(Heard::ContextSpent)),
+            (HookEvent::Notification, &says("permission_prompt"), false, Some(Heard::Asks("may I".into()))),
+            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::TurnOver)),
+            (HookEvent::Notification, &says("auth_success"), false, None),
+            (HookEvent::SubagentStop, &plain, false, None),
+            (HookEvent::SessionStart, &plain, false, None),
+            (HookEvent::CodexNotify, &plain, false, None),
+        ];
+        for (event, input, held, meant) in rows {
+            assert_eq!(heard(event, input, held), meant, "{event:?}");
+        }
     }
 
     proptest! {

@@ -78,6 +78,9 @@ pub struct Profile {
     /// words cannot be told from what its tools print. Empty where it needs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
+    /// How it is given hooks that tell what it does.
+    #[serde(skip_serializing_if = "HookStyle::is_off")]
+    pub hooks: HookStyle,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
@@ -95,6 +98,26 @@ pub struct Profile {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_no(mark: &bool) -> bool {
     !mark
+}
+
+/// How a CLI is given hooks for one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookStyle {
+    /// Not at all: its screen is all there is.
+    #[default]
+    Off,
+    /// Claude Code's settings file.
+    Claude,
+    /// Codex's settings as arguments.
+    Codex,
+}
+
+impl HookStyle {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 impl Default for Profile {
@@ -232,17 +255,28 @@ impl Profile {
     pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
         let flag = self.model_flag.as_ref()?;
         let mut cmd = cmd.to_vec();
-        let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
-        let at = after.unwrap_or_else(|| program(&cmd)).saturating_add(1).min(cmd.len());
+        let at = self.place_of_flags(&cmd);
         cmd.splice(at..at, [flag.clone(), model.to_owned()]);
         Some(cmd)
+    }
+
+    /// Where a flag can stand that its subcommand must take too: right behind the program and the word that makes
+    /// it run once.
+    pub fn place_of_flags(&self, cmd: &[String]) -> usize {
+        let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
+        after.unwrap_or_else(|| program(cmd)).saturating_add(1).min(cmd.len())
+    }
+
+    /// Where a flag can stand right behind the program.
+    pub fn place_of_program(&self, cmd: &[String]) -> usize {
+        program(cmd).saturating_add(1).min(cmd.len())
     }
 
     /// The command with a session id, where it takes one: right behind the program, before any prompt.
     pub fn command_with_session(&self, cmd: &[String], id: &str) -> Vec<String> {
         let mut cmd = cmd.to_vec();
         if let Some(flag) = self.session_flag.as_ref().filter(|_| self.takes_session(&cmd)) {
-            let at = (program(&cmd) + 1).min(cmd.len());
+            let at = self.place_of_program(&cmd);
             cmd.splice(at..at, [flag.clone(), id.to_owned()]);
         }
         cmd

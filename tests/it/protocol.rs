@@ -11,8 +11,8 @@ use serde_json::Value;
 use swarm::error::ErrorCode;
 use swarm::protocol::{
     Approved, AttachView, Call, Changed, Cleaned, ClientHello, DaemonHello, DaemonStopped, DaemonView,
-    DiffView, Empty, Forgotten, Killed, Lines, Listing, Peeked, RalphView, Report, Request, Response,
-    Restored, Sent, Snapshot, Spawned, WorkerView,
+    DiffView, Empty, Forgotten, HookHeard, Killed, Lines, Listing, Peeked, RalphView, Report, Request,
+    Response, Restored, Sent, Snapshot, Spawned, WorkerView,
 };
 use swarm_state::notice::Entry;
 
@@ -54,6 +54,7 @@ fn check_call(call: &Call, answer: &Value) {
         Call::RalphDiff(_) => same_part::<DiffView>(answer),
         Call::RalphRestore(_) => same_part::<Restored>(answer),
         Call::RalphApprove(_) => same_part::<Approved>(answer),
+        Call::Hook(_) => same_part::<HookHeard>(answer),
         Call::RalphClean(_) => same_part::<Cleaned>(answer),
         Call::Subscribe(_) => same_part::<Snapshot>(answer),
         Call::DaemonStatus(_) => same_part::<DaemonView>(answer),
@@ -62,7 +63,7 @@ fn check_call(call: &Call, answer: &Value) {
 }
 
 /// How many methods there are; to be raised with each new one.
-const METHODS: usize = 26;
+const METHODS: usize = 27;
 
 #[test]
 fn hellos_keep_their_shape_for_ever() {

@@ -141,6 +141,7 @@ fn git_and_tmux_do_not_reach_the_daemon() {
         ("TMUX", true),
         ("TMUX_TMPDIR", true),
         ("SWARM_WORKER", true),
+        ("SWARM_RUN", true),
         ("SWARM_CHECK", true),
         ("PATH", false),
     ] {

@@ -36,6 +36,8 @@ fn finished<'a>(output: &'a str, started: &str) -> Finished<'a> {
         output,
         done_pattern: None,
         session: None,
+        transcript: None,
+        api_error: None,
         account: None,
     }
 }
@@ -80,4 +82,30 @@ fn nothing_but_an_id_is_looked_for() {
         assert_eq!(announced(text), None, "{text}");
     }
     assert_eq!(announced(&format!("  session id: {ID}  \nsession id: x")), Some(ID));
+}
+
+#[test]
+fn a_transcript_that_a_hook_named_counts_where_its_cli_keeps_them() {
+    let (dir, env) = codex_home();
+    let line = |hour: u32, id: u32, text: &str| {
+        format!(
+            r#"{{"type":"assistant","timestamp":"2026-11-28T{hour:02}:00:00Z","isSidechain":false,"sessionId":"s","message":{{"id":"m{id}","role":"assistant","usage":{{"input_tokens":10,"output_tokens":{id}}},"content":[{{"type":"text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let text = [line(7, 1, "<promise>DONE</promise>"), line(8, 2, "on I go")].join("\n");
+    let kept = dir.path().join(".claude/projects/-p/s.jsonl");
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    let forged = dir.path().join("s.jsonl");
+    for path in [&kept, &forged] {
+        fs::write(path, &text).unwrap();
+    }
+    let of_path = |path: &Path| {
+        let finished = Finished { transcript: Some(path.to_owned()), ..finished("", "2026-11-28T07:30:00Z") };
+        of(&env, &finished)
+    };
+    let account = of_path(&kept);
+    assert_eq!(account.texts, ["on I go"]);
+    assert_eq!(account.usage, Some(Usage { input: 10, cached: 0, output: 2 }));
+    assert!(of_path(&forged).is_empty());
+    assert!(of_path(&dir.path().join("none")).is_empty());
 }

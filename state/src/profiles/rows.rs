@@ -2,7 +2,7 @@
 //! comment says otherwise.
 
 use super::dialogs::{dialog, end, marker};
-use super::{Marker, Profile};
+use super::{HookStyle, Marker, Profile};
 use crate::model::PromptVia;
 
 pub(super) fn table() -> Vec<Profile> {
@@ -34,6 +34,7 @@ pub(super) fn generic() -> Profile {
         output_price: None,
         outage: vec![],
         record_args: vec![],
+        hooks: HookStyle::Off,
         model_flag: None,
         ready: words(&[
             r"^(?:❯|>|\$|>>>)\Z",
@@ -69,6 +70,7 @@ fn claude() -> Profile {
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
         session_flag: Some("--session-id".into()),
+        hooks: HookStyle::Claude,
         session_own: words(&["--resume", "-r", "--continue", "-c", "--from-pr"]),
         tells_cost: true,
         end_of_options: true,
@@ -96,6 +98,7 @@ fn codex() -> Profile {
     Profile {
         name: "codex".into(),
         commands: words(&["codex"]),
+        hooks: HookStyle::Codex,
         one_shot: words(&["exec", "e"]),
         bare_one_shot: true,
         model_flag: Some("--model".into()),

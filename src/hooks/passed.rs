@@ -1,0 +1,236 @@
+//! The hooks that swarm passes to an agent which it starts itself, for that run alone.
+//!
+//! Claude Code takes a settings file, Codex takes its settings as arguments; no file of the user's is touched. Used by
+//! the daemon's driver. Deliberately absent: hooks for sessions that a user starts, which are installed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+use swarm_state::hook::HookEvent;
+use swarm_state::profiles::{HookStyle, Profile};
+
+use super::command::command;
+use crate::error::{Error, Result};
+use crate::store::{read_bounded, write_unsynced};
+
+/// How often in a row Claude Code may be kept going: more than any loop with a ceiling needs, and an end for one
+/// whose hook has lost its mind.
+const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
+
+/// Seconds that an agent gives one of our hooks; it takes milliseconds.
+const LIMIT: u64 = 10;
+
+/// Settings that are larger are none, bytes.
+const LONGEST: u64 = 4 << 20;
+
+/// What an interactive agent of Claude Code tells. Only what is needed: an older release with an event that it does
+/// not know runs no hook at all.
+const CLAUDE: [HookEvent; 6] = [
+    HookEvent::SessionStart,
+    HookEvent::UserPromptSubmit,
+    HookEvent::Stop,
+    HookEvent::StopFailure,
+    HookEvent::PreCompact,
+    HookEvent::Notification,
+];
+
+/// What one tells that runs once; its result tells of errors.
+const CLAUDE_ONCE: [HookEvent; 4] =
+    [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::PreCompact];
+
+/// What Codex tells.
+const CODEX: [HookEvent; 3] = [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop];
+
+/// An agent's command line and environment, which are completed.
+pub struct Launch<'a> {
+    /// What it is.
+    pub profile: &'a Profile,
+    /// Its argv.
+    pub argv: &'a mut Vec<String>,
+    /// Its environment.
+    pub env: &'a mut BTreeMap<String, String>,
+    /// Where it runs.
+    pub cwd: &'a Path,
+}
+
+impl Launch<'_> {
+    /// Passes the hooks, which call `program`; what must be in a file is written into `dir`.
+    ///
+    /// # Errors
+    /// Settings of the user's own that cannot be joined with ours. The agent then goes without our hooks, and
+    /// nothing of the launch was changed.
+    pub fn pass(self, program: &Path, dir: &Path) -> Result<()> {
+        match self.profile.hooks {
+            HookStyle::Off => Ok(()),
+            HookStyle::Claude => self.claude(program, dir),
+            HookStyle::Codex => {
+                let args = codex_args(program);
+                let at = self.profile.place_of_flags(self.argv);
+                self.argv.splice(at..at, args);
+                Ok(())
+            }
+        }
+    }
+
+    fn claude(self, program: &Path, dir: &Path) -> Result<()> {
+        let given = given_settings(self.argv);
+        // Only the last of two such flags would count.
+        let theirs = match &given {
+            Some((_, value)) => read_settings(value, self.cwd)?,
+            None => Map::new(),
+        };
+        let once = self.profile.is_one_shot(self.argv);
+        let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
+        let settings = with_hooks(theirs, program, events)?;
+        let file = dir.join("settings.json");
+        let bytes =
+            serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
+        write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
+        if let Some((place, _)) = given {
+            self.argv.drain(place);
+        }
+        let at = self.profile.place_of_program(self.argv);
+        self.argv.splice(at..at, ["--settings".to_owned(), file.to_string_lossy().into_owned()]);
+        self.env.entry(BLOCK_CAP.0.to_owned()).or_insert_with(|| BLOCK_CAP.1.to_owned());
+        Ok(())
+    }
+}
+
+/// The user's own `--settings`: where it stands, and its value.
+fn given_settings(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
+    let end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
+    (0..end).rev().find_map(|at| match argv[at].strip_prefix("--settings")? {
+        "" => Some((at..(at + 2).min(end), argv.get(at + 1).filter(|_| at + 1 < end)?.clone())),
+        rest => Some((at..at + 1, rest.strip_prefix('=')?.to_owned())),
+    })
+}
+
+/// Settings as a flag gives them: a file's path, or the text itself.
+fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
+    let refused = |why: String| {
+        Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
+    };
+    let text = if value.trim_start().starts_with('{') {
+        value.as_bytes().to_vec()
+    } else {
+        let path: PathBuf = cwd.join(value);
+        read_bounded(&path, LONGEST).map_err(|error| refused(format!("{}: {error}", path.display())))?
+    };
+    match serde_json::from_slice(&text) {
+        Ok(Value::Object(settings)) => Ok(settings),
+        Ok(_) => Err(refused("they are no JSON object".into())),
+        Err(error) => Err(refused(error.to_string())),
+    }
+}
+
+/// Settings with ours behind the hooks that are there.
+fn with_hooks(mut settings: Map<String, Value>, program: &Path, events: &[HookEvent]) -> Result<Value> {
+    let odd = |what: &str| {
+        Error::invalid(format!("its --settings cannot be joined with ours: {what} has another shape"))
+    };
+    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
+    let hooks = hooks.as_object_mut().ok_or_else(|| odd("`hooks`"))?;
+    for event in events {
+        let Some(name) = event.setting() else { continue };
+        let groups =
+            hooks.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or_else(|| odd(name))?;
+        let hook = json!({ "type": "command", "command": command(program, *event), "timeout": LIMIT });
+        groups.push(json!({ "hooks": [hook] }));
+    }
+    Ok(Value::Object(settings))
+}
+
+/// Codex's hooks as arguments, with the flag without which it passes them over.
+fn codex_args(program: &Path) -> Vec<String> {
+    let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
+    for event in CODEX {
+        let Some(name) = event.setting() else { continue };
+        let command = toml::Value::String(command(program, event));
+        args.push("-c".to_owned());
+        args.push(format!(
+            "hooks.{name}=[{{hooks=[{{type=\"command\",command={command},timeout={LIMIT}}}]}}]"
+        ));
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use swarm_state::profiles::{find, table};
+
+    use super::*;
+
+    fn passed(cmd: &[&str], dir: &Path) -> Result<(Vec<String>, BTreeMap<String, String>)> {
+        let mut argv: Vec<String> = cmd.iter().map(ToString::to_string).collect();
+        let profile = find(&table(), &argv);
+        let mut env = BTreeMap::new();
+        let launch = Launch { profile: &profile, argv: &mut argv, env: &mut env, cwd: dir };
+        launch.pass(Path::new("/opt/swarm"), dir).map(|()| (argv, env))
+    }
+
+    fn settings(dir: &Path) -> Value {
+        serde_json::from_slice(&std::fs::read(dir.join("settings.json")).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn claude_is_given_a_file_and_room_for_a_loop() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("settings.json").display().to_string();
+        let (argv, env) =
+            passed(&["env", "A=1", "claude", "--model", "x", "--", "--settings"], dir.path()).unwrap();
+        assert_eq!(argv, ["env", "A=1", "claude", "--settings", &file, "--model", "x", "--", "--settings"]);
+        assert_eq!(env[BLOCK_CAP.0], "200");
+        let hooks = settings(dir.path())["hooks"].clone();
+        assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len());
+        let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+        assert!(said.ends_with("'/opt/swarm' stop"), "{said}");
+        passed(&["claude", "-p"], dir.path()).unwrap();
+        assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len());
+    }
+
+    #[test]
+    fn what_the_user_passes_stays_and_comes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let theirs = r#"{"env":{"A":"1"},"hooks":{"Stop":[{"hooks":[{"type":"command","command":"mine"}]}],"Other":[1]}}"#;
+        std::fs::write(dir.path().join("own.json"), theirs).unwrap();
+        for cmd in [
+            vec!["claude", "--settings", "own.json", "-c"],
+            vec!["claude", "--settings=own.json", "-c"],
+            vec!["claude", "--settings", theirs, "-c"],
+        ] {
+            let (argv, _) = passed(&cmd, dir.path()).unwrap();
+            assert_eq!((argv.len(), &*argv[3]), (4, "-c"), "{argv:?}");
+            let made = settings(dir.path());
+            assert_eq!((&made["env"]["A"], &made["hooks"]["Other"]), (&json!("1"), &json!([1])));
+            assert_eq!(made["hooks"]["Stop"][0]["hooks"][0]["command"], "mine");
+            assert_eq!(made["hooks"]["Stop"].as_array().unwrap().len(), 2);
+        }
+        for broken in ["none.json", "{", r#"{"hooks":[]}"#, r#"{"hooks":{"Stop":{}}}"#] {
+            let error = passed(&["claude", "--settings", broken], dir.path()).unwrap_err();
+            assert!(error.message.starts_with("its --settings cannot be joined"), "{error}");
+        }
+    }
+
+    #[test]
+    fn codex_is_given_arguments_behind_its_own_word() {
+        let dir = tempfile::tempdir().unwrap();
+        let (argv, env) = passed(&["codex", "exec", "--json"], dir.path()).unwrap();
+        assert_eq!((&*argv[1], &*argv[2], &*argv[3]), ("exec", "--dangerously-bypass-hook-trust", "-c"));
+        assert_eq!(
+            (argv.last().unwrap().as_str(), argv.len(), env.len()),
+            ("--json", 4 + 2 * CODEX.len(), 0)
+        );
+        let (argv, _) = passed(&["codex"], dir.path()).unwrap();
+        assert_eq!(&*argv[1], "--dangerously-bypass-hook-trust");
+        let value: toml::Table = argv[3].parse().unwrap();
+        assert!(
+            value["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+                .as_str()
+                .unwrap()
+                .ends_with("session-start")
+        );
+        let (argv, _) = passed(&["sh", "-c", "x"], dir.path()).unwrap();
+        assert_eq!(argv, ["sh", "-c", "x"]);
+    }
+}

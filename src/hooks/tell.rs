@@ -1,0 +1,115 @@
+//! Tells the daemon what a hook of a worker's agent knows.
+//!
+//! Used by `swarm hook`. An agent waits while its hook runs, so all of it is bounded by a fraction of a second, and a
+//! daemon that is away, stopped or of another version is no error: the screen says the rest. It is never started
+//! from here. Deliberately absent: the client's own connection, which waits, retries and starts a daemon.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::protocol::{
+    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE, Request, Response, VERSION,
+};
+
+/// How long the daemon may take for the whole exchange, one wait at a time.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The worker of which this process is a part, by its environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The worker.
+    pub name: String,
+    /// The run.
+    pub run: Option<u64>,
+}
+
+impl Place {
+    /// Reads the marks that a worker's processes carry; `None` outside a worker.
+    pub fn of(var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
+        let text = |name: &str| var(name)?.into_string().ok().filter(|text| !text.is_empty());
+        // A check is a process of swarm's own, whatever it calls.
+        if text("SWARM_CHECK").is_some() {
+            return None;
+        }
+        Some(Self { name: text("SWARM_WORKER")?, run: text("SWARM_RUN").and_then(|run| run.parse().ok()) })
+    }
+}
+
+/// What is told beside the news.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: Option<String>,
+    /// Its transcript.
+    pub transcript: Option<String>,
+}
+
+/// Tells it; true when the daemon says that it was news. Whatever goes wrong is `None`.
+pub fn tell(socket: &Path, place: &Place, session: &Session, news: HookNews) -> Option<bool> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(WAIT)).ok()?;
+    stream.set_write_timeout(Some(WAIT)).ok()?;
+    let call = Call::Hook(Box::new(HookParams {
+        name: place.name.clone(),
+        run: place.run,
+        session: session.id.clone(),
+        transcript: session.transcript.clone(),
+        news,
+    }));
+    stream.write_all(&lines(&call)?).ok()?;
+    let mut answers = BufReader::new(stream.take(MAX_LINE as u64));
+    let (mut hello, mut answer) = (String::new(), String::new());
+    answers.read_line(&mut hello).ok()?;
+    answers.read_line(&mut answer).ok()?;
+    let response: Response = serde_json::from_str(&answer).ok()?;
+    serde_json::from_value::<HookHeard>(response.ok?).ok().map(|answer| answer.heard)
+}
+
+/// Hello and call, in one write.
+fn lines(call: &Call) -> Option<Vec<u8>> {
+    #[derive(serde::Deserialize)]
+    struct Named {
+        method: String,
+        params: serde_json::Value,
+    }
+    let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
+    let named: Named = serde_json::from_value(serde_json::to_value(call).ok()?).ok()?;
+    let request = Request { id: 1, method: named.method, params: named.params };
+    let mut lines = serde_json::to_vec(&hello).ok()?;
+    lines.push(b'\n');
+    lines.extend(serde_json::to_vec(&request).ok()?);
+    lines.push(b'\n');
+    Some(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_known_by_its_marks_and_a_check_is_none() {
+        let of = |pairs: &[(&str, &str)]| {
+            let pairs: Vec<(String, String)> =
+                pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            Place::of(move |name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.into()))
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[("SWARM_WORKER", "a")]), Some(Place { name: "a".into(), run: None }));
+        let marks = [("SWARM_WORKER", "a"), ("SWARM_RUN", "7")];
+        assert_eq!(of(&marks), Some(Place { name: "a".into(), run: Some(7) }));
+        assert_eq!(of(&[("SWARM_WORKER", "a"), ("SWARM_CHECK", "/x")]), None);
+    }
+
+    #[test]
+    fn a_daemon_that_is_away_or_says_nothing_is_no_news() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("s");
+        let place = Place { name: "a".into(), run: None };
+        assert_eq!(tell(&socket, &place, &Session::default(), HookNews::TurnOver), None);
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        assert_eq!(tell(&socket, &place, &Session::default(), HookNews::TurnOver), None);
+    }
+}
