@@ -28,7 +28,7 @@
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
 //! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
 //! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts); [`hook`] (what
-//! an agent CLI tells its hooks).
+//! an agent CLI tells its hooks), [`session`] (the loop within one session).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
@@ -66,3 +66,5 @@ pub mod scripts;
 pub mod ends;
 
 pub mod hook;
+
+pub mod session;

@@ -1,0 +1,205 @@
+//! What is remembered of a session loop beside its state file: the book, and the log's lines.
+//!
+//! The state file is the truth of a loop and has a fixed form; the book holds what only swarm needs, and outlives
+//! it. A book that is lost loses no loop: everything in it has a default under which the loop goes on.
+//! Used by `swarm hook`, `swarm session status` and `swarm session logs`. Deliberately absent: where it lies.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use md5::{Digest, Md5};
+use serde::{Deserialize, Serialize};
+
+use crate::session::Status;
+
+/// `loop.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Book {
+    /// Where the state file is.
+    pub state_file: Option<PathBuf>,
+    /// The project's directory.
+    pub project_dir: Option<PathBuf>,
+    /// Tool calls since the loop began, as far as they were counted.
+    pub tool_calls: u64,
+    /// Some could not be counted, so there may have been any number.
+    pub has_gap: bool,
+    /// How far the transcript was read.
+    pub mark: Option<Mark>,
+    /// The last stop that was decided.
+    pub last_stop: Option<LastStop>,
+    /// Stops in a row that were blocked, as the host counts them.
+    pub blocks_in_a_row: u32,
+    /// Stops in a row without a change in the tree.
+    pub without_diff: u32,
+    /// How the tree looked at the last stop, or at the start.
+    pub tree: Option<String>,
+    /// What the agent said between the last two stops, when that was short enough for an error message.
+    pub last_words: Option<String>,
+    /// The last stop was an API error, by the transcript.
+    pub last_was_error: bool,
+    /// What was asked for at the start of a do-it loop and has no place in its state file.
+    pub do_it: DoItOptions,
+    /// How the loop ended last; `None` while it runs.
+    pub status: Option<Status>,
+    /// Why, in a sentence.
+    pub why: Option<String>,
+}
+
+/// Options of a do-it loop. Its state file has exactly the documented keys, so they stand here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DoItOptions {
+    /// Stops in a row without a change in the tree that pause it; 0 for no such limit.
+    pub no_diff_limit: u32,
+    /// Progress and changes go to the archive when the branch is another than at the last run.
+    pub archive_on_branch_change: bool,
+    /// The contract's file, when it is not the built-in one.
+    pub contract: Option<PathBuf>,
+}
+
+/// How far a transcript was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Mark {
+    /// The transcript.
+    pub transcript: PathBuf,
+    /// The byte after the last line that was read.
+    pub position: u64,
+    /// The id of the last message of the agent before it.
+    pub message: Option<String>,
+}
+
+/// What tells one stop from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StopKey {
+    /// The turn, as the CLI names it.
+    pub turn: Option<String>,
+    /// Whether the turn was already kept going by a hook.
+    pub stop_hook_active: Option<bool>,
+    /// A digest of the agent's last message.
+    pub words: Option<String>,
+}
+
+impl StopKey {
+    /// The key of a stop.
+    pub fn of(turn: Option<&str>, stop_hook_active: Option<bool>, last_message: Option<&str>) -> Self {
+        let digest = |text: &str| format!("{:x}", Md5::digest(text.as_bytes()));
+        Self { turn: turn.map(ToOwned::to_owned), stop_hook_active, words: last_message.map(digest) }
+    }
+}
+
+/// What became of the last stop, so that the same one told twice gets the same answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastStop {
+    /// Which stop.
+    pub key: StopKey,
+    /// When it was decided.
+    pub at: DateTime<Utc>,
+    /// What was decided.
+    pub decision: Decision,
+    /// What the agent's words were worth.
+    pub found: Found,
+    /// What was said to the person.
+    #[serde(default)]
+    pub message: Option<String>,
+}
+
+/// Block or allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// The agent goes on.
+    Block,
+    /// The stop happens.
+    Allow,
+}
+
+/// What was found in the agent's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Found {
+    /// The completion promise.
+    Found,
+    /// The completion promise, without work; it counts with a warning.
+    Doubtful,
+    /// The completion promise, without work; it does not count.
+    Rejected,
+    /// The pause promise.
+    Pause,
+    /// No promise.
+    Missing,
+    /// An error of the API instead of words.
+    Error,
+    /// Nobody looked: the words could not be read, or the stop is none of an agent that is done.
+    Unread,
+}
+
+impl Found {
+    /// The word in the log.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Doubtful => "doubtful",
+            Self::Rejected => "rejected",
+            Self::Pause => "pause",
+            Self::Missing => "missing",
+            Self::Error => "error",
+            Self::Unread => "unread",
+        }
+    }
+}
+
+/// A line of `log.jsonl`: one stop, a cancel or a resume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// When.
+    pub time: DateTime<Utc>,
+    /// The turn that ended.
+    pub iteration: u32,
+    /// What was found.
+    pub promise: Found,
+    /// What was decided.
+    pub decision: Decision,
+    /// How the loop stands; `None` when it goes on.
+    pub status: Option<Status>,
+    /// Why, in a sentence.
+    pub why: String,
+}
+
+impl Book {
+    /// Reads a book. A broken one is an empty one: nothing in it is needed.
+    pub fn parse(bytes: &[u8]) -> Self {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+
+    /// The file's bytes.
+    pub fn render(&self) -> Vec<u8> {
+        // A path that is no UTF-8 has no JSON form. The loop is then found by its directory alone.
+        let without_paths = || Self {
+            state_file: None,
+            project_dir: None,
+            mark: None,
+            do_it: DoItOptions { contract: None, ..self.do_it.clone() },
+            ..self.clone()
+        };
+        let mut bytes = serde_json::to_vec_pretty(self)
+            .or_else(|_| serde_json::to_vec_pretty(&without_paths()))
+            .unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl LogLine {
+    /// Reads a line; `None` for one that is torn or from elsewhere.
+    pub fn parse(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
+
+    /// The line, with its end.
+    pub fn render(&self) -> String {
+        serde_json::to_string(self).map(|line| line + "\n").unwrap_or_default()
+    }
+}

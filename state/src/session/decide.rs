@@ -1,0 +1,448 @@
+//! What follows from a stop: the agent goes on, or it may end.
+//!
+//! One function, [`decide`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
+//! of the two promises in the agent's text, with the work rule for the completion alone; then the ceiling; then
+//! the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
+//! loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`]. Deliberately absent:
+//! how any of it is found out, and the texts ([`crate::session::texts`]).
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::outage::{self, Outage};
+use crate::promise::{Claim, Promise, Work};
+use crate::session::texts::block_text;
+use crate::session::{
+    Book, Decision, Found, Kind, LastStop, LogLine, Mark, Owner, SessionId, SessionLoop, Status, StopKey,
+};
+
+/// The longest text that may be an error message, bytes.
+const LONGEST_ERROR: usize = 300;
+
+/// Two reports of one stop come within this time.
+const SAME_STOP: TimeDelta = TimeDelta::seconds(1);
+
+/// What the caller found out about a stop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// Whose stop it is. `None`: a session that says no id, or none that can be one, which no loop holds.
+    pub session: Option<SessionId>,
+    /// The time.
+    pub now: DateTime<Utc>,
+    /// It is a sub-agent's, not the session's.
+    pub is_sub_agent: bool,
+    /// Background tasks that run on.
+    pub background_tasks: usize,
+    /// All that the agent itself said since the last stop that was decided. `None`: it could not be read.
+    pub said: Option<String>,
+    /// Tools called since then; `None` where they could not be counted. Then `mark` is `None` too.
+    pub tool_calls: Option<u64>,
+    /// The record since then was too long to be read whole.
+    pub is_cut: bool,
+    /// Whether the turn was already kept going by a hook.
+    pub stop_hook_active: Option<bool>,
+    /// Blocks in a row that the host allows; `None` or 0 for any number.
+    pub host_cap: Option<u32>,
+    /// The turn ended with an API error.
+    pub failure: Option<Failure>,
+    /// How the working tree looks, as a text that changes when the tree does; `None` where that is not known.
+    pub tree: Option<String>,
+    /// What tells this stop from another.
+    pub key: StopKey,
+    /// Whether the transcript has a prompt, or a message of the agent with another id, since the stop before;
+    /// `None` without a transcript.
+    pub is_news: Option<bool>,
+    /// How far the transcript was read now.
+    pub mark: Option<Mark>,
+}
+
+/// An error of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The CLI said so in place of a stop: the agent does not go on by itself.
+    Reported(String),
+    /// The transcript's last message is marked as one.
+    Marked(String),
+}
+
+/// What to tell the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The agent goes on with this text.
+    Block(String),
+    /// The stop happens. The message is for the person.
+    Allow(Option<String>),
+}
+
+/// What becomes of the state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Unchanged,
+    /// It says this from now on.
+    Write(Box<SessionLoop>),
+    /// It goes: the loop is over.
+    Remove,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What to tell the host.
+    pub answer: Answer,
+    /// What becomes of the state file.
+    pub after: After,
+    /// The new book.
+    pub book: Book,
+    /// What to log; `None` when it was logged before, or is not this loop's.
+    pub log: Option<LogLine>,
+    /// How the loop stands; `None` when it goes on.
+    pub status: Option<Status>,
+    /// A note for the project's progress file.
+    pub note: Option<String>,
+}
+
+/// Decides on a stop.
+pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
+    let owner = stop.session.as_ref().filter(|session| state.belongs_to(session) && !stop.is_sub_agent);
+    let Some(owner) = owner else { return untouched(book, None) };
+    if !state.active {
+        return untouched(book, Some(Status::NotActive));
+    }
+    let state = &SessionLoop { owner: Owner::Session(owner.clone()), ..state.clone() };
+    if let Some(last) = book.last_stop.as_ref().filter(|last| is_same(last, stop)) {
+        return repeated(state, book, last);
+    }
+    let case = Case { state, before: book, stop };
+    if let Some(Failure::Reported(error)) = &stop.failure {
+        return case.failed(error);
+    }
+    if stop.background_tasks > 0 {
+        return case.kept(format!("{} background task(s) run on", stop.background_tasks));
+    }
+    let Some(said) = &stop.said else {
+        return case
+            .kept("the agent's words could not be read, so the stop happens and the loop stays".into());
+    };
+    case.judged(said)
+}
+
+/// Ends a loop by a person's order.
+pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> Outcome {
+    let why = "cancelled by hand";
+    let log = LogLine {
+        time: now,
+        iteration: state.iteration,
+        promise: Found::Unread,
+        decision: Decision::Allow,
+        status: Some(Status::Cancelled),
+        why: why.to_owned(),
+    };
+    Outcome {
+        answer: Answer::Allow(None),
+        after: After::Remove,
+        book: Book { status: Some(Status::Cancelled), why: Some(why.to_owned()), ..book.clone() },
+        log: Some(log),
+        status: Some(Status::Cancelled),
+        note: None,
+    }
+}
+
+/// Lets a loop that was kept go on, in the same turn.
+pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> Outcome {
+    let state = SessionLoop { active: true, owner: Owner::Session(session.clone()), ..state.clone() };
+    let log = LogLine {
+        time: now,
+        iteration: state.iteration,
+        promise: Found::Unread,
+        decision: Decision::Allow,
+        status: None,
+        why: "resumed".to_owned(),
+    };
+    let book = Book {
+        last_stop: None,
+        blocks_in_a_row: 0,
+        without_diff: 0,
+        last_words: None,
+        last_was_error: false,
+        status: None,
+        why: None,
+        ..book.clone()
+    };
+    Outcome {
+        answer: Answer::Allow(None),
+        after: After::Write(Box::new(state)),
+        book,
+        log: Some(log),
+        status: None,
+        note: None,
+    }
+}
+
+/// A stop that is none of this loop's, or that a paused loop does not hold.
+fn untouched(book: &Book, status: Option<Status>) -> Outcome {
+    Outcome {
+        answer: Answer::Allow(None),
+        after: After::Unchanged,
+        book: book.clone(),
+        log: None,
+        status,
+        note: None,
+    }
+}
+
+/// Whether a stop is the one that was decided last, told by a second hook.
+fn is_same(last: &LastStop, stop: &Stop) -> bool {
+    let since = stop.now.signed_duration_since(last.at);
+    let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP, |is_news| !is_news);
+    last.key == stop.key && nothing_since
+}
+
+/// The answer that was given already. What followed from it has happened.
+fn repeated(state: &SessionLoop, book: &Book, last: &LastStop) -> Outcome {
+    let answer = match last.decision {
+        Decision::Block => Answer::Block(block_text(state, last.found, book.tool_calls)),
+        Decision::Allow => Answer::Allow(last.message.clone()),
+    };
+    Outcome { answer, ..untouched(book, book.status) }
+}
+
+/// A stop that is to be judged.
+struct Case<'a> {
+    state: &'a SessionLoop,
+    before: &'a Book,
+    stop: &'a Stop,
+}
+
+/// An end of the loop, or of its turn.
+struct End {
+    found: Found,
+    status: Status,
+    why: String,
+    after: After,
+}
+
+impl Case<'_> {
+    /// The order of the questions.
+    fn judged(&self, said: &str) -> Outcome {
+        let book = self.counted(said);
+        let found = self.found(said, &book);
+        match found {
+            Found::Found => return self.completed(book, found, "the promise was given"),
+            Found::Doubtful => {
+                return self.completed(book, found, "the promise was given, though no work was seen");
+            }
+            Found::Pause => return self.paused_by_promise(book),
+            Found::Rejected | Found::Missing | Found::Error | Found::Unread => {}
+        }
+        if let Some(error) = self.error_again(said, &book) {
+            return self.failed_again(book, &error);
+        }
+        if self.state.is_last_turn() {
+            let why =
+                format!("{} and all {} iterations are used up", reason(found), self.state.max_iterations);
+            let end = End { found, status: Status::MaxIterationsReached, why, after: After::Remove };
+            return self.ended(book, end);
+        }
+        if self.no_diff_limit() > 0 && book.without_diff >= self.no_diff_limit() {
+            return self.no_progress(book, found);
+        }
+        let cap = self.stop.host_cap.filter(|cap| *cap > 0);
+        if cap.is_some_and(|cap| book.blocks_in_a_row >= cap) {
+            return self.capped(book, found);
+        }
+        self.blocked(book, found)
+    }
+
+    /// The book with what this stop adds to it.
+    fn counted(&self, said: &str) -> Book {
+        let stop = self.stop;
+        let has_worked = stop.tool_calls.is_some_and(|calls| calls > 0) || stop.is_cut;
+        let has_cap = stop.host_cap.is_some_and(|cap| cap > 0);
+        let is_fresh_row = has_worked || !has_cap || stop.stop_hook_active == Some(false);
+        let is_still = match (&self.before.tree, &stop.tree) {
+            (Some(before), Some(now)) => before == now,
+            (None, _) | (_, None) => false,
+        };
+        let before = self.before.clone();
+        Book {
+            tool_calls: before.tool_calls.saturating_add(stop.tool_calls.unwrap_or(0)),
+            has_gap: before.has_gap || stop.is_cut,
+            mark: stop.mark.clone().or(before.mark),
+            blocks_in_a_row: if is_fresh_row { 0 } else { before.blocks_in_a_row },
+            without_diff: if is_still { before.without_diff.saturating_add(1) } else { 0 },
+            tree: stop.tree.clone().or(before.tree),
+            last_words: (said.len() <= LONGEST_ERROR).then(|| said.to_owned()),
+            last_was_error: matches!(stop.failure, Some(Failure::Marked(_))),
+            status: None,
+            why: None,
+            ..before
+        }
+    }
+
+    /// What the agent's words are worth.
+    fn found(&self, said: &str, book: &Book) -> Found {
+        let at =
+            |promise: &Option<Promise>| promise.as_ref().and_then(|promise| said.find(&promise.marker()));
+        let claim = match (at(&self.state.completion), at(&self.state.pause)) {
+            (Some(completion), Some(pause)) if pause < completion => return Found::Pause,
+            (None, Some(_)) => return Found::Pause,
+            (completion, _) => {
+                // What could not be counted may have been work: a doubt is no accusation.
+                let is_known = self.stop.tool_calls.is_some() && !book.has_gap;
+                let enough = book.tool_calls >= self.state.min_tool_calls;
+                let calls = (is_known || enough).then_some(book.tool_calls);
+                let work = Work { tool_calls: calls, tree_changed: None };
+                Claim::of(completion.is_some(), work, self.state.min_tool_calls, self.state.on_no_work)
+            }
+        };
+        match claim {
+            Claim::Given => Found::Found,
+            Claim::Doubtful => Found::Doubtful,
+            Claim::Rejected => Found::Rejected,
+            Claim::Missing if self.stop.failure.is_some() => Found::Error,
+            Claim::Missing => Found::Missing,
+        }
+    }
+
+    /// The error that ended this turn and the one before, with nothing done in between.
+    fn error_again(&self, said: &str, book: &Book) -> Option<String> {
+        if self.stop.tool_calls.is_some_and(|calls| calls > 0) {
+            return None;
+        }
+        match &self.stop.failure {
+            Some(Failure::Marked(error) | Failure::Reported(error)) => {
+                self.before.last_was_error.then(|| error.clone())
+            }
+            None => {
+                let is_again = book.last_words.is_some() && book.last_words == self.before.last_words;
+                (is_again && is_error(said, self.stop.now)).then(|| said.trim().to_owned())
+            }
+        }
+    }
+
+    /// A do-it loop's limit stands in the book, unless its file says one.
+    fn no_diff_limit(&self) -> u32 {
+        match (self.state.kind, self.state.no_diff_limit) {
+            (Kind::DoIt, 0) => self.before.do_it.no_diff_limit,
+            (Kind::DoIt | Kind::Ralph | Kind::Ulw, limit) => limit,
+        }
+    }
+
+    fn completed(&self, book: Book, found: Found, why: &str) -> Outcome {
+        let end = End { found, status: Status::PromiseAccepted, why: why.to_owned(), after: After::Remove };
+        self.ended(book, end)
+    }
+
+    fn paused_by_promise(&self, book: Book) -> Outcome {
+        let why = "the pause promise was given: it is a person's turn".to_owned();
+        self.ended(book, End { found: Found::Pause, status: Status::Paused, why, after: After::Remove })
+    }
+
+    fn capped(&self, book: Book, found: Found) -> Outcome {
+        let why = format!(
+            "{}, and the host lets a hook hold a turn only {} times in a row; the loop stays and goes on with the next prompt",
+            reason(found),
+            book.blocks_in_a_row
+        );
+        let after = After::Write(Box::new(self.state.clone()));
+        self.ended(book, End { found, status: Status::HostCap, why, after })
+    }
+
+    fn no_progress(&self, book: Book, found: Found) -> Outcome {
+        let why = format!("the tree did not change in {} iterations in a row", book.without_diff);
+        let note = format!(
+            "No progress: {why} (up to iteration {}). The loop is paused until somebody has looked.",
+            self.state.iteration
+        );
+        Outcome { note: Some(note), ..self.ended(book, self.paused(found, why)) }
+    }
+
+    fn failed(&self, error: &str) -> Outcome {
+        let why = format!("API error: {}", short(error));
+        self.ended(self.before.clone(), self.paused(Found::Error, why))
+    }
+
+    fn failed_again(&self, book: Book, error: &str) -> Outcome {
+        let why = format!("the same API error twice: {}", short(error));
+        self.ended(book, self.paused(Found::Error, why))
+    }
+
+    /// The loop waits for a person, and can be resumed.
+    fn paused(&self, found: Found, why: String) -> End {
+        let state = SessionLoop { active: false, ..self.state.clone() };
+        End { found, status: Status::Paused, why, after: After::Write(Box::new(state)) }
+    }
+
+    fn ended(&self, book: Book, end: End) -> Outcome {
+        let message =
+            format!("swarm: {} in iteration {}: {}", end.status.word(), self.state.iteration, end.why);
+        let book = Book {
+            last_stop: Some(self.last_stop(Decision::Allow, end.found, Some(message.clone()))),
+            blocks_in_a_row: 0,
+            status: Some(end.status),
+            why: Some(end.why.clone()),
+            ..book
+        };
+        Outcome {
+            answer: Answer::Allow(Some(message)),
+            after: end.after,
+            book,
+            log: Some(self.line(end.found, Decision::Allow, Some(end.status), end.why)),
+            status: Some(end.status),
+            note: None,
+        }
+    }
+
+    fn blocked(&self, book: Book, found: Found) -> Outcome {
+        let state = SessionLoop { iteration: self.state.iteration.saturating_add(1), ..self.state.clone() };
+        let book = Book {
+            last_stop: Some(self.last_stop(Decision::Block, found, None)),
+            blocks_in_a_row: book.blocks_in_a_row.saturating_add(1),
+            ..book
+        };
+        Outcome {
+            answer: Answer::Block(block_text(&state, found, book.tool_calls)),
+            after: After::Write(Box::new(state)),
+            log: Some(self.line(found, Decision::Block, None, reason(found).to_owned())),
+            book,
+            status: None,
+            note: None,
+        }
+    }
+
+    /// The stop happens and nothing changes.
+    fn kept(&self, why: String) -> Outcome {
+        let log = self.line(Found::Unread, Decision::Allow, None, why);
+        Outcome { log: Some(log), ..untouched(self.before, None) }
+    }
+
+    fn last_stop(&self, decision: Decision, found: Found, message: Option<String>) -> LastStop {
+        LastStop { key: self.stop.key.clone(), at: self.stop.now, decision, found, message }
+    }
+
+    fn line(&self, promise: Found, decision: Decision, status: Option<Status>, why: String) -> LogLine {
+        LogLine { time: self.stop.now, iteration: self.state.iteration, promise, decision, status, why }
+    }
+}
+
+/// Why a turn is not the last one.
+fn reason(found: Found) -> &'static str {
+    match found {
+        Found::Rejected => "the promise was given without work",
+        Found::Error => "the turn ended with an API error",
+        Found::Found | Found::Doubtful | Found::Pause | Found::Missing | Found::Unread => {
+            "no promise was given"
+        }
+    }
+}
+
+/// Whether a text is the CLI's own word about a request that failed.
+fn is_error(said: &str, now: DateTime<Utc>) -> bool {
+    let is_marked = said.trim_start().starts_with("API Error");
+    is_marked || Outage::of_output(said, &outage::common(), now.fixed_offset()).is_some()
+}
+
+fn short(error: &str) -> String {
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason was given");
+    line.chars().take(LONGEST_ERROR).collect()
+}
