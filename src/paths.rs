@@ -105,6 +105,11 @@ impl Paths {
         self.root.join("state.over.json")
     }
 
+    /// What is remembered of the loops within sessions.
+    pub fn sessions_dir(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
     /// The directory of the workers' records.
     pub fn workers_dir(&self) -> PathBuf {
         self.root.join("workers")

@@ -1,0 +1,116 @@
+//! `swarm hook EVENT`: what an agent CLI calls.
+//!
+//! A hook must never harm its host: whatever comes on standard input, whatever is missing or broken, it ends with
+//! status 0, says nothing when in doubt, and is over in a fraction of a second. So the work runs in a thread of its
+//! own, which is left behind when it takes too long. Used by `main` alone.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::json;
+use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
+use swarm_state::session::Answer;
+
+use super::sessions::Sessions;
+use super::stops::Asked;
+use super::tell::{self, Place, Session};
+use crate::paths::Paths;
+use crate::protocol::HookNews;
+
+/// How long the whole may take, the wait for a transcript that is behind included.
+const LIMIT: Duration = Duration::from_millis(2450);
+
+/// How long the host may take to write its input.
+const INPUT: Duration = Duration::from_millis(200);
+
+/// An input that is longer is none, bytes.
+const LONGEST: usize = 32 << 20;
+
+/// Does what an event asks for, and gives what is to be printed: nothing, or one line.
+pub fn run(args: Vec<OsString>) -> Option<String> {
+    let (done, answer) = mpsc::channel();
+    let worker = thread::Builder::new().spawn(move || {
+        // A panic is a doubt like another.
+        drop(done.send(answer_to(&args)));
+    });
+    worker.ok()?;
+    answer.recv_timeout(LIMIT).ok().flatten()
+}
+
+fn answer_to(args: &[OsString]) -> Option<String> {
+    let event = HookEvent::of(args.first()?.to_str()?)?;
+    // Codex's `notify` has its input as an argument.
+    let bytes = match args.get(1) {
+        Some(text) => text.to_str()?.as_bytes().to_vec(),
+        None => input()?,
+    };
+    let input = HookInput::parse(&bytes)?;
+    let paths = Paths::from_env().ok();
+    let var = |name: &str| std::env::var_os(name);
+    let answer = match (event, &paths) {
+        (HookEvent::Stop | HookEvent::StopFailure, Some(paths)) => {
+            Asked { event, input: &input, var: &var }.answer(&Sessions::of(paths))
+        }
+        _ => None,
+    };
+    let held = matches!(answer, Some(Answer::Block(_)));
+    if let (Some(paths), Some(place)) = (&paths, Place::of(var)) {
+        tell_daemon(paths, &place, event, &input, held);
+    }
+    say(answer?, input.host)
+}
+
+/// What the host is told.
+fn say(answer: Answer, host: HookHost) -> Option<String> {
+    match (answer, host) {
+        (Answer::Block(reason), _) => Some(json!({ "decision": "block", "reason": reason }).to_string()),
+        (Answer::Allow(Some(message)), HookHost::Claude) => {
+            Some(json!({ "systemMessage": message }).to_string())
+        }
+        (Answer::Allow(_), _) => None,
+    }
+}
+
+fn tell_daemon(paths: &Paths, place: &Place, event: HookEvent, input: &HookInput, held: bool) {
+    let news = match event {
+        HookEvent::SessionStart => {
+            let anew = input.cause.as_deref().is_some_and(|cause| ["clear", "compact"].contains(&cause));
+            Some(HookNews::Session { anew })
+        }
+        _ => heard(event, input, held).map(HookNews::from),
+    };
+    let Some(news) = news else { return };
+    let transcript = input.transcript.as_ref().and_then(|path| path.to_str()).map(ToOwned::to_owned);
+    let session = Session { id: input.session.clone(), transcript };
+    tell::tell(&paths.socket(), place, &session, news);
+}
+
+/// What the host writes: all of it, or one object; nothing from a terminal.
+fn input() -> Option<Vec<u8>> {
+    let mut stdin = std::io::stdin().lock();
+    if std::io::IsTerminal::is_terminal(&stdin) {
+        return None;
+    }
+    let (start, mut bytes, mut part) = (Instant::now(), vec![], vec![0; 64 << 10]);
+    loop {
+        let left = INPUT.checked_sub(start.elapsed()).unwrap_or_default();
+        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).unwrap_or(0);
+        // A host that never closes it has said all that it says.
+        if ready == 0 {
+            return Some(bytes);
+        }
+        match stdin.read(&mut part) {
+            Ok(0) | Err(_) => return Some(bytes),
+            Ok(n) => bytes.extend_from_slice(part.get(..n)?),
+        }
+        if bytes.len() > LONGEST {
+            return None;
+        }
+    }
+}

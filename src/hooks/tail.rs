@@ -1,0 +1,226 @@
+//! The end of a transcript: what an agent said and did since its last stop.
+//!
+//! A hook has a fraction of a second, and a transcript can be hundreds of megabytes. So it is read from where the last
+//! stop left it, and never more than its last [`MOST`] bytes; of a first stop only what was written since the loop
+//! began counts. Its host may be behind: a line that is not there yet, or half there, is waited for by the caller.
+//! Used by [`super::stops`]. Deliberately absent: what the words mean.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use swarm_state::session::Mark;
+use swarm_state::transcript::Reader;
+
+/// The most that is read, bytes: parsing it takes a hundred milliseconds.
+const MOST: u64 = 8 << 20;
+
+/// What a transcript says since the last stop.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tail {
+    /// The agent's own words, in order.
+    pub texts: Vec<String>,
+    /// Tools that it called.
+    pub tool_calls: u64,
+    /// Older lines since the last stop were left out.
+    pub is_cut: bool,
+    /// The agent's last answer is not in it yet, or not whole.
+    pub is_behind: bool,
+    /// It has a prompt, or a message of the agent that the last stop did not see.
+    pub is_news: bool,
+    /// The last message is the CLI's own, about its API.
+    pub error: Option<String>,
+    /// How far it was read.
+    pub mark: Mark,
+}
+
+/// From where a transcript is read, and what is already known of its end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct From<'a> {
+    /// Where the last stop left it.
+    pub mark: Option<&'a Mark>,
+    /// When the loop began: without a mark, older lines do not count.
+    pub began: Option<DateTime<Utc>>,
+    /// The agent's last words, where the host told them.
+    pub last_message: Option<&'a str>,
+}
+
+/// Reads it.
+///
+/// # Errors
+/// The system's own.
+pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    // One that is shorter than it was is another one.
+    let mark = from.mark.filter(|mark| mark.transcript == path && mark.position <= length);
+    let wanted = mark.map_or(0, |mark| mark.position);
+    let start = wanted.max(length.saturating_sub(MOST));
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = vec![];
+    file.take(MOST).read_to_end(&mut bytes)?;
+    let mut lines = Lines::new(&bytes);
+    if start > wanted {
+        lines.skip_one();
+    }
+    let mut reading = Reading {
+        reader: Reader::default(),
+        tail: Tail { is_cut: start > wanted, ..Tail::default() },
+        began: from.began.filter(|_| mark.is_none()),
+        known: mark.and_then(|mark| mark.message.clone()),
+        last_message: from.last_message,
+        answered: false,
+        started: false,
+    };
+    let mut message = reading.known.clone();
+    while let Some(line) = lines.next() {
+        if let Some(id) = reading.line(line) {
+            message = Some(id);
+        }
+    }
+    let rest_is_torn = lines.has_torn_rest();
+    let account = reading.reader.finish();
+    let mut tail = reading.tail;
+    tail.is_behind = !reading.answered || rest_is_torn;
+    tail.texts = account.texts;
+    tail.tool_calls = account.tool_calls.unwrap_or(0);
+    tail.error = account.error.map(|error| error.message);
+    let position = start.saturating_add(lines.taken as u64);
+    tail.mark = Mark { transcript: path.to_owned(), position, message };
+    Ok(tail)
+}
+
+/// Whole lines; what stands behind the last line end counts when it is a whole object.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    taken: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, taken: 0 }
+    }
+
+    fn skip_one(&mut self) {
+        let end = self.bytes.iter().position(|byte| *byte == b'\n');
+        self.taken = end.map_or(self.bytes.len(), |end| end + 1);
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.taken..).unwrap_or_default()
+    }
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let rest = self.rest();
+        if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.taken += end + 1;
+            return rest.get(..end);
+        }
+        let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(rest).is_ok();
+        if !is_whole {
+            return None;
+        }
+        self.taken = self.bytes.len();
+        Some(rest)
+    }
+
+    fn has_torn_rest(&self) -> bool {
+        !self.rest().trim_ascii().is_empty()
+    }
+}
+
+struct Reading<'a> {
+    reader: Reader,
+    tail: Tail,
+    began: Option<DateTime<Utc>>,
+    /// The message that the last stop saw last.
+    known: Option<String>,
+    last_message: Option<&'a str>,
+    /// The agent spoke or acted since the last prompt.
+    answered: bool,
+    /// A line of the loop's time was seen.
+    started: bool,
+}
+
+impl Reading<'_> {
+    /// Takes a line; gives the id of the agent's message that it belongs to.
+    fn line(&mut self, bytes: &[u8]) -> Option<String> {
+        // Nearly all of a transcript is what tools printed; none of it is parsed.
+        if !is_of_interest(bytes) {
+            return None;
+        }
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        if value["isSidechain"] == true || self.is_too_old(&value) {
+            return None;
+        }
+        if is_prompt(&value) {
+            (self.tail.is_news, self.answered) = (true, false);
+            return None;
+        }
+        let (id, text) = answer(&value)?;
+        self.answered = true;
+        // The words that the stop before was told may have come late.
+        let is_known = id.is_some() && id == self.known;
+        let is_late = text.is_some() && text.as_deref() == self.last_message;
+        self.tail.is_news |= !is_known && !is_late;
+        self.reader.line(&String::from_utf8_lossy(bytes));
+        id
+    }
+
+    /// Of a transcript that goes back further than the loop. Once one line counts, all that follow do.
+    fn is_too_old(&mut self, value: &Value) -> bool {
+        let at = value["timestamp"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+        let is_old = !self.started && self.began.zip(at).is_some_and(|(began, at)| at < began);
+        self.started |= !is_old;
+        // What was left out is older still, and none of the loop's.
+        self.tail.is_cut &= !is_old;
+        is_old
+    }
+}
+
+fn is_of_interest(bytes: &[u8]) -> bool {
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
+    has(b"assistant")
+        || has(b"\"user\"")
+        || has(b"function_call")
+        || has(b"custom_tool_call")
+        || has(b"local_shell_call")
+}
+
+/// Whether a line is something that the agent was told: a prompt, a hook's feedback; no tool's result.
+fn is_prompt(value: &Value) -> bool {
+    if value["type"] == "user" {
+        let blocks = value["message"]["content"].as_array();
+        return !blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "tool_result"));
+    }
+    let payload = &value["payload"];
+    value["type"] == "response_item" && payload["type"] == "message" && payload["role"] == "user"
+}
+
+/// The id and the text of a line of the agent's; `None` when it is none.
+fn answer(value: &Value) -> Option<(Option<String>, Option<String>)> {
+    if value["type"] == "assistant" {
+        let message = &value["message"];
+        let text = message["content"].as_array()?.iter().find_map(|block| block["text"].as_str());
+        return Some((message["id"].as_str().map(ToOwned::to_owned), text.map(ToOwned::to_owned)));
+    }
+    let payload = &value["payload"];
+    if value["type"] != "response_item" {
+        return None;
+    }
+    match payload["type"].as_str()? {
+        "message" if payload["role"] == "assistant" => {
+            let text = payload["content"].as_array()?.iter().find_map(|block| block["text"].as_str());
+            Some((None, text.map(ToOwned::to_owned)))
+        }
+        "function_call" | "custom_tool_call" | "local_shell_call" => {
+            Some((payload["call_id"].as_str().map(ToOwned::to_owned), None))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
