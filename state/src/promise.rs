@@ -113,6 +113,25 @@ pub enum OnNoWork {
     Accept,
 }
 
+impl OnNoWork {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Reject, Self::Warn, Self::Accept];
+
+    /// The word in options and files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Warn => "warn",
+            Self::Accept => "accept",
+        }
+    }
+
+    /// The policy of a word.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.word() == word)
+    }
+}
+
 /// What an agent did, as far as swarm can know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {

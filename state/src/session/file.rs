@@ -2,15 +2,36 @@
 //!
 //! People write such files by hand and edit them, so a file is kept as it was read: a rewrite touches the
 //! values that changed and nothing else, unknown keys stay where they are, and the body is bytes that nobody
-//! looks at. Front matter that cannot be understood is an error that says the line, never a guess. Deliberately
-//! absent: where the file lies and how it is written.
+//! looks at. Front matter that cannot be understood is an error that says the line, never a guess. Used by
+//! `swarm hook` and `swarm session`. Deliberately absent: where the file lies and how it is written.
+
+mod front;
+mod keys;
+
+use std::ops::Range;
 
 use crate::session::SessionLoop;
+use keys::Key;
 
 /// A state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
+    /// What it says now.
     state: SessionLoop,
+    /// What its lines say, without a body.
+    read: SessionLoop,
+    /// The line that opens the front matter, as bytes with its end. So are all lines here.
+    open: Vec<u8>,
+    lines: Vec<Line>,
+    close: Vec<u8>,
+}
+
+/// A line of the front matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    raw: Vec<u8>,
+    /// Which of the known values stands in it, and where, quotes included.
+    value: Option<(Key, Range<usize>)>,
 }
 
 /// What is wrong with a state file's front matter, and in which line.
@@ -26,7 +47,10 @@ pub struct FileError {
 impl SessionFile {
     /// A new file, in the documented form.
     pub fn new(state: SessionLoop) -> Self {
-        Self { state }
+        let line = |key: Key| key.text(&state).map(|text| Line::new(key, &text, b"\n"));
+        let lines = Key::ALL.into_iter().filter_map(line).collect();
+        let read = SessionLoop { body: Vec::new(), ..state.clone() };
+        Self { state, read, open: b"---\n".to_vec(), lines, close: b"---\n".to_vec() }
     }
 
     /// Reads a file.
@@ -35,7 +59,11 @@ impl SessionFile {
     ///
     /// When its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
-        Err(FileError { line: 1, what: format!("{} bytes", bytes.len()) })
+        let front = front::split(bytes)?;
+        let read = keys::read(&front)?;
+        let lines = front.lines.iter().map(front::Found::line).collect();
+        let state = SessionLoop { body: front.body.to_vec(), ..read.clone() };
+        Ok(Self { state, read, open: front.open.to_vec(), lines, close: front.close.to_vec() })
     }
 
     /// What it says.
@@ -50,6 +78,55 @@ impl SessionFile {
 
     /// The file's bytes.
     pub fn render(&self) -> Vec<u8> {
-        self.state.body.clone()
+        let mut bytes = self.open.clone();
+        for line in &self.lines {
+            line.render(&self.read, &self.state, &mut bytes);
+        }
+        for key in Key::ALL.into_iter().filter(|key| !self.has(*key)) {
+            let text = key.text(&self.state);
+            if let Some(text) = text.filter(|text| key.text(&self.read).as_ref() != Some(text)) {
+                bytes.extend(Line::new(key, &text, self.end_of_line()).raw);
+            }
+        }
+        bytes.extend(&self.close);
+        if !self.state.body.is_empty() && !self.close.ends_with(b"\n") {
+            bytes.extend(self.end_of_line());
+        }
+        bytes.extend(&self.state.body);
+        bytes
+    }
+
+    fn has(&self, key: Key) -> bool {
+        self.lines.iter().any(|line| line.value.as_ref().is_some_and(|(known, _)| *known == key))
+    }
+
+    fn end_of_line(&self) -> &'static [u8] {
+        if self.open.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
+    }
+}
+
+impl Line {
+    fn new(key: Key, text: &str, end: &[u8]) -> Self {
+        let mut raw = format!("{}: {text}", key.name()).into_bytes();
+        let value = key.name().len() + 2..raw.len();
+        raw.extend(end);
+        Self { raw, value: Some((key, value)) }
+    }
+
+    /// The line as it is, unless its value changed from `read` to `now`.
+    fn render(&self, read: &SessionLoop, now: &SessionLoop, bytes: &mut Vec<u8>) {
+        let changed = self.value.as_ref().filter(|(key, _)| key.text(read) != key.text(now));
+        let Some((key, at)) = changed else {
+            bytes.extend(&self.raw);
+            return;
+        };
+        let Some(text) = key.text(now) else { return };
+        let (before, rest) = self.raw.split_at(at.start.min(self.raw.len()));
+        bytes.extend(before);
+        if before.ends_with(b":") {
+            bytes.push(b' ');
+        }
+        bytes.extend(text.as_bytes());
+        bytes.extend(rest.get(at.len()..).unwrap_or_default());
     }
 }

@@ -4,7 +4,12 @@
 //! missing and how to mend it. Used by `swarm session start --do-it`, which starts nothing unless all hold.
 //! Deliberately absent: reading the project and asking git; the caller brings what it found.
 
-use crate::session::Ceiling;
+use serde_json::{Map, Value};
+
+use crate::session::{Ceiling, CeilingError, open_questions};
+
+/// The file with a project's settings.
+const META: &str = ".do-it/specs/_meta.json";
 
 /// What was found of a project.
 #[derive(Clone, Copy, Debug)]
@@ -94,10 +99,14 @@ impl ProjectType {
         }
     }
 
+    fn of(word: &str) -> Option<Self> {
+        [Self::Software, Self::Generic].into_iter().find(|kind| kind.word() == word)
+    }
+
     /// The branch that `_meta.json` names for a software project, for the caller to look up; `None` when there is none.
     pub fn branch_of(meta: &[u8]) -> Option<String> {
-        let _ = meta;
-        None
+        let meta = Meta::parse(meta).ok()?;
+        meta.branch().filter(|_| meta.kind() == Some(Self::Software)).map(ToOwned::to_owned)
     }
 }
 
@@ -107,6 +116,158 @@ impl ProjectType {
 ///
 /// All that is missing.
 pub fn preflight(project: &Project<'_>) -> Result<Ready, Vec<Missing>> {
-    let _ = project;
-    Err(Vec::new())
+    let mut missing = Vec::new();
+    let meta = Meta::read(project.meta).map_err(|what| missing.push(what)).ok();
+    let mut ready = Ready {
+        project_name: String::new(),
+        project_type: ProjectType::Generic,
+        branch_name: String::new(),
+        create_branch: false,
+        ceiling: project.ceiling.unwrap_or_default(),
+    };
+    if let Some(meta) = &meta {
+        meta.fill(&mut ready, project, &mut missing);
+    }
+    has_work(project, &mut missing);
+    questions(project, &mut missing);
+    if missing.is_empty() { Ok(ready) } else { Err(missing) }
+}
+
+impl Missing {
+    fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { what: what.into(), fix: fix.into() }
+    }
+}
+
+impl Change {
+    /// What is in the archive is finished.
+    fn is_open(&self) -> bool {
+        self.name != "archive"
+    }
+}
+
+/// `_meta.json`, as an object.
+struct Meta(Map<String, Value>);
+
+impl Meta {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        match serde_json::from_slice(bytes) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(_) => Err("it is no JSON object".to_owned()),
+            Err(e) => Err(format!("it is not valid JSON: {e}")),
+        }
+    }
+
+    fn read(bytes: Option<&[u8]>) -> Result<Self, Missing> {
+        let form = r#"{"project_name": "…", "project_type": "software", "branch_name": "…"}"#;
+        let bytes = bytes.ok_or_else(|| {
+            let fix = format!("run /do-it:grill, or write it by hand: {form}");
+            Missing::new(format!("{META} is missing"), fix)
+        })?;
+        Self::parse(bytes).map_err(|e| {
+            Missing::new(format!("{META} cannot be read: {e}"), format!("mend it; its form is {form}"))
+        })
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.as_str().map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    fn kind(&self) -> Option<ProjectType> {
+        self.text("project_type").and_then(ProjectType::of)
+    }
+
+    /// The branch, unless no branch can be called that.
+    fn branch(&self) -> Option<&str> {
+        let is_bad = |c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c);
+        self.text("branch_name").filter(|name| !name.starts_with('-') && !name.contains(is_bad))
+    }
+
+    /// Takes over what it says, and notes what it should say.
+    fn fill(&self, ready: &mut Ready, project: &Project<'_>, missing: &mut Vec<Missing>) {
+        match self.text("project_name") {
+            Some(name) => name.clone_into(&mut ready.project_name),
+            None => missing
+                .push(Missing::new(format!("{META} has no project_name"), "add \"project_name\": \"…\"")),
+        }
+        match self.kind() {
+            Some(kind) => ready.project_type = kind,
+            None => missing.push(Missing::new(
+                format!("{META} has no project_type that is known"),
+                "add \"project_type\": \"software\" or \"generic\"",
+            )),
+        }
+        if self.kind() == Some(ProjectType::Software) {
+            self.fill_branch(ready, project, missing);
+        }
+        // A number that was given at the start is the one that counts.
+        if project.ceiling.is_none() {
+            match self.ceiling() {
+                Ok(ceiling) => ready.ceiling = ceiling,
+                Err(e) => missing.push(Missing::new(
+                    format!("max_iterations_default in {META}: {e}"),
+                    "correct it, or say the number at the start",
+                )),
+            }
+        }
+    }
+
+    fn fill_branch(&self, ready: &mut Ready, project: &Project<'_>, missing: &mut Vec<Missing>) {
+        let Some(branch) = self.branch() else {
+            missing.push(Missing::new(
+                format!("{META} has no usable branch_name, which a software project needs"),
+                "add \"branch_name\": \"…\", a name that git accepts",
+            ));
+            return;
+        };
+        branch.clone_into(&mut ready.branch_name);
+        match project.branch {
+            Branch::Exists => {}
+            Branch::Missing if project.may_create_branch => ready.create_branch = true,
+            Branch::Missing => missing.push(Missing::new(
+                format!("the branch {branch} does not exist"),
+                format!("make it (git branch {branch}), or approve that it is made: --create-branch"),
+            )),
+            Branch::NoRepository => missing.push(Missing::new(
+                format!("there is no git repository here for the branch {branch}"),
+                "make one (git init) with a first commit, or set \"project_type\": \"generic\"",
+            )),
+        }
+    }
+
+    fn ceiling(&self) -> Result<Ceiling, CeilingError> {
+        match self.0.get("max_iterations_default") {
+            None | Some(Value::Null) => Ok(Ceiling::default()),
+            Some(Value::String(text)) => Ceiling::parse(text),
+            Some(other) => Ceiling::parse(&other.to_string()),
+        }
+    }
+}
+
+/// An open change, or specs from which the first iteration makes some.
+fn has_work(project: &Project<'_>, missing: &mut Vec<Missing>) {
+    let has_change = project.changes.iter().any(Change::is_open);
+    let has_specs = project.specs.iter().any(|doc| !doc.text.trim().is_empty());
+    if !has_change && !has_specs {
+        missing.push(Missing::new(
+            "there is nothing to iterate over: no open change in .do-it/changes/ and no spec in .do-it/specs/",
+            "run /do-it:grill, or write what shall be built into a file in .do-it/specs/",
+        ));
+    }
+}
+
+/// The questions that hold up what is worked on: the open changes, or the specs when changes are still to be made.
+fn questions(project: &Project<'_>, missing: &mut Vec<Missing>) {
+    let open: Vec<&Change> = project.changes.iter().filter(|change| change.is_open()).collect();
+    let docs: Vec<&Doc> = match open.as_slice() {
+        [] => project.specs.iter().collect(),
+        changes => changes.iter().flat_map(|change| &change.docs).collect(),
+    };
+    for doc in docs {
+        missing.extend(open_questions(&doc.text).into_iter().map(|question| {
+            let fix = format!("answer it in {}, then tick it off, strike it out or take it away", doc.path);
+            Missing::new(format!("an open question in {}: {question}", doc.path), fix)
+        }));
+    }
 }

@@ -1,9 +1,25 @@
 //! What a session loop tells the agent, and what the user is told when one begins.
 //!
-//! The task or contract itself always goes in byte for byte, at the end. Used by [`crate::session::decide`] for what a Stop hook feeds
-//! back and by `swarm session start`. Deliberately absent: when which of them is due.
+//! The task or contract itself always goes in as it stands, at the end, so that nothing in it can be taken for words
+//! of ours. Used by [`crate::session::decide`] for what a Stop hook feeds back and by `swarm session start`. Deliberately
+//! absent: when which of them is due.
 
+use crate::promise::Promise;
 use crate::session::{Found, Kind, SessionLoop};
+
+/// What stands before each text of a `/ulw-loop`.
+const ULTRAWORK: &str = "\
+ULTRAWORK MODE
+
+- Work at full strength on all of the task, not on a first version of it. Nothing is left for later, stubbed or cut down.
+- Look before you change: read the code and the documents that the task touches until you know how they work.
+- Plan the whole task as a list of steps that can each be checked, and keep that list up to date.
+- Give parts that do not depend on each other to sub-agents, as many at once as make sense, and check what they bring.
+- Prove each step: build it, run the tests, run the thing itself. What was not run does not work.
+- When something fails, find its cause. Do not work around it, and do not weaken a test.
+- Before you say that it is done, go through the task sentence by sentence and point at the proof for each.
+
+";
 
 /// What a do-it contract's placeholders stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +34,19 @@ pub struct Values {
     pub cwd: String,
 }
 
+impl Values {
+    fn of(&self, rest: &[u8]) -> Option<(&str, usize)> {
+        let all = [
+            ("{PROJECT_NAME}", &self.project_name),
+            ("{PROJECT_TYPE}", &self.project_type),
+            ("{BRANCH_NAME}", &self.branch_name),
+            ("{CWD}", &self.cwd),
+        ];
+        let found = all.iter().find(|(name, _)| rest.starts_with(name.as_bytes()))?;
+        Some((found.1, found.0.len()))
+    }
+}
+
 /// The contract of a do-it loop when no other was given, with its placeholders.
 pub fn built_in_contract() -> &'static str {
     include_str!("contract.md")
@@ -25,24 +54,126 @@ pub fn built_in_contract() -> &'static str {
 
 /// Fills in a contract's placeholders, in one pass: what a value says is not looked at again, and other braces stay.
 pub fn substitute(contract: &[u8], values: &Values) -> Vec<u8> {
-    let _ = values;
-    contract.to_vec()
+    let mut text = Vec::with_capacity(contract.len());
+    let mut rest = contract;
+    while let Some(first) = rest.first() {
+        let (taken, length) = match values.of(rest) {
+            Some((value, length)) => (value.as_bytes(), length),
+            None => (std::slice::from_ref(first), 1),
+        };
+        text.extend(taken);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    text
 }
 
 /// What the agent is told when the loop begins, or when it goes on after a pause.
 pub fn start_text(state: &SessionLoop) -> String {
-    let _ = Kind::Ralph;
-    String::from_utf8_lossy(&state.body).into_owned()
+    let body = String::from_utf8_lossy(&state.body);
+    match state.kind {
+        Kind::DoIt => body.into_owned(),
+        Kind::Ralph => start_rules(state) + &body,
+        Kind::Ulw => ULTRAWORK.to_owned() + &start_rules(state) + &body,
+    }
+}
+
+fn start_rules(state: &SessionLoop) -> String {
+    let turns = match state.max_iterations {
+        0 => "as often as it takes".to_owned(),
+        1 => "in 1 turn".to_owned(),
+        turns => format!("in up to {turns} turns"),
+    };
+    let mut text = format!(
+        "You work in a loop: each time you want to stop, the task comes back to you, {turns}, until it is done.\n\n"
+    );
+    if let Some(promise) = &state.completion {
+        let marker = promise.marker();
+        text += &format!(
+            "Strict requirements for the end, without exception:\n\
+             - Only when the task is fully done, output exactly this: {marker}\n\
+             - It must match to the letter: the same capitals, no white space or line break inside the tag, no variant, and \
+             nothing in place of the tag. The word {} alone means nothing.\n\
+             - If the task is not fully done, do not output it: not to get out of the loop, not because you are stuck, and \
+             not as a quotation. The statement has to be true.\n\
+             - A promise without work before it is rejected.\n\n",
+            promise.token()
+        );
+    }
+    text += &pause_rule(state);
+    text + "The task:\n\n"
+}
+
+fn pause_rule(state: &SessionLoop) -> String {
+    let rule = |promise: &Promise| {
+        let marker = promise.marker();
+        format!(
+            "If a person has to decide before you can go on, say what about and output exactly {marker}.\n\n"
+        )
+    };
+    state.pause.as_ref().map(rule).unwrap_or_default()
 }
 
 /// What the agent is told in place of its stop. `tool_calls` is how many there were since the loop began.
 pub fn block_text(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
-    let _ = (found, tool_calls);
-    String::from_utf8_lossy(&state.body).into_owned()
+    let body = String::from_utf8_lossy(&state.body);
+    let reminder = || reminder(state, found, tool_calls);
+    match state.kind {
+        Kind::DoIt => body.into_owned(),
+        Kind::Ralph => reminder() + &body,
+        Kind::Ulw => ULTRAWORK.to_owned() + &reminder() + &body,
+    }
+}
+
+fn reminder(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
+    let Some(promise) = &state.completion else {
+        return "You attempted to end the loop, but it goes on. Continue working on the original task below.\n\n\
+                Original task:\n\n"
+            .to_owned();
+    };
+    let marker = promise.marker();
+    let rejected = |what: &str| {
+        format!(
+            "Promise detected, but {what}; you must actually complete the task before emitting the promise `{marker}`."
+        )
+    };
+    let what = match found {
+        Found::Rejected if tool_calls == 0 => rejected("no tool calls/work were performed"),
+        Found::Rejected => rejected(&format!(
+            "too little work was performed (tool calls: {tool_calls}, needed: {})",
+            state.min_tool_calls
+        )),
+        Found::Found | Found::Doubtful | Found::Pause | Found::Missing | Found::Error | Found::Unread => {
+            format!(
+                "You attempted to end the loop, but you did not output the completion promise `{marker}`."
+            )
+        }
+    };
+    format!(
+        "{what} Continue working on the original task below. Only output the promise when the task is fully complete.\n\nOriginal task:\n\n"
+    )
 }
 
 /// What the user is told when a do-it loop begins or goes on.
 pub fn brief(state: &SessionLoop) -> String {
-    let _ = state;
-    String::new()
+    let (of, ceiling) = match state.max_iterations {
+        0 => ("unlimited".to_owned(), "none: this loop has no limit".to_owned()),
+        turns => (turns.to_string(), turns.to_string()),
+    };
+    let marker = |promise: &Option<Promise>| promise.as_ref().map_or("(none)".to_owned(), Promise::marker);
+    format!(
+        "\
+Ralph loop active — iteration {} of {of}.
+It runs in THIS session. After each turn, the Stop hook feeds the same contract
+back and I work the next task. I stop automatically when:
+  • every spec is satisfied → {}
+  • a UI-first gate is reached → {} (then run /do-it:review)
+  • the iteration ceiling is hit → {ceiling}
+Cancel any time with /do-it:cancel-ralph (or delete .claude/do-it-ralph.local.md).
+Watch progress in .do-it/progress.md. Context accumulates across iterations; for
+very long runs, cancel, /clear, and re-run /do-it:ralph to reset.
+",
+        state.iteration,
+        marker(&state.completion),
+        marker(&state.pause),
+    )
 }

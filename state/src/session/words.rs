@@ -2,10 +2,16 @@
 //!
 //! Slash commands hand over what was typed as one text. Options are read from it wherever they stand outside
 //! quotes, and what looks like one of ours but is not is refused: an option that silently becomes
-//! part of the task means a loop without the limit that was asked for. Deliberately absent: flags of the shell's command line.
+//! part of the task means a loop without the limit that was asked for. The task keeps every other character.
+//! Deliberately absent: flags of the shell's command line, and the defaults.
+
+mod options;
+mod tokens;
 
 use crate::promise::{OnNoWork, Promise};
 use crate::session::Ceiling;
+use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name};
+use tokens::{Token, tokens};
 
 /// What was typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +47,15 @@ pub struct WordsError(String);
 ///
 /// A bad value of one of our options, or a word that is nearly one of them.
 pub fn loop_words(text: &str) -> Result<Words, WordsError> {
-    Ok(Words { task: text.to_owned(), ..Words::default() })
+    let mut reader = Reader::new(text, &LOOP_OPTIONS);
+    while let Some(token) = reader.next() {
+        match reader.option(&token)? {
+            Some((name, value)) => reader.words.set(name, value)?,
+            None => reader.keep(token),
+        }
+    }
+    let task = reader.task();
+    Ok(Words { task, ..reader.words })
 }
 
 /// Reads what follows `/do-it:ralph`: options and a bare number, which is the ceiling.
@@ -50,8 +64,149 @@ pub fn loop_words(text: &str) -> Result<Words, WordsError> {
 ///
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
 pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
-    let _ = text;
-    Ok(Words::default())
+    let mut reader = Reader::new(text, &DO_IT_OPTIONS);
+    while let Some(token) = reader.next() {
+        match reader.option(&token)? {
+            Some((name, value)) => reader.words.set(name, value)?,
+            None if token.raw == "--" => {}
+            // A number, or what was meant as one.
+            None if is_signed(&token.value()) => {
+                reader.words.set(Name::MaxIterations, Some(token.value()))?;
+            }
+            None => {
+                return Err(WordsError(format!(
+                    "{} is no number of iterations: a do-it loop takes its work from .do-it, no task",
+                    shown(token.raw)
+                )));
+            }
+        }
+    }
+    Ok(reader.words)
+}
+
+/// Reads the tokens in order and keeps those that are the task's.
+struct Reader<'a> {
+    text: &'a str,
+    left: std::vec::IntoIter<Token<'a>>,
+    names: &'static [Name],
+    /// Nothing is an option any more.
+    is_literal: bool,
+    kept: Vec<Token<'a>>,
+    words: Words,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, names: &'static [Name]) -> Self {
+        let left = tokens(text).into_iter();
+        Self { text, left, names, is_literal: false, kept: Vec::new(), words: Words::default() }
+    }
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        self.left.next()
+    }
+
+    /// The option that a token begins, with its value; `None` when it is none.
+    fn option(&mut self, token: &Token<'a>) -> Result<Option<(Name, Option<String>)>, WordsError> {
+        if self.is_literal || token.is_quoted() {
+            return Ok(None);
+        }
+        let Some((name, value)) = options::of(token, self.names)? else { return Ok(None) };
+        if value.is_some() || !name.has_value() {
+            return Ok(Some((name, value)));
+        }
+        let next = self.left.as_slice().first();
+        let is_value = |next: &Token<'_>| next.is_quoted() || !next.raw.starts_with("--");
+        let value = next.filter(|next| is_value(next)).map(Token::value);
+        if value.is_some() {
+            self.left.next();
+        }
+        Ok(Some((name, value)))
+    }
+
+    /// A token of the task.
+    fn keep(&mut self, token: Token<'a>) {
+        let ends_options = !self.is_literal && token.raw == "--";
+        self.is_literal |= ends_options;
+        // Between words of a task it is also a dash.
+        if !ends_options || !self.kept.is_empty() {
+            self.kept.push(token);
+        }
+    }
+
+    /// The task as it was typed, without the options. Quotes around the whole of it are not its own.
+    fn task(&self) -> String {
+        if let [only] = self.kept.as_slice()
+            && only.is_quoted()
+        {
+            return only.value();
+        }
+        let mut task = String::new();
+        let mut end = None;
+        for token in &self.kept {
+            let gap = |from: usize| self.text.get(from..token.start).unwrap_or_default();
+            match end {
+                None => {}
+                Some(from) => task.push_str(white(gap(from))),
+            }
+            task.push_str(token.raw);
+            end = Some(token.end());
+        }
+        task
+    }
+}
+
+impl Words {
+    fn set(&mut self, name: Name, value: Option<String>) -> Result<(), WordsError> {
+        let value = match value {
+            None if name.has_value() => return Err(name.error("it needs a value")),
+            None => String::new(),
+            Some(value) => value,
+        };
+        let is_second = match name {
+            Name::MaxIterations => {
+                let ceiling = Ceiling::parse(&value).map_err(|e| name.error(&e.to_string()))?;
+                self.max_iterations.replace(ceiling).is_some()
+            }
+            Name::CompletionPromise => {
+                let promise = Promise::new(&value).map_err(|e| name.error(&e.to_string()))?;
+                self.completion_promise.replace(promise).is_some()
+            }
+            Name::MinToolCalls => self.min_tool_calls.replace(number(name, &value)?).is_some(),
+            Name::OnPromiseNoWork => {
+                let what = || name.error(&format!("{} is not reject, warn or accept", shown(&value)));
+                self.on_no_work.replace(OnNoWork::of(&value).ok_or_else(what)?).is_some()
+            }
+            Name::NoDiffLimit => self.no_diff_limit.replace(number(name, &value)?).is_some(),
+            Name::Contract if value.is_empty() => return Err(name.error("it needs a file")),
+            Name::Contract => self.contract.replace(value).is_some(),
+            Name::ArchiveOnBranchChange => std::mem::replace(&mut self.archive_on_branch_change, true),
+            Name::CreateBranch => std::mem::replace(&mut self.create_branch, true),
+        };
+        if is_second { Err(name.error("it stands there twice")) } else { Ok(()) }
+    }
+}
+
+/// The white space that is left of what stood between two words of a task: all of it where no option was
+/// taken out, else that on the side with a line break.
+fn white(gap: &str) -> &str {
+    let before = gap.get(..gap.len() - gap.trim_start().len()).unwrap_or_default();
+    let after = gap.get(gap.trim_end().len()..).unwrap_or_default();
+    match (before.contains('\n'), after.contains('\n')) {
+        _ if gap.trim().is_empty() => gap,
+        (true, _) => before,
+        (false, true) => after,
+        (false, false) => " ",
+    }
+}
+
+fn is_signed(text: &str) -> bool {
+    text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, WordsError> {
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = value.parse().ok().filter(|_| is_number);
+    number.ok_or_else(|| name.error(&format!("{} is no whole number", shown(value))))
 }
 
 /// A text that was typed, for a message: quoted, on one line, not too long.

@@ -1,0 +1,175 @@
+//! Takes a state file apart: the lines of its front matter with their keys and values, and the body.
+
+use std::ops::Range;
+
+use super::keys::Key;
+use super::{FileError, Line};
+use crate::session::words::shown;
+
+/// A file, taken apart.
+pub(super) struct Front<'a> {
+    pub(super) open: &'a [u8],
+    pub(super) lines: Vec<Found<'a>>,
+    pub(super) close: &'a [u8],
+    pub(super) body: &'a [u8],
+}
+
+/// A line and what stands in it.
+pub(super) struct Found<'a> {
+    raw: &'a [u8],
+    pub(super) value: Option<Value>,
+}
+
+/// The value of a known key.
+pub(super) struct Value {
+    pub(super) key: Key,
+    /// The line's number.
+    pub(super) line: usize,
+    /// Without its quotes.
+    pub(super) text: String,
+    at: Range<usize>,
+}
+
+impl Found<'_> {
+    pub(super) fn line(&self) -> Line {
+        Line { raw: self.raw.to_vec(), value: self.value.as_ref().map(|value| (value.key, value.at.clone())) }
+    }
+}
+
+impl Front<'_> {
+    /// The number of the line that closes the front matter.
+    pub(super) fn closing_line(&self) -> usize {
+        self.lines.len() + 2
+    }
+}
+
+/// What the lines before this one allow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// The value of an unknown key, which may go on in indented lines.
+    Unknown,
+    /// Anything else.
+    Known,
+}
+
+/// Takes a file apart.
+pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
+    let error = |line, what: &str| FileError { line, what: what.to_owned() };
+    let (open, mut rest) = first_line(bytes);
+    if !is_fence(open.strip_prefix(b"\xef\xbb\xbf").unwrap_or(open)) {
+        return Err(error(1, "a state file begins with a line `---`"));
+    }
+    let mut lines: Vec<Found<'_>> = Vec::new();
+    let mut before = Before::Known;
+    loop {
+        let number = lines.len() + 2;
+        if rest.is_empty() {
+            return Err(error(number, "the front matter is not closed by a line `---`"));
+        }
+        let (raw, after) = first_line(rest);
+        rest = after;
+        if is_fence(raw) {
+            return Ok(Front { open, lines, close: raw, body: rest });
+        }
+        let value = read_line(raw, number, &mut before)?;
+        lines.push(Found { raw, value });
+    }
+}
+
+fn first_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+    bytes.split_at(end)
+}
+
+fn is_fence(line: &[u8]) -> bool {
+    line.trim_ascii_end() == b"---"
+}
+
+fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Value>, FileError> {
+    let error = |what: String| FileError { line, what };
+    let trimmed = raw.trim_ascii();
+    if trimmed.is_empty() || trimmed.starts_with(b"#") {
+        return Ok(None);
+    }
+    let goes_on = raw.starts_with(b" ") || raw.starts_with(b"\t") || raw.starts_with(b"- ");
+    if goes_on && *before == Before::Unknown {
+        return Ok(None);
+    }
+    if goes_on {
+        return Err(error("a key begins at the left edge, and its value stands on the same line".to_owned()));
+    }
+    let Some(colon) = raw.iter().position(|byte| *byte == b':') else {
+        return Err(error(format!("{} is no `key: value`", shown(&String::from_utf8_lossy(trimmed)))));
+    };
+    let (name, rest) = raw.split_at(colon);
+    let key = std::str::from_utf8(name).ok().and_then(|name| Key::of(name.trim_ascii_end()));
+    let Some(key) = key else {
+        *before = Before::Unknown;
+        return Ok(None);
+    };
+    *before = Before::Known;
+    let rest = std::str::from_utf8(rest.get(1..).unwrap_or_default())
+        .map_err(|_| error(format!("the value of `{}` is no UTF-8", key.name())))?;
+    let value = rest.trim_ascii_start();
+    let start = colon + 1 + (rest.len() - value.len());
+    let (text, length) = read_value(value).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
+    // An empty value stands right behind the colon, whatever white space follows it.
+    let start = if length == 0 { colon + 1 } else { start };
+    Ok(Some(Value { key, line, text, at: start..start + length }))
+}
+
+/// A value and its length with quotes: in double quotes, in single quotes, or plain up to a comment.
+fn read_value(value: &str) -> Result<(String, usize), String> {
+    let quoted = match value.chars().next() {
+        Some('"') => double_quoted(value)?,
+        Some('\'') => single_quoted(value)?,
+        _ => return Ok(plain(value)),
+    };
+    let rest = value.get(quoted.1..).unwrap_or_default();
+    let is_end = rest.trim_ascii().is_empty()
+        || (rest.starts_with([' ', '\t']) && rest.trim_ascii_start().starts_with('#'));
+    if is_end {
+        Ok(quoted)
+    } else {
+        Err(format!("{} stands behind the closing quote", shown(rest.trim_ascii())))
+    }
+}
+
+fn double_quoted(value: &str) -> Result<(String, usize), String> {
+    let mut is_escaped = false;
+    let end = value.bytes().enumerate().skip(1).find_map(|(at, byte)| {
+        let closes = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        closes.then_some(at + 1)
+    });
+    let quoted = end.and_then(|end| value.get(..end)).ok_or("the closing quote is missing")?;
+    // The escapes are those of JSON; a tab may also stand there as it is.
+    let text = serde_json::from_str(&quoted.replace('\t', "\\t"))
+        .map_err(|_| format!("{} is no quoted text (write \\\\ for a backslash)", shown(quoted)))?;
+    Ok((text, quoted.len()))
+}
+
+fn single_quoted(value: &str) -> Result<(String, usize), String> {
+    let mut text = String::new();
+    let mut chars = value.char_indices().skip(1).peekable();
+    while let Some((at, c)) = chars.next() {
+        if c != '\'' {
+            text.push(c);
+        } else if chars.next_if(|(_, next)| *next == '\'').is_some() {
+            text.push('\'');
+        } else {
+            return Ok((text, at + 1));
+        }
+    }
+    Err("the closing quote is missing".to_owned())
+}
+
+fn plain(value: &str) -> (String, usize) {
+    // A comment begins after white space, or where a value would.
+    let is_comment =
+        |at: usize| value.get(..at).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']));
+    let comment = value.match_indices('#').map(|(at, _)| at).find(|at| is_comment(*at));
+    let text = value.get(..comment.unwrap_or(value.len())).unwrap_or_default().trim_ascii_end();
+    let is_null = matches!(text, "null" | "~");
+    (if is_null { String::new() } else { text.to_owned() }, text.len())
+}

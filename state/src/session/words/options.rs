@@ -1,0 +1,161 @@
+//! The options that may stand in a typed text, and the words that are nearly one of them.
+
+use super::tokens::Token;
+use super::{WordsError, shown};
+
+/// An option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    MaxIterations,
+    CompletionPromise,
+    MinToolCalls,
+    OnPromiseNoWork,
+    NoDiffLimit,
+    ArchiveOnBranchChange,
+    CreateBranch,
+    Contract,
+}
+
+/// Those of `/ralph-loop` and `/ulw-loop`.
+pub(super) const LOOP_OPTIONS: [Name; 5] = [
+    Name::MaxIterations,
+    Name::CompletionPromise,
+    Name::MinToolCalls,
+    Name::OnPromiseNoWork,
+    Name::NoDiffLimit,
+];
+
+/// Those of `/do-it:ralph`.
+pub(super) const DO_IT_OPTIONS: [Name; 5] =
+    [Name::MaxIterations, Name::NoDiffLimit, Name::ArchiveOnBranchChange, Name::CreateBranch, Name::Contract];
+
+/// Words that people write for an option, though no typing error leads there.
+const OTHER_NAMES: [(&str, Name); 6] = [
+    ("iterations", Name::MaxIterations),
+    ("iteration", Name::MaxIterations),
+    ("maxiters", Name::MaxIterations),
+    ("maxturns", Name::MaxIterations),
+    ("promise", Name::CompletionPromise),
+    ("completiontag", Name::CompletionPromise),
+];
+
+/// What stands for a hyphen in typeset text.
+const DASHES: [char; 6] = ['-', '‐', '‑', '–', '—', '−'];
+
+impl Name {
+    /// The option as it is typed.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::MaxIterations => "--max-iterations",
+            Self::CompletionPromise => "--completion-promise",
+            Self::MinToolCalls => "--min-tool-calls",
+            Self::OnPromiseNoWork => "--on-promise-no-work",
+            Self::NoDiffLimit => "--no-diff-limit",
+            Self::ArchiveOnBranchChange => "--archive-on-branch-change",
+            Self::CreateBranch => "--create-branch",
+            Self::Contract => "--contract",
+        }
+    }
+
+    /// What follows it; empty for a switch.
+    fn form(self) -> &'static str {
+        match self {
+            Self::MaxIterations | Self::MinToolCalls | Self::NoDiffLimit => " N",
+            Self::CompletionPromise => " WORD",
+            Self::OnPromiseNoWork => " reject|warn|accept",
+            Self::Contract => " FILE",
+            Self::ArchiveOnBranchChange | Self::CreateBranch => "",
+        }
+    }
+
+    /// Whether a value belongs to it.
+    pub(super) fn has_value(self) -> bool {
+        !self.form().is_empty()
+    }
+
+    /// An error of this option.
+    pub(super) fn error(self, what: &str) -> WordsError {
+        WordsError(format!("{}{}: {what}", self.word(), self.form()))
+    }
+}
+
+/// The option that a word is, and the value within the word; `None` for a word of the task.
+pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Option<String>)>, WordsError> {
+    let (word, value) = match token.raw.split_once('=') {
+        Some((word, value)) => (word, Some(token.inner().unwrap_or_else(|| value.to_owned()))),
+        None => (token.raw, None),
+    };
+    if let Some(name) = names.iter().find(|name| name.word() == word) {
+        return match (value, name.has_value()) {
+            (Some(_), false) => Err(name.error("it takes no value")),
+            (value, _) => Ok(Some((*name, value))),
+        };
+    }
+    if let Some(value) = short(word, value.as_deref()) {
+        return Ok(Some((Name::MaxIterations, value)));
+    }
+    match nearest(word, names) {
+        None => Ok(None),
+        Some(name) => Err(WordsError(format!(
+            "{} is no option; the right form is {}{} (in quotes, or behind a --, it is text of the task)",
+            shown(word),
+            name.word(),
+            name.form()
+        ))),
+    }
+}
+
+/// `-n`, `-n3`, `-n=3`; but `-name` is a word of the task.
+fn short(word: &str, value: Option<&str>) -> Option<Option<String>> {
+    let rest = word.strip_prefix("-n")?;
+    if rest.is_empty() {
+        return Some(value.map(ToOwned::to_owned));
+    }
+    let is_number = rest.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit());
+    is_number.then(|| Some(rest.to_owned()))
+}
+
+/// The option that a word is nearly.
+fn nearest(word: &str, names: &[Name]) -> Option<Name> {
+    let bare = word.trim_start_matches(DASHES);
+    if bare.len() == word.len() {
+        return None;
+    }
+    let letters = |word: &str| -> String {
+        let kept = word.chars().filter(|c| !DASHES.contains(c) && *c != '_');
+        kept.flat_map(char::to_lowercase).take(40).collect()
+    };
+    let typed = letters(bare);
+    let is_near = |name: &&Name| {
+        let right = letters(name.word());
+        // Cut short, but not to its first word alone, which may be anybody's.
+        let first_word = name.word().trim_start_matches('-').split('-').next().unwrap_or_default();
+        let is_cut = typed.len() > first_word.len() && right.starts_with(&typed);
+        is_cut || distance(&typed, &right) <= 2
+    };
+    let by_other_name = || {
+        let found = OTHER_NAMES.iter().find(|(other, _)| *other == typed);
+        found.map(|(_, name)| *name).filter(|name| names.contains(name))
+    };
+    names.iter().find(is_near).copied().or_else(by_other_name)
+}
+
+/// How many letters have to be changed, put in or left out (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, to) in row.iter_mut().zip(std::iter::once(None).chain(b.iter().map(Some))) {
+            let Some(to) = to else {
+                *cell = left;
+                continue;
+            };
+            let cost = if from == *to { diagonal } else { 1 + diagonal.min(left).min(*cell) };
+            diagonal = std::mem::replace(cell, cost);
+            left = cost;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

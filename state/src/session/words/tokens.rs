@@ -1,0 +1,100 @@
+//! Cuts a typed text into words. A quoted part is one word, whatever stands in it.
+//!
+//! A text is prose as often as it is a command: an apostrophe opens nothing, and a quote that is never closed
+//! is a character like others. So a quote opens at the start of a word (or behind the `=` of an option) and closes
+//! before white space or the end.
+
+/// A word of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token<'a> {
+    /// Where it starts, bytes.
+    pub(super) start: usize,
+    /// As it was typed.
+    pub(super) raw: &'a str,
+    /// Its last part in quotes, without them: the start within `raw`, and the text.
+    quoted: Option<(usize, &'a str)>,
+}
+
+impl Token<'_> {
+    /// The byte behind it.
+    pub(super) fn end(&self) -> usize {
+        self.start + self.raw.len()
+    }
+
+    /// The whole word is one quoted part.
+    pub(super) fn is_quoted(&self) -> bool {
+        self.quoted.is_some_and(|(at, _)| at == 0)
+    }
+
+    /// The quoted part, literally: a backslash before a quote is the one thing that is not.
+    pub(super) fn inner(&self) -> Option<String> {
+        self.quoted.map(|(_, inner)| inner.replace("\\\"", "\""))
+    }
+
+    /// The word, without quotes around it.
+    pub(super) fn value(&self) -> String {
+        self.inner().filter(|_| self.is_quoted()).unwrap_or_else(|| self.raw.to_owned())
+    }
+}
+
+/// The words of a text.
+pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let start = at + (rest.len() - rest.trim_start().len());
+        let Some(token) = token_at(text, start) else { break };
+        at = token.end();
+        tokens.push(token);
+    }
+    tokens
+}
+
+fn token_at(text: &str, start: usize) -> Option<Token<'_>> {
+    let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+    let plain = rest.find(char::is_whitespace).map_or(rest, |end| rest.get(..end).unwrap_or_default());
+    let opens = if plain.starts_with('-') { plain.find('=').map(|at| at + 1) } else { Some(0) };
+    let quoted = opens.and_then(|at| Some((at, quoted_part(rest.get(at..)?)?)));
+    match quoted {
+        Some((at, part)) => {
+            let inner = rest.get(at + part.inner.start..at + part.inner.end)?;
+            Some(Token { start, raw: rest.get(..at + part.length)?, quoted: Some((at, inner)) })
+        }
+        None => Some(Token { start, raw: plain, quoted: None }),
+    }
+}
+
+struct Part {
+    inner: std::ops::Range<usize>,
+    length: usize,
+}
+
+/// The quoted part that a text begins with.
+fn quoted_part(text: &str) -> Option<Part> {
+    let mut chars = text.char_indices();
+    let (_, opening) = chars.next()?;
+    let closing = closing(opening)?;
+    let mut is_escaped = false;
+    for (at, c) in chars {
+        let end = at + c.len_utf8();
+        let is_at_end = text.get(end..)?.chars().next().is_none_or(char::is_whitespace);
+        if closing.contains(&c) && is_at_end && !is_escaped {
+            return Some(Part { inner: opening.len_utf8()..at, length: end });
+        }
+        is_escaped = opening == '"' && c == '\\' && !is_escaped;
+    }
+    None
+}
+
+/// What closes a quote. Keyboards that set typographic quotes do not always set a matching pair.
+fn closing(opening: char) -> Option<&'static [char]> {
+    match opening {
+        '"' => Some(&['"']),
+        '\'' => Some(&['\'']),
+        '“' | '”' | '„' | '‟' => Some(&['”', '“']),
+        '‘' | '’' | '‚' | '‛' => Some(&['’', '‘']),
+        '«' => Some(&['»']),
+        '»' => Some(&['«']),
+        _ => None,
+    }
+}
