@@ -14,6 +14,7 @@ mod after;
 mod gates;
 mod ralph;
 mod service;
+mod session;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
@@ -23,6 +24,7 @@ pub use ralph::{
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
+pub use session::{Hook, SessionArgs, SessionCancel, SessionCommand, SessionLs, SessionStart, SessionWhich};
 pub use worker::{
     Attach, Eof, Interrupt, Kill, Logs, LoopArgs, Ls, Peek, PromptArgs, Respawn, RestartArgs, Route, Send,
     Spawn, StatusArgs, WhichStatus,
@@ -60,6 +62,9 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph logs      Show its iterations.log     ralph set       Change a running loop
   ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
   ralph approve   Take changed checks         ralph clean     Remove what is left of it
+  session start   Loop within one session     session status  Show that loop
+  session ls      List such loops             session cancel  End one
+  session logs    Show what became of its stops
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon
@@ -202,6 +207,12 @@ pub enum Command {
         the working directory. The loop ends when the done pattern matches, when its iterations are used up, \
         or after five failures in a row.")]
     Ralph(RalphArgs),
+    /// Look after loops within an agent's own session
+    #[command(long_about = session::SESSION_LONG)]
+    Session(SessionArgs),
+    /// What agent CLIs call
+    #[command(long_about = session::HOOK_LONG)]
+    Hook(Hook),
     /// Run, start, stop, restart or look at the daemon
     #[command(long_about = "Run, start, stop, restart or look at the daemon.\n\n\
         The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \

@@ -32,6 +32,7 @@ mod peek;
 mod ralph;
 mod respawn;
 mod send;
+pub mod session;
 mod several;
 mod spawn;
 mod status;
@@ -126,6 +127,9 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
             DaemonCommand::Run(_) => Err(Error::new(ErrorCode::Internal, "`daemon run` is main's").into()),
         },
         Command::Doctor(_) => Err(Error::new(ErrorCode::Internal, "`doctor` is main's").into()),
+        Command::Session(_) | Command::Hook(_) => {
+            Err(Error::new(ErrorCode::Internal, "the verbs of sessions are main's").into())
+        }
         Command::Demo => demo::run(&ctx).await,
         Command::Completions(args) => completions::run(&args, out),
     }

@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
 mod begun;
+mod branches;
 mod leftovers;
 mod losses;
 mod repo;
@@ -29,6 +30,7 @@ mod snapshot;
 mod tests;
 
 pub use begun::settle_worktree;
+pub use branches::{has_branch, make_branch};
 pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};

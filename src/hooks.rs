@@ -6,8 +6,11 @@
 
 pub mod command;
 pub mod passed;
+pub mod project;
+pub mod prompts;
 pub mod run;
 pub mod sessions;
+pub mod starting;
 pub mod stops;
 pub mod tail;
 pub mod tell;

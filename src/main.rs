@@ -11,7 +11,7 @@ use swarm::client::render::Out;
 use swarm::client::{self, Failure};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{cli, daemon, demo, doctor, store, wrapper};
+use swarm::{cli, daemon, demo, doctor, hooks, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -23,9 +23,21 @@ fn main() -> ExitCode {
             0
         }
         (Some("__demo-agent"), _) => demo::main(),
+        // A hook harms nobody: what it is given is not the command line's to refuse.
+        (Some("hook"), Some(event)) if !event.as_encoded_bytes().starts_with(b"-") => {
+            hook(args[2..].to_vec())
+        }
         _ => command_line(cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)
+}
+
+/// What an agent CLI calls. A host that reads no answer needs none.
+fn hook(args: Vec<OsString>) -> u8 {
+    if let Some(answer) = hooks::run::run(args) {
+        let _ = Out::from_env().line(&answer);
+    }
+    0
 }
 
 fn command_line(args: Vec<OsString>, out: Out) -> u8 {
@@ -53,6 +65,9 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
             Ok(0)
         }
+        Command::Session(args) => client::session::run(args.command, Out::from_env()),
+        // Only without an event does it come here.
+        Command::Hook(args) => Ok(hook(vec![args.event.into()])),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),
     }

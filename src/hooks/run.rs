@@ -16,6 +16,7 @@ use serde_json::json;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::Answer;
 
+use super::prompts;
 use super::sessions::Sessions;
 use super::stops::Asked;
 use super::tell::{self, Place, Session};
@@ -52,17 +53,23 @@ fn answer_to(args: &[OsString]) -> Option<String> {
     let input = HookInput::parse(&bytes)?;
     let paths = Paths::from_env().ok();
     let var = |name: &str| std::env::var_os(name);
-    let answer = match (event, &paths) {
-        (HookEvent::Stop | HookEvent::StopFailure, Some(paths)) => {
-            Asked { event, input: &input, var: &var }.answer(&Sessions::of(paths))
+    let sessions = paths.as_ref().map(Sessions::of);
+    let (mut held, mut said) = (false, None);
+    match (event, &sessions) {
+        (HookEvent::Stop | HookEvent::StopFailure, Some(sessions)) => {
+            let answer = Asked { event, input: &input, var: &var }.answer(sessions);
+            held = matches!(answer, Some(Answer::Block(_)));
+            said = answer.and_then(|answer| say(answer, input.host));
         }
-        _ => None,
-    };
-    let held = matches!(answer, Some(Answer::Block(_)));
+        (HookEvent::UserPromptSubmit, Some(sessions)) => {
+            said = prompts::answer(sessions, &input).map(|answer| answer.to_string());
+        }
+        _ => {}
+    }
     if let (Some(paths), Some(place)) = (&paths, Place::of(var)) {
         tell_daemon(paths, &place, event, &input, held);
     }
-    say(answer?, input.host)
+    said
 }
 
 /// What the host is told.

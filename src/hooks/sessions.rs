@@ -163,6 +163,23 @@ impl Sessions {
         found
     }
 
+    /// The branch of a project's last do-it loop.
+    pub(super) fn last_branch(&self, project: &Path) -> Option<String> {
+        let bytes = read_bounded(&self.branch_file(project), LONGEST).ok()?;
+        String::from_utf8(bytes).ok().filter(|branch| !branch.is_empty())
+    }
+
+    /// Remembers it.
+    pub(super) fn keep_last_branch(&self, project: &Path, branch: &str) -> io::Result<()> {
+        let path = self.branch_file(project);
+        private_dir(path.parent().unwrap_or(&self.root)).map_err(io::Error::other)?;
+        write_unsynced(&path, branch.as_bytes())
+    }
+
+    fn branch_file(&self, project: &Path) -> PathBuf {
+        self.root.join(".branches").join(digest(project))
+    }
+
     /// Locks a state file for all who read and then write it.
     ///
     /// # Errors
@@ -170,10 +187,14 @@ impl Sessions {
     pub fn lock(&self, state_file: &Path) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
-        let name = format!("{:x}", Md5::digest(state_file.as_os_str().as_encoded_bytes()));
         let mut options = OpenOptions::new();
-        let file =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(dir.join(name))?;
+        let file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(dir.join(digest(state_file)))?;
         let start = Instant::now();
         while let Err(error) = FileExt::try_lock_exclusive(&file) {
             if start.elapsed() > PATIENCE {
@@ -183,6 +204,11 @@ impl Sessions {
         }
         Ok(Lock(file))
     }
+}
+
+/// A path as a file's name.
+fn digest(path: &Path) -> String {
+    format!("{:x}", Md5::digest(path.as_os_str().as_encoded_bytes()))
 }
 
 /// Whether a file can be of this session: one that nobody can read may be anybody's, and says so by its name alone.
