@@ -13,6 +13,7 @@ mod decide;
 mod file;
 mod preflight;
 mod questions;
+mod stop;
 mod texts;
 mod words;
 
@@ -26,10 +27,11 @@ use crate::promise::{OnNoWork, Promise};
 
 pub use book::{Book, Decision, DoItOptions, Found, LastStop, LogLine, Mark, StopKey};
 pub use ceiling::{Ceiling, CeilingError, DEFAULT_CEILING, HIGHEST_CEILING};
-pub use decide::{After, Answer, Failure, Outcome, Stop, cancel, decide, resume};
+pub use decide::{cancel, decide, resume};
 pub use file::{FileError, SessionFile};
 pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, preflight};
 pub use questions::open_questions;
+pub use stop::{After, Answer, Failure, Outcome, Stop};
 pub use texts::{Values, block_text, brief, built_in_contract, start_text, substitute};
 pub use words::{Words, WordsError, do_it_words, loop_words};
 
@@ -130,6 +132,14 @@ impl Kind {
         [Self::Ralph, Self::Ulw, Self::DoIt].into_iter().find(|kind| kind.word() == word)
     }
 
+    /// The tool calls that a promise needs when nothing else was asked for.
+    pub fn min_tool_calls(self) -> u64 {
+        match self {
+            Self::Ralph | Self::Ulw => MIN_TOOL_CALLS,
+            Self::DoIt => 0,
+        }
+    }
+
     /// The name of the state file of such a loop in [`STATE_DIR`].
     pub fn file_name(self, session: &SessionId) -> String {
         match self {
@@ -185,12 +195,8 @@ pub struct SessionLoop {
 }
 
 impl SessionLoop {
-    /// A new loop of a task; nothing limits it but `ceiling`.
+    /// A new loop of a task. The time of its start and what else differs from the defaults is the caller's to set.
     pub fn ralph(kind: Kind, session: SessionId, task: &str, ceiling: Ceiling, completion: Promise) -> Self {
-        let min_tool_calls = match kind {
-            Kind::Ralph | Kind::Ulw => MIN_TOOL_CALLS,
-            Kind::DoIt => 0,
-        };
         Self {
             kind,
             active: true,
@@ -202,10 +208,30 @@ impl SessionLoop {
             project: String::new(),
             branch: String::new(),
             owner: Owner::Session(session),
-            min_tool_calls,
-            on_no_work: OnNoWork::Reject,
+            min_tool_calls: kind.min_tool_calls(),
+            on_no_work: OnNoWork::default(),
             no_diff_limit: 0,
             body: task.as_bytes().to_vec(),
+        }
+    }
+
+    /// A new loop of a project that is [`Ready`], with its contract filled in.
+    pub fn do_it(session: SessionId, project: &Ready, contract: Vec<u8>) -> Self {
+        Self {
+            kind: Kind::DoIt,
+            active: true,
+            iteration: 1,
+            max_iterations: project.ceiling.turns(),
+            completion: Promise::new(DO_IT_COMPLETE).ok(),
+            pause: Promise::new(DO_IT_PAUSE).ok(),
+            started_at: None,
+            project: project.project_name.clone(),
+            branch: project.branch_name.clone(),
+            owner: Owner::Session(session),
+            min_tool_calls: 0,
+            on_no_work: OnNoWork::default(),
+            no_diff_limit: 0,
+            body: contract,
         }
     }
 

@@ -10,10 +10,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::outage::{self, Outage};
 use crate::promise::{Claim, Promise, Work};
+use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
 use crate::session::texts::block_text;
-use crate::session::{
-    Book, Decision, Found, Kind, LastStop, LogLine, Mark, Owner, SessionId, SessionLoop, Status, StopKey,
-};
+use crate::session::{Book, Decision, Found, Kind, LastStop, LogLine, Owner, SessionId, SessionLoop, Status};
 
 /// The longest text that may be an error message, bytes.
 const LONGEST_ERROR: usize = 300;
@@ -21,97 +20,17 @@ const LONGEST_ERROR: usize = 300;
 /// Two reports of one stop come within this time.
 const SAME_STOP: TimeDelta = TimeDelta::seconds(1);
 
-/// What the caller found out about a stop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stop {
-    /// Whose stop it is. `None`: a session that says no id, or none that can be one, which no loop holds.
-    pub session: Option<SessionId>,
-    /// The time.
-    pub now: DateTime<Utc>,
-    /// It is a sub-agent's, not the session's.
-    pub is_sub_agent: bool,
-    /// Background tasks that run on.
-    pub background_tasks: usize,
-    /// All that the agent itself said since the last stop that was decided. `None`: it could not be read.
-    pub said: Option<String>,
-    /// Tools called since then; `None` where they could not be counted. Then `mark` is `None` too.
-    pub tool_calls: Option<u64>,
-    /// The record since then was too long to be read whole.
-    pub is_cut: bool,
-    /// Whether the turn was already kept going by a hook.
-    pub stop_hook_active: Option<bool>,
-    /// Blocks in a row that the host allows; `None` or 0 for any number.
-    pub host_cap: Option<u32>,
-    /// The turn ended with an API error.
-    pub failure: Option<Failure>,
-    /// How the working tree looks, as a text that changes when the tree does; `None` where that is not known.
-    pub tree: Option<String>,
-    /// What tells this stop from another.
-    pub key: StopKey,
-    /// Whether the transcript has a prompt, or a message of the agent with another id, since the stop before;
-    /// `None` without a transcript.
-    pub is_news: Option<bool>,
-    /// How far the transcript was read now.
-    pub mark: Option<Mark>,
-}
-
-/// An error of the API.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The CLI said so in place of a stop: the agent does not go on by itself.
-    Reported(String),
-    /// The transcript's last message is marked as one.
-    Marked(String),
-}
-
-/// What to tell the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The agent goes on with this text.
-    Block(String),
-    /// The stop happens. The message is for the person.
-    Allow(Option<String>),
-}
-
-/// What becomes of the state file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
-    /// Nothing.
-    Unchanged,
-    /// It says this from now on.
-    Write(Box<SessionLoop>),
-    /// It goes: the loop is over.
-    Remove,
-}
-
-/// What follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    /// What to tell the host.
-    pub answer: Answer,
-    /// What becomes of the state file.
-    pub after: After,
-    /// The new book.
-    pub book: Book,
-    /// What to log; `None` when it was logged before, or is not this loop's.
-    pub log: Option<LogLine>,
-    /// How the loop stands; `None` when it goes on.
-    pub status: Option<Status>,
-    /// A note for the project's progress file.
-    pub note: Option<String>,
-}
-
 /// Decides on a stop.
 pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
     let owner = stop.session.as_ref().filter(|session| state.belongs_to(session) && !stop.is_sub_agent);
     let Some(owner) = owner else { return untouched(book, None) };
+    if let Some(last) = book.last_stop.as_ref().filter(|last| is_same(last, stop)) {
+        return repeated(state, book, last);
+    }
     if !state.active {
         return untouched(book, Some(Status::NotActive));
     }
     let state = &SessionLoop { owner: Owner::Session(owner.clone()), ..state.clone() };
-    if let Some(last) = book.last_stop.as_ref().filter(|last| is_same(last, stop)) {
-        return repeated(state, book, last);
-    }
     let case = Case { state, before: book, stop };
     if let Some(Failure::Reported(error)) = &stop.failure {
         return case.failed(error);
@@ -147,7 +66,8 @@ pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> Outcome {
     }
 }
 
-/// Lets a loop that was kept go on, in the same turn.
+/// Lets a loop that was kept go on, in the same turn. What the agent said while it was paused is no promise of this
+/// loop, so the caller moves [`Book::mark`] to the end of the transcript where it knows one.
 pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> Outcome {
     let state = SessionLoop { active: true, owner: Owner::Session(session.clone()), ..state.clone() };
     let log = LogLine {
@@ -359,11 +279,13 @@ impl Case<'_> {
 
     fn failed(&self, error: &str) -> Outcome {
         let why = format!("API error: {}", short(error));
-        self.ended(self.before.clone(), self.paused(Found::Error, why))
+        // The work of this turn counts when the loop goes on.
+        let book = self.counted(self.stop.said.as_deref().unwrap_or_default());
+        self.ended(book, self.paused(Found::Error, why))
     }
 
     fn failed_again(&self, book: Book, error: &str) -> Outcome {
-        let why = format!("the same API error twice: {}", short(error));
+        let why = format!("API error, twice in a row: {}", short(error));
         self.ended(book, self.paused(Found::Error, why))
     }
 

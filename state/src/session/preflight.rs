@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::session::{Ceiling, CeilingError, open_questions};
+use crate::session::{Ceiling, CeilingError, Values, open_questions};
 
 /// The file with a project's settings.
 const META: &str = ".do-it/specs/_meta.json";
@@ -88,6 +88,18 @@ pub struct Missing {
     pub what: String,
     /// How to mend it.
     pub fix: String,
+}
+
+impl Ready {
+    /// What the contract's placeholders stand for. `cwd` is the absolute path of the project's root.
+    pub fn values(&self, cwd: &str) -> Values {
+        Values {
+            project_name: self.project_name.clone(),
+            project_type: self.project_type.word().to_owned(),
+            branch_name: self.branch_name.clone(),
+            cwd: cwd.to_owned(),
+        }
+    }
 }
 
 impl ProjectType {

@@ -109,7 +109,7 @@ fn unboxed(item: &str) -> Option<(bool, &str)> {
     let text = chars.as_str().strip_prefix(']')?;
     // A link looks alike.
     let is_box = text.is_empty() || text.starts_with([' ', '\t']);
-    is_box.then(|| (matches!(mark, 'x' | 'X' | '✓' | '✔' | '✗' | '-' | '~'), text))
+    is_box.then_some((matches!(mark, 'x' | 'X' | '✓' | '✔' | '✗' | '-' | '~'), text))
 }
 
 fn is_question(text: &str) -> bool {

@@ -6,7 +6,7 @@ use super::FileError;
 use super::front::{Front, Value};
 use crate::promise::{OnNoWork, Promise};
 use crate::session::words::shown;
-use crate::session::{Kind, MIN_TOOL_CALLS, Owner, SessionId, SessionLoop};
+use crate::session::{Kind, Owner, SessionId, SessionLoop};
 
 /// A key that means something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,10 +134,6 @@ pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
     };
     let text = |key: Key| find(key).map(|value| value.text.clone()).unwrap_or_default();
     let kind = find(Key::Kind).map_or(Ok(Kind::DoIt), Value::kind)?;
-    let least_work = match kind {
-        Kind::Ralph | Kind::Ulw => MIN_TOOL_CALLS,
-        Kind::DoIt => 0,
-    };
     Ok(SessionLoop {
         kind,
         active: find(Key::Active).map_or(Ok(true), Value::truth)?,
@@ -149,7 +145,7 @@ pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
         project: text(Key::Project),
         branch: text(Key::Branch),
         owner: find(Key::SessionId).map_or(Owner::Unclaimed, Value::owner),
-        min_tool_calls: find(Key::MinToolCalls).map_or(Ok(least_work), Value::number)?,
+        min_tool_calls: find(Key::MinToolCalls).map_or(Ok(kind.min_tool_calls()), Value::number)?,
         on_no_work: find(Key::OnPromiseNoWork).map_or(Ok(OnNoWork::default()), Value::no_work)?,
         no_diff_limit: find(Key::NoDiffLimit).map_or(Ok(0), Value::number)?,
         body: Vec::new(),

@@ -1,0 +1,88 @@
+//! What is known of a stop, and what can follow from it.
+//!
+//! Used by [`crate::session::decide`](fn@crate::session::decide), and by `swarm hook stop`, which brings the one and carries out the other.
+//! Deliberately absent: any judgement.
+
+use chrono::{DateTime, Utc};
+
+use crate::session::{Book, LogLine, Mark, SessionId, SessionLoop, Status, StopKey};
+
+/// What the caller found out about a stop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stop {
+    /// Whose stop it is. `None`: a session that says no id, or none that can be one, which no loop holds.
+    pub session: Option<SessionId>,
+    /// The time.
+    pub now: DateTime<Utc>,
+    /// It is a sub-agent's, not the session's.
+    pub is_sub_agent: bool,
+    /// Background tasks that run on.
+    pub background_tasks: usize,
+    /// All that the agent itself said since the last stop that was decided. `None`: it could not be read.
+    pub said: Option<String>,
+    /// Tools called since then; `None` where they could not be counted. Then `mark` is `None` too.
+    pub tool_calls: Option<u64>,
+    /// The record since then was too long to be read whole.
+    pub is_cut: bool,
+    /// Whether the turn was already kept going by a hook.
+    pub stop_hook_active: Option<bool>,
+    /// Blocks in a row that the host allows; `None` or 0 for any number.
+    pub host_cap: Option<u32>,
+    /// The turn ended with an API error.
+    pub failure: Option<Failure>,
+    /// How the working tree looks, as a text that changes when the tree does; `None` where that is not known.
+    pub tree: Option<String>,
+    /// What tells this stop from another.
+    pub key: StopKey,
+    /// Whether the transcript has a prompt, or a message of the agent with another id, since the stop before;
+    /// `None` without a transcript.
+    pub is_news: Option<bool>,
+    /// How far the transcript was read now.
+    pub mark: Option<Mark>,
+}
+
+/// An error of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The CLI said so in place of a stop: the agent does not go on by itself.
+    Reported(String),
+    /// The transcript's last message is marked as one.
+    Marked(String),
+}
+
+/// What to tell the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The agent goes on with this text.
+    Block(String),
+    /// The stop happens. The message is for the person.
+    Allow(Option<String>),
+}
+
+/// What becomes of the state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum After {
+    /// Nothing.
+    Unchanged,
+    /// It says this from now on.
+    Write(Box<SessionLoop>),
+    /// It goes: the loop is over.
+    Remove,
+}
+
+/// What follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What to tell the host.
+    pub answer: Answer,
+    /// What becomes of the state file.
+    pub after: After,
+    /// The new book.
+    pub book: Book,
+    /// What to log; `None` when it was logged before, or is not this loop's.
+    pub log: Option<LogLine>,
+    /// How the loop stands; `None` when it goes on.
+    pub status: Option<Status>,
+    /// A note for the project's progress file.
+    pub note: Option<String>,
+}

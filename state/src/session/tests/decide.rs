@@ -1,0 +1,333 @@
+//! The decision.
+
+use super::*;
+use crate::promise::OnNoWork;
+
+#[test]
+fn the_first_of_the_two_promises_wins() {
+    let done = "<promise>COMPLETE</promise>";
+    let pause = "<promise>PAUSE</promise>";
+    for (text, status, found) in [
+        (done.to_owned(), Some(Status::PromiseAccepted), Found::Found),
+        (pause.to_owned(), Some(Status::Paused), Found::Pause),
+        (format!("{done} {pause}"), Some(Status::PromiseAccepted), Found::Found),
+        (format!("{pause}{done}"), Some(Status::Paused), Found::Pause),
+        ("PAUSE COMPLETE".to_owned(), None, Found::Missing),
+        ("<promise>DONE</promise>".to_owned(), None, Found::Missing),
+    ] {
+        let mut world = World::new(do_it(20));
+        let outcome = world.stop(&says(&text)).unwrap();
+        assert_eq!(outcome.status, status, "{text}");
+        assert_eq!(world.log[0].promise, found, "{text}");
+        assert_eq!(world.state.is_none(), status.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn the_work_rule_is_for_the_completion_alone() {
+    let lazy = |text: &str| Stop { tool_calls: Some(0), ..says(text) };
+    let with = |on_no_work, min_tool_calls| SessionLoop {
+        on_no_work,
+        min_tool_calls,
+        pause: Promise::new("PAUSE").ok(),
+        ..ralph(9)
+    };
+    for (state, stop, found) in [
+        (with(OnNoWork::Reject, 1), lazy("<promise>DONE</promise>"), Found::Rejected),
+        (with(OnNoWork::Warn, 1), lazy("<promise>DONE</promise>"), Found::Doubtful),
+        (with(OnNoWork::Accept, 1), lazy("<promise>DONE</promise>"), Found::Found),
+        (with(OnNoWork::Reject, 0), lazy("<promise>DONE</promise>"), Found::Found),
+        (with(OnNoWork::Reject, 2), says("<promise>DONE</promise>"), Found::Rejected),
+        (with(OnNoWork::Reject, 1), lazy("<promise>PAUSE</promise>"), Found::Pause),
+        (do_it(9), lazy("<promise>COMPLETE</promise>"), Found::Found),
+        // What was not counted may have been work.
+        (
+            with(OnNoWork::Reject, 1),
+            Stop { tool_calls: None, ..says("<promise>DONE</promise>") },
+            Found::Found,
+        ),
+        (with(OnNoWork::Reject, 5), Stop { is_cut: true, ..says("<promise>DONE</promise>") }, Found::Found),
+    ] {
+        let mut world = World::new(state);
+        world.stop(&stop);
+        assert_eq!(world.log[0].promise, found, "{stop:?}");
+    }
+}
+
+#[test]
+fn work_is_counted_since_the_loop_began() {
+    let mut world = World::new(SessionLoop { min_tool_calls: 3, ..ralph(9) });
+    assert!(is_block(&world.stop(&Stop { tool_calls: Some(2), ..says("at work") }).unwrap()));
+    let outcome = world.stop(&Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") }).unwrap();
+    let Answer::Block(text) = outcome.answer else { panic!("accepted with 2 of 3") };
+    assert!(text.contains("tool calls: 2, needed: 3"), "{text}");
+    assert_eq!(
+        world.status(&Stop { tool_calls: Some(1), ..says("<promise>DONE</promise>") }),
+        Some(Status::PromiseAccepted)
+    );
+}
+
+#[test]
+fn a_record_that_was_cut_once_is_never_held_against_the_agent() {
+    let mut world = World::new(ralph(9));
+    world.stop(&Stop { tool_calls: Some(0), is_cut: true, ..says("at work") });
+    let stop = Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") };
+    assert_eq!(world.status(&stop), Some(Status::PromiseAccepted));
+}
+
+#[test]
+fn the_promise_comes_before_the_ceiling() {
+    let mut world = World::new(ralph(1));
+    assert_eq!(world.status(&says("<promise>DONE</promise>")), Some(Status::PromiseAccepted));
+    let mut world = World::new(ralph(1));
+    assert_eq!(world.status(&says("at work")), Some(Status::MaxIterationsReached));
+    assert_eq!(world.state, None);
+    let mut world = World::new(ralph(1));
+    let stop = Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") };
+    assert_eq!(world.status(&stop), Some(Status::MaxIterationsReached));
+    assert_eq!(world.log[0].promise, Found::Rejected);
+}
+
+#[test]
+fn what_is_not_this_loops_changes_nothing() {
+    for stop in [
+        Stop { session: None, ..says("x") },
+        Stop { session: Some(id("other")), ..says("<promise>DONE</promise>") },
+        Stop { is_sub_agent: true, ..says("<promise>DONE</promise>") },
+    ] {
+        let mut world = World::new(ralph(9));
+        let outcome = world.stop(&stop).unwrap();
+        assert_eq!(outcome.answer, Answer::Allow(None));
+        assert_eq!(
+            (&outcome.after, &outcome.log, &outcome.book),
+            (&After::Unchanged, &None, &Book::default())
+        );
+    }
+}
+
+#[test]
+fn a_file_without_an_owner_is_taken_by_the_first_session_and_one_with_an_odd_owner_by_none() {
+    let mut world = World::new(SessionLoop { owner: Owner::Unclaimed, ..do_it(9) });
+    assert!(is_block(&world.stop(&says("x")).unwrap()));
+    assert_eq!(world.state().owner, Owner::Session(id("s")));
+    assert!(!is_block(&world.stop(&Stop { session: Some(id("other")), ..says("y") }).unwrap()));
+    for state in [
+        SessionLoop { owner: Owner::Nobody, ..do_it(9) },
+        SessionLoop { owner: Owner::Nobody, ..ralph(9) },
+        SessionLoop { owner: Owner::Unclaimed, ..ralph(9) },
+    ] {
+        assert!(!is_block(&decide(&state, &Book::default(), &says("x"))), "{state:?}");
+    }
+}
+
+#[test]
+fn background_tasks_and_words_that_cannot_be_read_let_the_stop_happen_and_keep_the_loop() {
+    let before = Book { tool_calls: 4, blocks_in_a_row: 2, ..Book::default() };
+    for stop in [
+        Stop { background_tasks: 1, ..says("<promise>DONE</promise>") },
+        Stop { said: None, tool_calls: None, ..says("") },
+    ] {
+        let outcome = decide(&ralph(9), &before, &stop);
+        assert_eq!((&outcome.answer, &outcome.after), (&Answer::Allow(None), &After::Unchanged));
+        assert_eq!((&outcome.book, outcome.status), (&before, None));
+        assert_eq!(outcome.log.unwrap().promise, Found::Unread);
+    }
+}
+
+#[test]
+fn a_paused_loop_holds_nobody_and_goes_on_in_the_same_turn() {
+    let state = SessionLoop { active: false, iteration: 4, ..ralph(9) };
+    let outcome = decide(&state, &Book::default(), &says("x"));
+    assert_eq!((outcome.status, outcome.after), (Some(Status::NotActive), After::Unchanged));
+    let book = Book { without_diff: 3, status: Some(Status::Paused), ..Book::default() };
+    let outcome = resume(&state, &book, &id("s"), at(9));
+    let After::Write(resumed) = outcome.after else { panic!("not written") };
+    assert_eq!((resumed.active, resumed.iteration), (true, 4));
+    assert_eq!((outcome.book.without_diff, outcome.book.status), (0, None));
+    assert!(is_block(&decide(&resumed, &outcome.book, &says("x"))));
+}
+
+#[test]
+fn a_cancel_removes_the_file_and_is_remembered() {
+    let outcome = cancel(&ralph(9), &Book::default(), at(5));
+    assert_eq!((outcome.after, outcome.status), (After::Remove, Some(Status::Cancelled)));
+    assert_eq!(outcome.book.status, Some(Status::Cancelled));
+    assert_eq!(outcome.log.unwrap().status, Some(Status::Cancelled));
+}
+
+#[test]
+fn the_hosts_cap_is_never_passed() {
+    let held = |text: &str| Stop {
+        tool_calls: Some(0),
+        stop_hook_active: Some(true),
+        host_cap: Some(8),
+        ..says(text)
+    };
+    let mut world = World::new(ralph(100));
+    assert!(is_block(&world.stop(&Stop { stop_hook_active: Some(false), ..held("0") }).unwrap()));
+    for n in 1..8 {
+        assert!(is_block(&world.stop(&held(&n.to_string())).unwrap()), "{n}");
+    }
+    assert_eq!(world.status(&held("8")), Some(Status::HostCap));
+    assert_eq!((world.state().active, world.state().iteration), (true, 9));
+    // The next prompt begins a new row, and so does a tool call.
+    assert!(is_block(&world.stop(&Stop { stop_hook_active: Some(false), ..held("9") }).unwrap()));
+    assert_eq!(world.book.blocks_in_a_row, 1);
+    world.stop(&held("10"));
+    world.stop(&Stop { tool_calls: Some(1), ..held("11") });
+    assert_eq!(world.book.blocks_in_a_row, 1);
+    for cap in [None, Some(0)] {
+        let mut world = World::new(ralph(100));
+        for n in 0..50 {
+            assert!(is_block(&world.stop(&Stop { host_cap: cap, ..held(&n.to_string()) }).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn an_api_error_pauses_with_its_reason() {
+    let mut world = World::new(ralph(9));
+    let stop = Stop { failure: Some(Failure::Reported("529 overloaded".into())), said: None, ..says("") };
+    let outcome = world.stop(&stop).unwrap();
+    assert_eq!(outcome.status, Some(Status::Paused));
+    assert_eq!(world.book.why.as_deref(), Some("API error: 529 overloaded"));
+    assert_eq!((world.state().active, world.state().iteration), (false, 1));
+}
+
+#[test]
+fn the_same_error_again_pauses_and_other_words_do_not() {
+    let idle = |text: &str| Stop { tool_calls: Some(0), ..says(text) };
+    let marked = |text: &str| Stop { failure: Some(Failure::Marked(text.into())), ..idle("") };
+    for (first, second, is_paused) in [
+        (idle("API Error: 529 overloaded"), idle("API Error: 529 overloaded"), true),
+        (idle("Credit balance is too low"), idle("Credit balance is too low"), true),
+        (idle("API Error: 529"), idle("API Error: 500"), false),
+        (idle("still at it"), idle("still at it"), false),
+        (idle("API Error: 529"), says("API Error: 529"), false),
+        (marked("529"), marked("500"), true),
+        (marked("529"), idle("on it again"), false),
+        (idle("x"), marked("529"), false),
+    ] {
+        let mut world = World::new(ralph(9));
+        assert!(is_block(&world.stop(&first).unwrap()), "{first:?}");
+        let outcome = world.stop(&second).unwrap();
+        assert_eq!(outcome.status == Some(Status::Paused), is_paused, "{first:?} {second:?}");
+        assert_eq!(world.state().active, !is_paused);
+    }
+}
+
+#[test]
+fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
+    let sees = |tree: &str| Stop { tree: Some(tree.into()), ..says("at work") };
+    let mut world = World::new(do_it(90));
+    world.book = Book { tree: Some("a".into()), ..Book::default() };
+    for _ in 0..50 {
+        assert!(is_block(&world.stop(&sees("a")).unwrap()));
+    }
+    let limited = Book {
+        do_it: DoItOptions { no_diff_limit: 3, ..DoItOptions::default() },
+        tree: Some("a".into()),
+        ..Book::default()
+    };
+    let mut world = World::new(do_it(90));
+    world.book = limited.clone();
+    for tree in ["a", "a", "b", "b", "b"] {
+        assert!(is_block(&world.stop(&sees(tree)).unwrap()), "{tree}");
+    }
+    let outcome = world.stop(&sees("b")).unwrap();
+    assert_eq!(outcome.status, Some(Status::Paused));
+    assert!(outcome.note.unwrap().contains("3 iterations in a row"));
+    assert!(!world.state().active);
+    // What cannot be seen is no standstill.
+    let mut world = World::new(SessionLoop { no_diff_limit: 1, ..ralph(9) });
+    world.book = Book { tree: Some("a".into()), ..Book::default() };
+    assert!(is_block(&world.stop(&says("x")).unwrap()));
+    assert_eq!(world.status(&sees("a")), Some(Status::Paused));
+}
+
+#[test]
+fn the_same_stop_told_twice_counts_once() {
+    for (first, second, is_same) in
+        [(Some(true), Some(false), true), (Some(true), Some(true), false), (None, None, true)]
+    {
+        let mut world = World::new(ralph(9));
+        let stop = says("x");
+        let one = world.stop(&Stop { is_news: first, ..stop.clone() }).unwrap();
+        let two = world.stop(&Stop { is_news: second, ..stop }).unwrap();
+        assert_eq!(one.answer, two.answer);
+        assert_eq!((world.state().iteration, world.log.len()), if is_same { (2, 1) } else { (3, 2) });
+    }
+    // Without a transcript, by the time.
+    let mut world = World::new(ralph(9));
+    let stop = Stop { is_news: None, ..says("x") };
+    for seconds in [0, 1, 3] {
+        world.stop(&Stop { now: at(seconds), ..stop.clone() });
+    }
+    assert_eq!((world.state().iteration, world.log.len()), (3, 2));
+    // Another turn, or other words, are another stop.
+    let mut world = World::new(ralph(9));
+    for key in [
+        StopKey::of(Some("1"), Some(false), Some("x")),
+        StopKey::of(Some("2"), Some(false), Some("x")),
+        StopKey::of(Some("2"), Some(true), Some("x")),
+        StopKey::of(Some("2"), Some(true), Some("y")),
+        StopKey::of(Some("2"), Some(true), None),
+    ] {
+        world.stop(&Stop { key, is_news: Some(false), ..says("x") });
+    }
+    assert_eq!(world.state().iteration, 6);
+}
+
+#[test]
+fn a_pause_told_twice_is_told_in_the_same_words() {
+    let mut world = World::new(ralph(9));
+    let stop = Stop { failure: Some(Failure::Reported("x".into())), ..says("") };
+    let one = world.stop(&stop).unwrap();
+    let two = world.stop(&Stop { is_news: Some(false), ..stop }).unwrap();
+    assert_eq!((one.answer, one.status), (two.answer, two.status));
+    assert_eq!(world.log.len(), 1);
+}
+
+#[test]
+fn a_lost_or_broken_book_loses_no_loop() {
+    for bytes in [&b""[..], b"{", b"[]", b"{\"tool_calls\":-1}"] {
+        assert_eq!(Book::parse(bytes), Book::default());
+    }
+    assert_eq!(Book::parse(b"{\"tool_calls\":3,\"later\":1}").tool_calls, 3);
+    let state = SessionLoop { iteration: 7, ..ralph(9) };
+    let outcome = decide(&state, &Book::default(), &says("x"));
+    let After::Write(next) = outcome.after else { panic!("not written") };
+    assert_eq!(next.iteration, 8);
+}
+
+#[test]
+fn a_session_id_can_be_part_of_a_files_name() {
+    for good in ["9a408fc4-9d13-460c-af6e-b4340da6c68b", "a", "A.b_c-1", &"x".repeat(128)] {
+        assert_eq!(SessionId::new(good).unwrap().as_str(), good);
+    }
+    for bad in ["", ".", "..", ".a", "a/b", "a b", "a\n", "ä", "a\0", &"x".repeat(129)] {
+        assert_eq!(SessionId::new(bad), Err(SessionIdError), "{bad:?}");
+    }
+    assert_eq!(Kind::Ulw.file_name(&id("s1")), "ralph-loop.s1.local.md");
+    assert_eq!(Kind::DoIt.file_name(&id("s1")), "do-it-ralph.local.md");
+}
+
+#[test]
+fn words_of_statuses_are_those_of_the_log() {
+    for status in Status::ALL {
+        assert_eq!(serde_json::to_value(status).unwrap(), status.word());
+    }
+    let line = LogLine {
+        time: at(0),
+        iteration: 2,
+        promise: Found::Rejected,
+        decision: Decision::Block,
+        status: None,
+        why: "x".into(),
+    };
+    assert_eq!(
+        line.render(),
+        "{\"time\":\"1970-01-01T00:00:00Z\",\"iteration\":2,\"promise\":\"rejected\",\"decision\":\"block\",\"status\":null,\"why\":\"x\"}\n"
+    );
+    assert_eq!(LogLine::parse("{\"time\":"), None);
+}
