@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::PageFormat;
 
 /// What `swarm session --help` says.
-pub const SESSION_LONG: &str = "\
+pub(super) const SESSION_LONG: &str = "\
 Look after loops within a session.
 
 A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its
@@ -131,7 +131,7 @@ pub struct SessionLs {
 }
 
 /// What `swarm hook --help` says.
-pub const HOOK_LONG: &str = "\
+pub(super) const HOOK_LONG: &str = "\
 What agent CLIs call; there is no reason to type it.
 
 It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends

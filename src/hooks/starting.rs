@@ -16,6 +16,7 @@ use swarm_state::session::{
 
 use super::project;
 use super::sessions::{Located, Sessions, write_state};
+use super::stops::tree_of;
 use crate::error::{Error, ErrorCode, Result};
 
 /// The same start told twice (two hooks are installed) comes within this time.
@@ -76,7 +77,12 @@ pub fn start(sessions: &Sessions, wanted: &Wanted) -> Result<Started> {
     );
     let file = SessionFile::new(state.clone());
     write_state(&path, &file).map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
+    // Stops are counted from here on in which the tree stays as it is now.
+    let tree = (wanted.words.no_diff_limit.unwrap_or(0) > 0)
+        .then(|| tree_of(&root, &sessions.scratch(&wanted.session)))
+        .flatten();
     let book = Book {
+        tree,
         state_file: Some(path.clone()),
         project_dir: Some(root.clone()),
         do_it: options,

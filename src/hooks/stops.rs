@@ -211,7 +211,7 @@ fn unread(why: String) -> LogLine {
 }
 
 /// How the working tree looks, as a text; `None` when that is not known in time.
-fn tree_of(project: &Path, scratch: &Path) -> Option<String> {
+pub(super) fn tree_of(project: &Path, scratch: &Path) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async { tokio::time::timeout(TREE, git::tree(project, scratch)).await.ok()?.ok()? })
 }

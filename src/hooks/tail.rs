@@ -72,6 +72,7 @@ pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
         known: mark.and_then(|mark| mark.message.clone()),
         last_message: from.last_message,
         answered: false,
+        heard: false,
         started: false,
     };
     let mut message = reading.known.clone();
@@ -80,10 +81,10 @@ pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
             message = Some(id);
         }
     }
-    let rest_is_torn = lines.has_torn_rest();
+    let is_behind = !reading.has_answer() || lines.has_torn_rest();
     let account = reading.reader.finish();
     let mut tail = reading.tail;
-    tail.is_behind = !reading.answered || rest_is_torn;
+    tail.is_behind = is_behind;
     tail.texts = account.texts;
     tail.tool_calls = account.tool_calls.unwrap_or(0);
     tail.error = account.error.map(|error| error.message);
@@ -140,11 +141,19 @@ struct Reading<'a> {
     last_message: Option<&'a str>,
     /// The agent spoke or acted since the last prompt.
     answered: bool,
+    /// It said what the host told of.
+    heard: bool,
     /// A line of the loop's time was seen.
     started: bool,
 }
 
 impl Reading<'_> {
+    /// Whether the agent's last answer was read. Lines may come late and then stand behind the next prompt.
+    fn has_answer(&self) -> bool {
+        let has_words = self.last_message.is_some_and(|told| !told.trim().is_empty());
+        if has_words { self.heard } else { self.answered }
+    }
+
     /// Takes a line; gives the id of the agent's message that it belongs to.
     fn line(&mut self, bytes: &[u8]) -> Option<String> {
         // Nearly all of a transcript is what tools printed; none of it is parsed.
@@ -164,6 +173,9 @@ impl Reading<'_> {
         // The words that the stop before was told may have come late.
         let is_known = id.is_some() && id == self.known;
         let is_late = text.is_some() && text.as_deref() == self.last_message;
+        let is_part =
+            |text: &String| !text.is_empty() && self.last_message.is_some_and(|told| told.contains(text));
+        self.heard |= text.as_ref().is_some_and(is_part);
         self.tail.is_news |= !is_known && !is_late;
         self.reader.line(&String::from_utf8_lossy(bytes));
         id

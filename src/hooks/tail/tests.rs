@@ -94,6 +94,18 @@ fn a_line_that_the_stop_before_was_told_of_may_come_late() {
 }
 
 #[test]
+fn what_the_host_told_of_is_what_is_waited_for() {
+    let transcript = Transcript::of(&[user("go"), user("go on"), says(1, "working")]);
+    let told = From { last_message: Some("all of it: done"), ..From::default() };
+    assert!(transcript.tail(told).is_behind);
+    transcript.add(&[calls(2), says(2, "done")]);
+    let tail = transcript.tail(told);
+    assert_eq!((tail.is_behind, tail.tool_calls), (false, 1));
+    // A last message without words is there when anything of the agent's is.
+    assert!(!transcript.tail(From { last_message: Some(""), ..From::default() }).is_behind);
+}
+
+#[test]
 fn lines_from_before_the_loop_do_not_count() {
     let old = says(1, "<promise>DONE</promise>").replace("T08:", "T07:");
     let transcript = Transcript::of(&[old, user("go"), says(2, "new")]);
