@@ -139,6 +139,11 @@ impl Context {
         [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
     }
 
+    /// The first of them, as it stands in an environment.
+    pub(crate) fn root_mark(&self) -> Vec<u8> {
+        root_mark(&self.store)
+    }
+
     /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
@@ -149,6 +154,11 @@ impl Context {
         let context = self.clone();
         tokio::spawn(async move { ending::watch(context, pane).await });
     }
+}
+
+/// What stands in the environment of everything that a worker of this directory starts.
+pub(crate) fn root_mark(store: &Store) -> Vec<u8> {
+    format!("SWARM_DIR={}", store.paths().root().to_string_lossy()).into_bytes()
 }
 
 /// The handle of a driver task, which ends when the handle is dropped and its queue is empty.

@@ -10,8 +10,8 @@ use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, WorkerSpec};
 use tokio::sync::oneshot;
 
+use super::asker::refuse_own;
 use super::boot::RECORD_LOST;
-use super::calls::refuse_own;
 use super::driver::{Job, Report};
 use super::errand::Errand;
 use super::slot::{AfterStop, Newborn, Reply, Slot};

@@ -142,6 +142,7 @@ fn git_and_tmux_do_not_reach_the_daemon() {
         ("TMUX_TMPDIR", true),
         ("SWARM_WORKER", true),
         ("SWARM_CHECK", true),
+        ("SWARM_SPAWNED_BY", true),
         ("PATH", false),
     ] {
         assert_eq!(is_scrubbed(OsStr::new(name)), scrubbed, "{name}");
