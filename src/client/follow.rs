@@ -101,7 +101,15 @@ enum News {
 pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
     let ended = follow(ctx, spawned, options).await;
     ctx.out.no_progress();
-    ended
+    unread(ended)
+}
+
+/// Quiet as it is, a reader that went away does not make a loop complete.
+pub(super) fn unread(ended: Ended) -> Ended {
+    match ended {
+        Err(Failure::Closed) => Ok(1),
+        ended => ended,
+    }
 }
 
 /// The progress line, where one is wanted and can be seen.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swarm_state::profiles::{self, Profile};
 
 use super::connect::SLOW;
-use super::{Ctx, Ended, Failure, follow, report, spawn};
+use super::{Ctx, Ended, follow, report, spawn};
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
@@ -58,21 +58,15 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         (false, true) => follow::Lines::Stdout,
         (false, false) => follow::Lines::Stderr,
     };
-    let followed = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await;
-    // Quiet as it is, a reader that went away does not make the loop complete.
-    let code = match followed {
-        Err(Failure::Closed) => return Ok(1),
-        followed => followed?,
-    };
-    report::result(ctx, &spawned.worker.name, format).await?;
-    Ok(code)
+    let code = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await?;
+    follow::unread(report::result(ctx, &spawned.worker.name, format).await.map(|()| code))
 }
 
 /// The profile of a name.
 fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     settings.agents.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = settings.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Error::invalid(format!("no agent is called '{name}'")).hint(format!("one of: {}", names.join(", ")))
+        Error::usage(format!("no agent is called '{name}'")).hint(format!("one of: {}", names.join(", ")))
     })
 }
 
@@ -88,6 +82,11 @@ fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
 /// What was typed, as `spawn --ralph` has it.
 fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
     let mut gates = args.gates;
+    if args.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(
+            Error::usage("the task is empty").hint("say what is to be done, or name a file: --spec FILE")
+        );
+    }
     if gates.check.is_empty() {
         return Err(Error::new(
             ErrorCode::Usage,
@@ -110,7 +109,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
     if let Some(model) = args.model {
         let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
         cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
-            Error::invalid(format!("--model: swarm does not know how to tell '{}' its model", known.name))
+            Error::usage(format!("--model: swarm does not know how to tell '{}' its model", known.name))
                 .hint("give the model in the command itself, after --")
         })?;
     }

@@ -18,12 +18,16 @@ pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
         ctx.out.warn(warning);
     }
     let max = spawned.worker.metadata["max_iterations"].as_u64();
-    match args.format {
-        PageFormat::Json => ctx.out.json(&spawned.worker)?,
-        PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max))?,
-    }
+    let said = match args.format {
+        PageFormat::Json => ctx.out.json(&spawned.worker),
+        PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max)),
+    };
+    let said = said.map(|()| 0);
     if args.detach || !is_loop(&spawned.worker) {
-        return Ok(0);
+        return said;
+    }
+    if said.is_err() {
+        return follow::unread(said);
     }
     let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
     let options = follow::Options { stream: args.stream, lines, progress: false };

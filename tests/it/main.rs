@@ -47,6 +47,7 @@ mod tmux;
 mod trees;
 mod typing;
 mod unit;
+mod usage;
 mod verbs;
 mod verified;
 mod waiting;
