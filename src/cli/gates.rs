@@ -49,6 +49,10 @@ fn loop_after() -> String {
 #[command(next_help_heading = "Gates (all that are asked for must hold)")]
 pub struct GateArgs {
     /// A shell command that must exit with 0 (may be given several times; they run in order)
+    ///
+    /// It runs with `sh -c` in the worker's directory, without input, in the agent's environment; SWARM_CHECK there names the
+    /// file that it prints into. When it ends, all that it started is ended with it, also what went into the background and
+    /// made itself a daemon, as sccache and Gradle do: start such a thing yourself, before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
     /// How long a check may take [default: 120]

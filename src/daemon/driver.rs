@@ -5,6 +5,7 @@
 //! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`super::ending`].
 //! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -137,6 +138,14 @@ impl Context {
     pub(crate) fn marks(&self) -> [(&'static str, String); 2] {
         let root = self.store.paths().root().to_string_lossy().into_owned();
         [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
+    }
+
+    /// The environment of the agent, and of the checks.
+    pub(crate) fn environment(&self, spec: &WorkerSpec) -> BTreeMap<String, String> {
+        let mut env = spec.env.clone();
+        env.extend(self.marks().map(|(key, value)| (key.to_owned(), value)));
+        env.insert("TERM".into(), PANE_TERM.into());
+        env
     }
 
     /// The first of them, as it stands in an environment.
@@ -375,9 +384,7 @@ fn launch_spec(
     dir: &Path,
     prompt: Option<&[u8]>,
 ) -> Result<LaunchSpec> {
-    let mut env = spec.env.clone();
-    env.extend(context.marks().map(|(key, value)| (key.to_owned(), value)));
-    env.insert("TERM".into(), PANE_TERM.into());
+    let env = context.environment(spec);
     let mut argv = spec.cmd.clone();
     let mut stdin = None;
     match (spec.prompt_via, prompt) {
