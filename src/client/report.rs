@@ -20,10 +20,9 @@ mod page;
 
 /// All of a report, however many answers it takes.
 async fn whole(ctx: &Ctx, name: &str) -> Result<Report> {
-    let mut client = ctx.connect().await?;
-    let mut ask = async |from| {
+    let ask = async |from| {
         let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        client.call::<Report>(&call, SLOW).await
+        ctx.ask::<Report>(&call, SLOW).await
     };
     let mut report = ask(1).await?;
     while let Some(next) = report.next.take() {
@@ -79,7 +78,7 @@ fn result_of(report: &Report) -> RalphLoopResult {
 pub(super) async fn diff(ctx: &Ctx, args: &RalphDiff) -> Ended {
     let name = args.name.as_str();
     let call = Call::RalphDiff(DiffParams { name: name.to_owned(), iteration: args.iteration });
-    let view: DiffView = ctx.connect().await?.call(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
+    let view: DiffView = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
     ctx.out.raw(&swarm_state::screen::strip(&view.text))?;
     if view.truncated {
         ctx.out.warn("the diff is longer than this");
@@ -100,7 +99,7 @@ pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
         dir: args.dir.as_ref().map(absolute).transpose()?,
         branch: args.branch.clone(),
     });
-    let made: Restored = ctx.connect().await?.call(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
+    let made: Restored = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
     ctx.out.note(&format!("restored {} on branch {}", made.reference, made.branch));
     ctx.out.line(&made.path.display().to_string())?;
     Ok(0)
@@ -110,7 +109,7 @@ pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
 pub(super) async fn approve(ctx: &Ctx, args: &RalphApprove) -> Ended {
     let name = args.name.as_str();
     let call = Call::RalphApprove(Named { name: name.to_owned() });
-    let approved: Approved = ctx.connect().await?.call(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
+    let approved: Approved = ctx.ask(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
     if approved.files.is_empty() {
         ctx.out.warn(&format!("no protected file of '{name}' has changed"));
     }

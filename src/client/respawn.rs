@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::asking::request_name;
 use super::connect::SLOW;
 use super::ls::is_loop;
 use super::{Ctx, Ended, follow, spawn};
@@ -12,8 +13,12 @@ use crate::protocol::{Call, RespawnParams, Spawned};
 const END: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
-    let call = Call::Respawn(RespawnParams { name: args.name.to_string(), clean_first: args.clean_first });
-    let spawned: Spawned = ctx.connect().await?.call(&call, END + SLOW).await?;
+    let call = Call::Respawn(RespawnParams {
+        name: args.name.to_string(),
+        clean_first: args.clean_first,
+        request: Some(request_name()),
+    });
+    let spawned: Spawned = ctx.ask(&call, END + SLOW).await?;
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }

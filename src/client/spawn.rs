@@ -15,6 +15,7 @@ use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::screen::Pattern;
 
+use super::asking::request_name;
 use super::connect::SLOW;
 use super::{Ctx, Ended, follow};
 use crate::cli::{BudgetArgs, GateArgs, PageFormat, Spawn};
@@ -40,7 +41,7 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
     let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
     let max = params.ralph.as_ref().map(|r| r.max_iterations.into());
     let call = Call::Spawn(Box::new(params));
-    let spawned: Spawned = ctx.connect().await?.call(&call, limit).await?;
+    let spawned: Spawned = ctx.ask(&call, limit).await?;
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }
@@ -120,6 +121,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         size: args.size.or(settings.tmux.size),
         ralph,
         restart,
+        request: Some(request_name()),
     })
 }
 

@@ -32,12 +32,16 @@ impl Supervisor {
             // What it starts may not do for its maker what that one may not.
             params.env.insert(SPAWNED_BY.into(), by.join(":"));
         }
+        if let Some(name) = self.asked_before(params.request.as_ref()) {
+            return self.answer_again(&name, params.ready_wait, false, reply);
+        }
         match self.admit(&params, peer) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok(Admitted::Now(name)) => {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
-                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![] };
+                let request = params.request.clone();
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![], request };
                 self.bear(&name, self.spec_of(&name, params), newborn);
             }
             Ok(Admitted::AfterKill(name)) => {
@@ -146,6 +150,7 @@ impl Supervisor {
         match self.conceive(name, spec, newborn.respawned) {
             Err(error) => Self::answer::<()>(newborn.reply, Err(error)),
             Ok(mut slot) => {
+                (slot.request, slot.since) = (newborn.request.clone(), newborn.seq);
                 slot.newborn = Some(newborn);
                 self.slots.insert(name.clone(), slot);
                 self.step(name, Event::Start);
@@ -158,6 +163,9 @@ impl Supervisor {
         let context = self.context(name, &spec.tmux_socket);
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
+        if !self.slots.contains_key(name) {
+            self.store.remove_unborn(name)?;
+        }
         self.store.archive_ralph(name)?;
         if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
             self.store.write_task(name, task)?;
@@ -381,7 +389,7 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     }
 }
 
-fn is_gated(spec: &WorkerSpec) -> bool {
+pub(super) fn is_gated(spec: &WorkerSpec) -> bool {
     spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
 }
 

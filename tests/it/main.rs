@@ -1,6 +1,7 @@
 //! End-to-end tests: one binary, a private world for each test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod again;
 mod attach;
 mod bench;
 mod budgets;
