@@ -62,6 +62,10 @@ pub struct GateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub check_jobs: Option<u32>,
     /// The agent must say <promise>TOKEN</promise>
+    ///
+    /// It counts in words of the agent's own: as the CLI's transcript has them, where it keeps one (Claude Code, Codex); else
+    /// as the JSON has them that it prints; else alone on a line of new output, which a tool can print as well. `swarm why`
+    /// and `swarm report` tell which of them it was: transcript, result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
     /// A promise counts only after so many tool calls in its iteration; 0 lets any count [default: 1]

@@ -68,6 +68,7 @@ pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path)
         env: Arc::new(context.environment(spec)),
         gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
         profile: spec.profile.clone(),
+        shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),
         task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
     }
 }
