@@ -38,8 +38,9 @@ Examples:
 fn loop_after() -> String {
     format!(
         "How a loop ends, as `stop_reason` of the result, `status` of its state.json, and exit status (of two that \
-         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), by Ctrl-C, when the daemon stopped, or with reason no_progress, has not \
-         ended; its follower exits with 1, and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
+         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), when the daemon stopped or with reason no_progress, has not ended, nor has \
+         one that was cancelled with Ctrl-C: its follower exits with 1 (130 after a second Ctrl-C, which leaves at once), \
+         and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }

@@ -58,8 +58,10 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         (false, true) => follow::Lines::Stdout,
         (false, false) => follow::Lines::Stderr,
     };
-    let code = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await?;
-    follow::unread(report::result(ctx, &spawned.worker.name, format).await.map(|()| code))
+    let options = follow::Options { stream, lines, progress: !quiet };
+    let followed = follow::result(ctx, &spawned, options).await?;
+    let told = report::result(ctx, &spawned.worker.name, format, followed.given_up).await;
+    follow::unread(told.map(|()| followed.code))
 }
 
 /// The profile of a name.

@@ -51,8 +51,12 @@ pub(super) async fn why(ctx: &Ctx, args: &Why) -> Ended {
 }
 
 /// What `swarm loop` prints at the end.
-pub(super) async fn result(ctx: &Ctx, name: &str, format: PageFormat) -> Result<(), Failure> {
-    let report = whole(ctx, name).await?;
+pub(super) async fn result(ctx: &Ctx, name: &str, format: PageFormat, given_up: bool) -> Result<(), Failure> {
+    let mut report = whole(ctx, name).await?;
+    // It is paused, or goes on without whoever followed it; to them it is over.
+    if given_up && report.end.is_none() {
+        report.end = Some(End::Cancelled);
+    }
     match format {
         PageFormat::Json => ctx.out.json(&result_of(&report)),
         PageFormat::Text => ctx.out.lines(&page::result(&report)),

@@ -16,6 +16,7 @@ mod docs;
 mod doctor;
 mod drill;
 mod echo;
+mod ends;
 mod eof;
 mod events;
 mod follow;
