@@ -81,6 +81,30 @@ fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
     }
 }
 
+/// The agent's command: what was typed, else what the settings or `--agent` say, with the model.
+fn command(
+    mut cmd: Vec<String>,
+    model: Option<String>,
+    agent: Option<&Profile>,
+    settings: &Settings,
+) -> Result<Vec<String>> {
+    if cmd.is_empty() {
+        cmd = match (&settings.command, agent) {
+            (_, Some(agent)) => agent.loop_command(),
+            (Some(command), None) => command.clone(),
+            (None, None) => vec![],
+        };
+    }
+    if let Some(model) = model {
+        let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
+        cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
+            Error::usage(format!("--model: swarm does not know how to tell '{}' its model", known.name))
+                .hint("give the model in the command itself, after --")
+        })?;
+    }
+    Ok(cmd)
+}
+
 /// What was typed, as `spawn --ralph` has it.
 fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
     let mut gates = args.gates;
@@ -100,21 +124,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(PROMISE);
         gates.promise.get_or_insert_with(|| tag.to_owned());
     }
-    let mut cmd = args.cmd;
-    if cmd.is_empty() {
-        cmd = match (&settings.command, agent) {
-            (_, Some(agent)) => agent.loop_command(),
-            (Some(command), None) => command.clone(),
-            (None, None) => vec![],
-        };
-    }
-    if let Some(model) = args.model {
-        let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
-        cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
-            Error::usage(format!("--model: swarm does not know how to tell '{}' its model", known.name))
-                .hint("give the model in the command itself, after --")
-        })?;
-    }
+    let cmd = command(args.cmd, args.model, agent, settings)?;
     Ok(Spawn {
         name: args.name,
         cwd: args.cwd,
