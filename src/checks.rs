@@ -1,7 +1,7 @@
 //! Runs checks: the commands that prove that work is done.
 //!
 //! Each is `sh -c COMMAND` in the worker's directory, in a process group of its own, without input, with the
-//! worker's environment and a time limit; everything it prints goes straight into a file, so that a check
+//! agent's environment (the marks of its worker among it) and a time limit; everything it prints goes straight into a file, so that a check
 //! which prints without end costs a disk some space and the daemon nothing. The daemon judges iterations with it, the library's loop too.
 //! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
 //!

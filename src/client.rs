@@ -8,14 +8,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use crate::cli::{Command, DaemonCommand};
 use crate::error::{Error, ErrorCode};
 use crate::paths::Paths;
+use crate::protocol::Call;
 
 pub mod connect;
 pub mod render;
 mod report;
 
+mod asking;
 mod attach;
 mod clean;
 mod completions;
@@ -80,6 +84,11 @@ impl Ctx {
     /// A connection; the daemon is started when it is absent.
     async fn connect(&self) -> Result<Client, Error> {
         connect::connect(&self.paths()?).await
+    }
+
+    /// One call on a connection of its own.
+    async fn ask<T: DeserializeOwned>(&self, call: &Call, limit: Duration) -> Result<T, Error> {
+        asking::ask(&self.paths()?, call, limit).await
     }
 }
 

@@ -10,6 +10,8 @@
 //! again while they work. Deliberately absent: any decision about a worker (that is
 //! `swarm_state::engine`), and any printing.
 
+mod again;
+mod asker;
 mod boot;
 mod calls;
 mod chronicle;

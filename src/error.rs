@@ -76,6 +76,11 @@ impl Error {
         Self::new(ErrorCode::Invalid, message)
     }
 
+    /// [`ErrorCode::Usage`].
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorCode::Usage, message)
+    }
+
     /// The same error with a next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

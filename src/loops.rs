@@ -54,6 +54,8 @@ pub struct Course {
     pub gates: Gates,
     /// What is known of the agent.
     pub profile: Profile,
+    /// Its command shows its words as text: JSON on its screen is none of its own.
+    pub shows_text: bool,
     /// The file of the task; inside of the agent's tree it may not change either.
     pub task_file: Option<PathBuf>,
 }

@@ -201,6 +201,14 @@ pub fn environment(pid: i32) -> Vec<Vec<u8>> {
     text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
+/// The arguments that a process was started with, its program first. Empty where the system does not say.
+pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
+    let text =
+        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
+    let text = text.unwrap_or_default();
+    text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)

@@ -130,6 +130,7 @@ where
             env: agent::environment().into(),
             gates,
             profile: swarm_state::profiles::Profile::default(),
+            shows_text: false,
             task_file,
         };
         crate::loops::check_progress(&course.cwd, &course.root)?;

@@ -36,6 +36,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use attach::Attach;
 pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
+pub use server::is_server_at;
 pub use survey::Survey;
 pub use version::Version;
 

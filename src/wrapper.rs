@@ -26,7 +26,7 @@ use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use files::{ExitRecord, LaunchSpec, pane_argv, read_exit, read_forced, started};
+pub use files::{ExitRecord, LaunchSpec, is_pane, pane_argv, read_exit, read_forced, started};
 
 use crate::procs;
 

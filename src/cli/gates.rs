@@ -38,8 +38,9 @@ Examples:
 fn loop_after() -> String {
     format!(
         "How a loop ends, as `stop_reason` of the result, `status` of its state.json, and exit status (of two that \
-         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), by Ctrl-C, when the daemon stopped, or with reason no_progress, has not \
-         ended; its follower exits with 1, and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
+         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), when the daemon stopped or with reason no_progress, has not ended, nor has \
+         one that was cancelled with Ctrl-C: its follower exits with 1 (130 after a second Ctrl-C, which leaves at once), \
+         and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }
@@ -49,6 +50,10 @@ fn loop_after() -> String {
 #[command(next_help_heading = "Gates (all that are asked for must hold)")]
 pub struct GateArgs {
     /// A shell command that must exit with 0 (may be given several times; they run in order)
+    ///
+    /// It runs with `sh -c` in the worker's directory, without input, in the agent's environment; SWARM_CHECK there names the
+    /// file that it prints into. When it ends, all that it started is ended with it, also what went into the background and
+    /// made itself a daemon, as sccache and Gradle do: start such a thing yourself, before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
     /// How long a check may take [default: 120]
@@ -58,6 +63,10 @@ pub struct GateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub check_jobs: Option<u32>,
     /// The agent must say <promise>TOKEN</promise>
+    ///
+    /// It counts in words of the agent's own: as the CLI's transcript has them, where it keeps one (Claude Code, Codex); else
+    /// as the JSON has them that it prints; else alone on a line of new output, which a tool can print as well. `swarm why`
+    /// and `swarm report` tell which of them it was: transcript, result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
     /// A promise counts only after so many tool calls in its iteration; 0 lets any count [default: 1]

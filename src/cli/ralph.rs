@@ -58,7 +58,9 @@ pub enum RalphCommand {
     #[command(long_about = "Take changed checks and protected files as they are.\n\n\
         An iteration that changed a script which a check runs, a file named with --protect, or the task's own file does not \
         count as done. Look at the change (swarm ralph diff NAME); when it is right, say so with this. An agent \
-        cannot approve its own work.")]
+        cannot approve its own work: not from its pane, a check or what it left running, not through a worker that it \
+        spawned. From within swarm's own tmux (a window opened while attached, say) nobody can who is no worker; use a terminal \
+        of your own. The same holds for ralph set, ralph resume, respawn and spawn --replace.")]
     Approve(RalphApprove),
     /// Remove the state of loops that are over
     #[command(long_about = "Remove the state of loops that are over.\n\n\
@@ -164,7 +166,7 @@ pub struct RalphDiff {
     /// The loop's worker
     pub name: WorkerName,
     /// Which iteration [default: all that changed since the start]
-    #[arg(value_name = "ITERATION")]
+    #[arg(value_name = "ITERATION", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
 }
 

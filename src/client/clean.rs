@@ -45,7 +45,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
 /// The names of the workers that are over. Those of an earlier swarm go one by one only: nobody here knows
 /// whether they are of use to it.
 async fn over(ctx: &Ctx) -> Result<Vec<String>> {
-    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
+    let listing: Listing = ctx.ask(&Call::Ls(Empty {}), QUICK).await?;
     let over = |w: &WorkerView| w.outcome.is_some() && w.metadata[EARLIER_SWARM] != true;
     Ok(listing.workers.into_iter().filter(over).map(|w| w.name).collect())
 }

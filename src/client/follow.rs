@@ -97,11 +97,36 @@ enum News {
     Deaf(Error),
 }
 
+/// How following a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Followed {
+    /// The exit status.
+    pub(super) code: u8,
+    /// Whoever followed it gave it up, with Ctrl-C or SIGTERM.
+    pub(super) given_up: bool,
+}
+
 /// Follows the loop of `spawned` to its end.
 pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
-    let ended = follow(ctx, spawned, options).await;
+    result(ctx, spawned, options).await.map(|followed| followed.code)
+}
+
+/// The same, and whether it was followed to its end.
+pub(super) async fn result(ctx: &Ctx, spawned: &Spawned, options: Options) -> Result<Followed, Failure> {
+    let followed = follow(ctx, spawned, options).await;
     ctx.out.no_progress();
-    ended
+    match followed {
+        Err(Failure::Closed) => Ok(Followed { code: unread(Err(Failure::Closed))?, given_up: false }),
+        followed => followed,
+    }
+}
+
+/// Quiet as it is, a reader that went away does not make a loop complete.
+pub(super) fn unread(ended: Ended) -> Ended {
+    match ended {
+        Err(Failure::Closed) => Ok(1),
+        ended => ended,
+    }
 }
 
 /// The progress line, where one is wanted and can be seen.
@@ -148,7 +173,7 @@ async fn ask_spent(paths: Paths, name: String, news: UnboundedSender<News>) {
     }
 }
 
-async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
+async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Result<Followed, Failure> {
     let mut signals = Signals::new()?;
     let paths = ctx.paths()?;
     let name = spawned.worker.name.clone();
@@ -168,7 +193,7 @@ async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
         shown.hear(&heard, &paths, &name, &send);
         let acts = match heard {
             Heard::Tick | Heard::News(News::Spent(_)) => vec![],
-            Heard::HangUp => return Ok(129),
+            Heard::HangUp => return Ok(Followed { code: 129, given_up: false }),
             Heard::Interrupt => machine.interrupt(),
             Heard::Silence => machine.pending().cloned().map(Act::End).into_iter().collect(),
             Heard::News(News::Notice(notice)) => machine.notice(&notice),
@@ -199,7 +224,8 @@ async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
                 Act::End(end) => {
                     pause_lands(ctx, &name, asked.take()).await;
                     last_lines(&mut news, options, &say).await?;
-                    return finish(ctx, end);
+                    let code = finish(ctx, end)?;
+                    return Ok(Followed { code, given_up: machine.asked() });
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use swarm_state::profiles::{self, Profile};
 
 use super::connect::SLOW;
-use super::{Ctx, Ended, Failure, follow, report, spawn};
+use super::{Ctx, Ended, follow, report, spawn};
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
@@ -39,7 +39,7 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
     }
     let max = params.ralph.as_ref().map(|ralph| ralph.max_iterations.into());
     let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
-    let spawned: Spawned = ctx.connect().await?.call(&Call::Spawn(Box::new(params)), limit).await?;
+    let spawned: Spawned = ctx.ask(&Call::Spawn(Box::new(params)), limit).await?;
     spawned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     let text = format == PageFormat::Text;
     if args.detach {
@@ -58,21 +58,17 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         (false, true) => follow::Lines::Stdout,
         (false, false) => follow::Lines::Stderr,
     };
-    let followed = follow::run(ctx, &spawned, follow::Options { stream, lines, progress: !quiet }).await;
-    // Quiet as it is, a reader that went away does not make the loop complete.
-    let code = match followed {
-        Err(Failure::Closed) => return Ok(1),
-        followed => followed?,
-    };
-    report::result(ctx, &spawned.worker.name, format).await?;
-    Ok(code)
+    let options = follow::Options { stream, lines, progress: !quiet };
+    let followed = follow::result(ctx, &spawned, options).await?;
+    let told = report::result(ctx, &spawned.worker.name, format, followed.given_up).await;
+    follow::unread(told.map(|()| followed.code))
 }
 
 /// The profile of a name.
 fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     settings.agents.iter().find(|profile| profile.name == name).cloned().ok_or_else(|| {
         let names: Vec<&str> = settings.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Error::invalid(format!("no agent is called '{name}'")).hint(format!("one of: {}", names.join(", ")))
+        Error::usage(format!("no agent is called '{name}'")).hint(format!("one of: {}", names.join(", ")))
     })
 }
 
@@ -85,9 +81,38 @@ fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
     }
 }
 
+/// The agent's command: what was typed, else what the settings or `--agent` say, with the model.
+fn command(
+    mut cmd: Vec<String>,
+    model: Option<String>,
+    agent: Option<&Profile>,
+    settings: &Settings,
+) -> Result<Vec<String>> {
+    if cmd.is_empty() {
+        cmd = match (&settings.command, agent) {
+            (_, Some(agent)) => agent.loop_command(),
+            (Some(command), None) => command.clone(),
+            (None, None) => vec![],
+        };
+    }
+    if let Some(model) = model {
+        let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
+        cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
+            Error::usage(format!("--model: swarm does not know how to tell '{}' its model", known.name))
+                .hint("give the model in the command itself, after --")
+        })?;
+    }
+    Ok(cmd)
+}
+
 /// What was typed, as `spawn --ralph` has it.
 fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
     let mut gates = args.gates;
+    if args.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(
+            Error::usage("the task is empty").hint("say what is to be done, or name a file: --spec FILE")
+        );
+    }
     if gates.check.is_empty() {
         return Err(Error::new(
             ErrorCode::Usage,
@@ -99,21 +124,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(PROMISE);
         gates.promise.get_or_insert_with(|| tag.to_owned());
     }
-    let mut cmd = args.cmd;
-    if cmd.is_empty() {
-        cmd = match (&settings.command, agent) {
-            (_, Some(agent)) => agent.loop_command(),
-            (Some(command), None) => command.clone(),
-            (None, None) => vec![],
-        };
-    }
-    if let Some(model) = args.model {
-        let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
-        cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
-            Error::invalid(format!("--model: swarm does not know how to tell '{}' its model", known.name))
-                .hint("give the model in the command itself, after --")
-        })?;
-    }
+    let cmd = command(args.cmd, args.model, agent, settings)?;
     Ok(Spawn {
         name: args.name,
         cwd: args.cwd,

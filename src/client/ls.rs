@@ -46,7 +46,7 @@ pub(super) async fn loops(ctx: &Ctx, args: &RalphLs) -> Ended {
 
 /// All workers; what is wrong on disk is told on stderr.
 async fn list(ctx: &Ctx) -> Result<Vec<WorkerView>, Error> {
-    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
+    let listing: Listing = ctx.ask(&Call::Ls(Empty {}), QUICK).await?;
     for problem in &listing.problems {
         ctx.out.warn(problem);
     }

@@ -7,7 +7,7 @@ use crate::protocol::{Call, PeekParams, Peeked};
 
 pub(super) async fn run(ctx: &Ctx, args: &Peek) -> Ended {
     let params = PeekParams { name: args.name.to_string(), lines: args.lines };
-    let peeked: Peeked = ctx.connect().await?.call(&Call::Peek(params), QUICK).await?;
+    let peeked: Peeked = ctx.ask(&Call::Peek(params), QUICK).await?;
     ctx.out.lines(&peeked.lines)?;
     Ok(0)
 }

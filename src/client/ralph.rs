@@ -70,7 +70,7 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
 }
 
 async fn change(ctx: &Ctx, name: &str, call: Call, done: &str, was_so: &str) -> Ended {
-    let answer = ctx.connect().await?.call(&call, QUICK).await;
+    let answer = ctx.ask(&call, QUICK).await;
     let changed: Changed = answer.map_err(|e| no_loop(name, e))?;
     for warning in &changed.warnings {
         ctx.out.warn(warning);
@@ -85,7 +85,7 @@ async fn change(ctx: &Ctx, name: &str, call: Call, done: &str, was_so: &str) -> 
 
 async fn status(ctx: &Ctx, args: &RalphStatus) -> Ended {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
-    let answer = ctx.connect().await?.call(&call, QUICK).await;
+    let answer = ctx.ask(&call, QUICK).await;
     let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
     match args.format {
         PageFormat::Json => ctx.out.json(&view)?,
@@ -148,11 +148,10 @@ fn next_step(view: &RalphView) -> Option<String> {
 }
 
 async fn set(ctx: &Ctx, args: &RalphSet) -> Ended {
-    let mut client = ctx.connect().await?;
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: value.clone() };
-        let answer = client.call(&Call::RalphSet(params), QUICK).await;
+        let answer = ctx.ask(&Call::RalphSet(params), QUICK).await;
         let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
         ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         if let Some(warning) = last_iteration(key, &now) {
@@ -180,7 +179,7 @@ fn absolute_prompt(key: &str, value: &str) -> Result<String> {
 async fn clean(ctx: &Ctx, args: &RalphClean) -> Ended {
     let name = args.name.clone();
     let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
-    let answer = ctx.connect().await?.call(&call, QUICK).await;
+    let answer = ctx.ask(&call, QUICK).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     ctx.out.lines(&lines)?;

@@ -20,10 +20,9 @@ mod page;
 
 /// All of a report, however many answers it takes.
 async fn whole(ctx: &Ctx, name: &str) -> Result<Report> {
-    let mut client = ctx.connect().await?;
-    let mut ask = async |from| {
+    let ask = async |from| {
         let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        client.call::<Report>(&call, SLOW).await
+        ctx.ask::<Report>(&call, SLOW).await
     };
     let mut report = ask(1).await?;
     while let Some(next) = report.next.take() {
@@ -52,8 +51,12 @@ pub(super) async fn why(ctx: &Ctx, args: &Why) -> Ended {
 }
 
 /// What `swarm loop` prints at the end.
-pub(super) async fn result(ctx: &Ctx, name: &str, format: PageFormat) -> Result<(), Failure> {
-    let report = whole(ctx, name).await?;
+pub(super) async fn result(ctx: &Ctx, name: &str, format: PageFormat, given_up: bool) -> Result<(), Failure> {
+    let mut report = whole(ctx, name).await?;
+    // It is paused, or goes on without whoever followed it; to them it is over.
+    if given_up && report.end.is_none() {
+        report.end = Some(End::Cancelled);
+    }
     match format {
         PageFormat::Json => ctx.out.json(&result_of(&report)),
         PageFormat::Text => ctx.out.lines(&page::result(&report)),
@@ -79,7 +82,7 @@ fn result_of(report: &Report) -> RalphLoopResult {
 pub(super) async fn diff(ctx: &Ctx, args: &RalphDiff) -> Ended {
     let name = args.name.as_str();
     let call = Call::RalphDiff(DiffParams { name: name.to_owned(), iteration: args.iteration });
-    let view: DiffView = ctx.connect().await?.call(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
+    let view: DiffView = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
     ctx.out.raw(&swarm_state::screen::strip(&view.text))?;
     if view.truncated {
         ctx.out.warn("the diff is longer than this");
@@ -100,7 +103,7 @@ pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
         dir: args.dir.as_ref().map(absolute).transpose()?,
         branch: args.branch.clone(),
     });
-    let made: Restored = ctx.connect().await?.call(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
+    let made: Restored = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
     ctx.out.note(&format!("restored {} on branch {}", made.reference, made.branch));
     ctx.out.line(&made.path.display().to_string())?;
     Ok(0)
@@ -110,7 +113,7 @@ pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
 pub(super) async fn approve(ctx: &Ctx, args: &RalphApprove) -> Ended {
     let name = args.name.as_str();
     let call = Call::RalphApprove(Named { name: name.to_owned() });
-    let approved: Approved = ctx.connect().await?.call(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
+    let approved: Approved = ctx.ask(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
     if approved.files.is_empty() {
         ctx.out.warn(&format!("no protected file of '{name}' has changed"));
     }

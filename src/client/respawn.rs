@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::asking::request_name;
 use super::connect::SLOW;
 use super::ls::is_loop;
 use super::{Ctx, Ended, follow, spawn};
@@ -12,18 +13,26 @@ use crate::protocol::{Call, RespawnParams, Spawned};
 const END: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
-    let call = Call::Respawn(RespawnParams { name: args.name.to_string(), clean_first: args.clean_first });
-    let spawned: Spawned = ctx.connect().await?.call(&call, END + SLOW).await?;
+    let call = Call::Respawn(RespawnParams {
+        name: args.name.to_string(),
+        clean_first: args.clean_first,
+        request: Some(request_name()),
+    });
+    let spawned: Spawned = ctx.ask(&call, END + SLOW).await?;
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }
     let max = spawned.worker.metadata["max_iterations"].as_u64();
-    match args.format {
-        PageFormat::Json => ctx.out.json(&spawned.worker)?,
-        PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max))?,
-    }
+    let said = match args.format {
+        PageFormat::Json => ctx.out.json(&spawned.worker),
+        PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max)),
+    };
+    let said = said.map(|()| 0);
     if args.detach || !is_loop(&spawned.worker) {
-        return Ok(0);
+        return said;
+    }
+    if said.is_err() {
+        return follow::unread(said);
     }
     let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
     let options = follow::Options { stream: args.stream, lines, progress: false };

@@ -64,14 +64,14 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
 
 pub(super) async fn interrupt(ctx: &Ctx, args: &Interrupt) -> Ended {
     let call = Call::Interrupt(Named { name: args.name.to_string() });
-    let Empty {} = ctx.connect().await?.call(&call, QUICK).await?;
+    let Empty {} = ctx.ask(&call, QUICK).await?;
     Ok(0)
 }
 
 pub(super) async fn eof(ctx: &Ctx, args: &Eof) -> Ended {
     let call = Call::Eof(Named { name: args.name.to_string() });
     // Behind what was sent before it, which may wait for the agent.
-    let Empty {} = ctx.connect().await?.call(&call, SLOW).await?;
+    let Empty {} = ctx.ask(&call, SLOW).await?;
     Ok(0)
 }
 

@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::asking::ask;
 use super::connect::QUICK;
 use super::render::Out;
 use super::{Ctx, Ended, Failure};
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::Paths;
 use crate::protocol::{Call, Empty, Listing};
 
 /// The names of the live workers.
 pub(super) async fn live(ctx: &Ctx) -> Result<Vec<String>> {
-    let listing: Listing = ctx.connect().await?.call(&Call::Ls(Empty {}), QUICK).await?;
+    let listing: Listing = ctx.ask(&Call::Ls(Empty {}), QUICK).await?;
     Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
 }
 
@@ -44,7 +44,7 @@ where
         tasks.spawn(async move {
             // It is never closed.
             let _room = room.acquire().await;
-            (index, name, insist(&paths, &call, limit).await)
+            (index, name, ask(&paths, &call, limit).await)
         });
     }
     let mut answers = Vec::new();
@@ -53,28 +53,6 @@ where
     }
     answers.sort_by_key(|(index, _, _)| *index);
     Ok(answers.into_iter().map(|(_, name, answer)| (name, answer)).collect())
-}
-
-/// Daemons that may die under one call before it is given up.
-const TRIES: usize = 5;
-
-/// Makes a call that may be made twice; of the next daemon where one died before it answered.
-async fn insist<T: serde::de::DeserializeOwned>(paths: &Paths, call: &Call, limit: Duration) -> Result<T> {
-    let mut tries = 1;
-    loop {
-        let answer = async { super::connect::connect(paths).await?.call(call, limit).await };
-        match answer.await {
-            Err(error) if error.code == ErrorCode::NoDaemon && is_repeatable(call) && tries < TRIES => {
-                tries += 1
-            }
-            answer => return answer,
-        }
-    }
-}
-
-/// Whether doing it once more does no more than doing it once.
-fn is_repeatable(call: &Call) -> bool {
-    matches!(call, Call::Kill(_))
 }
 
 /// What went wrong so far.

@@ -15,6 +15,7 @@ use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::screen::Pattern;
 
+use super::asking::request_name;
 use super::connect::SLOW;
 use super::{Ctx, Ended, follow};
 use crate::cli::{BudgetArgs, GateArgs, PageFormat, Spawn};
@@ -40,16 +41,20 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
     let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
     let max = params.ralph.as_ref().map(|r| r.max_iterations.into());
     let call = Call::Spawn(Box::new(params));
-    let spawned: Spawned = ctx.connect().await?.call(&call, limit).await?;
+    let spawned: Spawned = ctx.ask(&call, limit).await?;
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }
-    match args.format {
-        PageFormat::Json => ctx.out.json(&spawned.worker)?,
-        PageFormat::Text => ctx.out.line(&line("spawned", &spawned.worker, max))?,
-    }
+    let said = match args.format {
+        PageFormat::Json => ctx.out.json(&spawned.worker),
+        PageFormat::Text => ctx.out.line(&line("spawned", &spawned.worker, max)),
+    };
+    let said = said.map(|()| 0);
     if max.is_none() || args.detach {
-        return Ok(0);
+        return said;
+    }
+    if said.is_err() {
+        return follow::unread(said);
     }
     let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
     let options = follow::Options { stream: args.ralph.stream, lines, progress: false };
@@ -74,7 +79,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         && (gates(&args.gates)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
         let message = "gates and budgets are those of a loop: a worker without --ralph has none";
-        return Err(Error::new(ErrorCode::Usage, message).hint("add --ralph, or use swarm loop"));
+        return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
     }
     let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
@@ -83,7 +88,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     let prompt = match (&ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
         (Some(_), Some(_), _) => {
             let message = "--prompt does not go with --ralph: a loop reads its prompt from a file, afresh for each iteration";
-            return Err(Error::invalid(message).hint("--prompt-file FILE"));
+            return Err(Error::usage(message).hint("--prompt-file FILE"));
         }
         (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
         (None, Some(text), _) => Prompt::Text(text.clone()),
@@ -116,6 +121,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         size: args.size.or(settings.tmux.size),
         ralph,
         restart,
+        request: Some(request_name()),
     })
 }
 
@@ -177,7 +183,7 @@ fn relative(root: &Path, glob: &str) -> Result<String> {
     }
     let inside = Path::new(glob).strip_prefix(root).ok().and_then(Path::to_str);
     inside.map(str::to_owned).ok_or_else(|| {
-        Error::invalid(format!("--protect '{glob}' is not in {}", root.display()))
+        Error::usage(format!("--protect '{glob}' is not in {}", root.display()))
             .hint("protected files are those of the worker's directory")
     })
 }
@@ -185,12 +191,16 @@ fn relative(root: &Path, glob: &str) -> Result<String> {
 /// What has to hold, as it was typed.
 pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
     let usual = Gates::default();
+    if args.check.iter().any(|check| check.trim().is_empty()) {
+        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
+    }
     let promise = args.promise.as_deref().map(Promise::new).transpose();
     Ok(Gates {
         checks: args.check.clone(),
         check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
         check_jobs: args.check_jobs.unwrap_or(usual.check_jobs),
-        promise: promise.map_err(|e| Error::invalid(format!("--promise: {e}")))?,
+        promise: promise
+            .map_err(|e| Error::usage(format!("--promise: {e}")).hint("as in --promise COMPLETE"))?,
         min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
         on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
         allow_preexisting: args.allow_preexisting,
@@ -269,7 +279,9 @@ fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
 fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
     match args.tmux_socket.as_deref() {
         None => Ok(None),
-        Some("") => Err(Error::invalid("--tmux-socket is empty")),
+        Some("") => {
+            Err(Error::usage("--tmux-socket is empty").hint("a socket's path, or a name as in tmux -L"))
+        }
         Some(path) if path.contains('/') => {
             let path = absolute(Path::new(path))?.into_os_string().into_string();
             path.map(Some).map_err(|_| Error::invalid("the tmux socket's path is not UTF-8"))

@@ -15,7 +15,7 @@ use crate::protocol::{Call, EARLIER_SWARM, Named, WAITS_FOR_DISK, WorkerView};
 
 pub(super) async fn run(ctx: &Ctx, args: &StatusArgs) -> Ended {
     let call = Call::Status(Named { name: args.name.to_string() });
-    let worker: WorkerView = ctx.connect().await?.call(&call, QUICK).await?;
+    let worker: WorkerView = ctx.ask(&call, QUICK).await?;
     match args.format {
         PageFormat::Json => ctx.out.json(&worker)?,
         PageFormat::Text => {

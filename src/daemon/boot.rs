@@ -150,6 +150,8 @@ impl Supervisor {
             wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
         });
         slot.extra = record.extra;
+        slot.request = record.request;
+        slot.since = self.notices.seq();
         slot.legacy = record.legacy;
         slot.unsettled = !foreign;
         // What the marks said is to be written down even if nothing else happens to the worker.

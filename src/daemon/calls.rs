@@ -10,15 +10,14 @@ use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
+use super::asker::refuse_own;
 use super::driver::Job;
 use super::legacy;
 use super::output;
 use super::slot::{Letter, Mail, Reply, Slot};
 use super::supervisor::{End, Input, Supervisor};
 use super::views;
-use crate::checks;
 use crate::error::{Error, ErrorCode, Result};
-use crate::procs;
 use crate::protocol::{
     AttachView, Call, Changed, Cleaned, DaemonStopped, DaemonView, Empty, Listing, Named, RalphCleanParams,
     RalphSetParams, RalphView, SendParams, VERSION,
@@ -31,7 +30,7 @@ impl Supervisor {
     /// Carries out one call.
     pub(super) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
         match call {
-            Call::Spawn(params) => self.spawn(*params, reply),
+            Call::Spawn(params) => self.spawn(*params, peer, reply),
             Call::Respawn(params) => self.respawn(params, peer, reply),
             Call::Kill(params) => self.kill(params, reply),
             Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
@@ -224,6 +223,12 @@ impl Supervisor {
         let (name, slot) = self.find_loop(name)?;
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
+        if slot.engine.is_stopped() {
+            let message = format!("the loop of worker '{name}' is over ({before})");
+            let anew = if slot.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
+            let hint = format!("to start it anew: swarm {anew} {name}");
+            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        }
         let changed = slot.engine.can_resume();
         if changed {
             self.step_kept(&name, |_| Ok(Event::Resume))?;
@@ -351,26 +356,6 @@ fn base_of(state: &str) -> &str {
 
 fn status_of(slot: &Slot) -> Result<LoopStatus> {
     slot.engine.loop_status().ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without a status"))
-}
-
-/// An agent may not steer itself by a shortcut: not from its pane, not from a process that it has detached, and
-/// not from a check, which may be a script that it wrote.
-pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
-    let Some(peer) = peer else { return Ok(()) };
-    let (context, name) = (&slot.driver.context, &slot.spec.name);
-    let line = [&[peer][..], &procs::ancestors(peer)].concat();
-    let is_below = slot.engine.has_pane() && slot.pane.as_ref().is_some_and(|pane| line.contains(&pane.pid));
-    let own = context.marks().map(|(key, value)| format!("{key}={value}").into_bytes());
-    let check = checks::mark(&context.store.paths().ralph_dir(name).join(""));
-    let is_own = |pid: &i32| {
-        let env = procs::environment(*pid);
-        own.iter().all(|mark| env.contains(mark)) || env.iter().any(|line| line.starts_with(&check))
-    };
-    if is_below || line.iter().any(is_own) {
-        let message = format!("worker '{}' may not {what}", slot.spec.name);
-        return Err(Error::new(ErrorCode::Conflict, message).hint("run this from outside the worker"));
-    }
-    Ok(())
 }
 
 /// Answers when the driver has.

@@ -66,9 +66,10 @@ pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path)
         folder: paths.ralph_dir(&context.name),
         root: paths.root().to_owned(),
         cwd: cwd.to_owned(),
-        env: Arc::new(spec.env.clone()),
+        env: Arc::new(context.environment(spec)),
         gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
         profile: spec.profile.clone(),
+        shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),
         task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
     }
 }

@@ -5,6 +5,7 @@
 //! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`super::ending`].
 //! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -143,6 +144,19 @@ impl Context {
         [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
     }
 
+    /// The environment of the agent, and of the checks.
+    pub(crate) fn environment(&self, spec: &WorkerSpec) -> BTreeMap<String, String> {
+        let mut env = spec.env.clone();
+        env.extend(self.marks().map(|(key, value)| (key.to_owned(), value)));
+        env.insert("TERM".into(), PANE_TERM.into());
+        env
+    }
+
+    /// The first of them, as it stands in an environment.
+    pub(crate) fn root_mark(&self) -> Vec<u8> {
+        root_mark(&self.store)
+    }
+
     /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
@@ -153,6 +167,11 @@ impl Context {
         let context = self.clone();
         tokio::spawn(async move { ending::watch(context, pane).await });
     }
+}
+
+/// What stands in the environment of everything that a worker of this directory starts.
+pub(crate) fn root_mark(store: &Store) -> Vec<u8> {
+    format!("SWARM_DIR={}", store.paths().root().to_string_lossy()).into_bytes()
 }
 
 /// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
@@ -372,9 +391,7 @@ fn launch_spec(
     dir: &Path,
     prompt: Option<&[u8]>,
 ) -> Result<LaunchSpec> {
-    let mut env = spec.env.clone();
-    env.extend(context.marks().map(|(key, value)| (key.to_owned(), value)));
-    env.insert("TERM".into(), PANE_TERM.into());
+    let env = context.environment(spec);
     let mut argv = spec.cmd.clone();
     let mut stdin = None;
     match (spec.prompt_via, prompt) {

@@ -43,7 +43,7 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
             spec.prompt = Prompt::File(path);
         }
         _ => {
-            return Err(Error::invalid(format!("unknown setting '{key}'")).hint(format!("one of: {KEYS}")));
+            return Err(Error::usage(format!("unknown setting '{key}'")).hint(format!("one of: {KEYS}")));
         }
     }
     Ok(edits)
@@ -52,6 +52,7 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
 fn number(key: &str, value: &str) -> Result<u32> {
     match value.parse() {
         Ok(number) if number >= 1 => Ok(number),
-        _ => Err(Error::invalid(format!("{key}: '{value}' is no whole number of at least 1"))),
+        _ => Err(Error::usage(format!("{key}: '{value}' is no whole number of at least 1"))
+            .hint(format!("as in {key}=20"))),
     }
 }

@@ -161,7 +161,8 @@ impl Supervisor {
         for after in afters {
             match after {
                 AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
-                AfterStop::Replace(params, reply) => self.spawn(*params, reply),
+                // Who asks was looked at when it was asked for.
+                AfterStop::Replace(params, reply) => self.spawn(*params, None, reply),
                 AfterStop::Respawn(wish) if killed => wish.refuse_killed(),
                 AfterStop::Respawn(wish) => self.respawn_on(*wish),
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use swarm_state::ends::End;
 use swarm_state::engine::Phase;
 
-use super::calls::refuse_own;
+use super::asker::refuse_own;
 use super::course::{course, loop_id};
 use super::slot::{Reply, Slot};
 use super::supervisor::Supervisor;

@@ -10,8 +10,8 @@ use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, WorkerSpec};
 use tokio::sync::oneshot;
 
+use super::asker::refuse_own;
 use super::boot::RECORD_LOST;
-use super::calls::refuse_own;
 use super::driver::{Job, Report};
 use super::errand::Errand;
 use super::slot::{AfterStop, Newborn, Reply, Slot};
@@ -28,6 +28,8 @@ pub(crate) struct Respawn {
     clean_first: bool,
     reply: Reply,
     warnings: Vec<String>,
+    /// How its client named the request.
+    request: Option<String>,
     /// Holds off others until it is over.
     errand: Arc<Errand>,
 }
@@ -50,6 +52,10 @@ impl Respawn {
 impl Supervisor {
     /// Spawns a worker again; the answer comes when its first run is up.
     pub(super) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
+        let before = self.asked_before(params.request.as_ref());
+        if let Some(name) = before.filter(|name| name.as_str() == params.name) {
+            return self.answer_again(&name, false, true, reply);
+        }
         let root = self.store.paths().root().to_owned();
         let checked = self.find(&params.name).and_then(|(name, slot)| {
             respawnable(slot, peer)?;
@@ -61,7 +67,8 @@ impl Supervisor {
             Ok(checked) => checked,
             Err(error) => return Self::answer::<()>(reply, Err(error)),
         };
-        let wish = Respawn { name, clean_first: params.clean_first, reply, warnings: vec![], errand };
+        let RespawnParams { clean_first, request, .. } = params;
+        let wish = Respawn { name, clean_first, reply, warnings: vec![], request, errand };
         let Some(worktree) = threatened else { return self.respawn_on(wish) };
         // A worktree that must stay is no reason to end an agent that works in it.
         let inbox = self.inbox.clone();
@@ -112,7 +119,8 @@ impl Supervisor {
         match spawning::check(&spec, self.store.paths().root()) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok(()) => {
-                let newborn = Newborn { reply, until_ready: false, seq, respawned: true, warnings };
+                let (until_ready, respawned, request) = (false, true, wish.request);
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings, request };
                 self.bear(&name, spec, newborn);
             }
         }
@@ -124,7 +132,8 @@ fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
     let name = &slot.spec.name;
     let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
-    if slot.engine.is_killed() && !slot.engine.is_stopped() {
+    // An end that nobody here asked for was begun by a daemon that died; its killer, if there is one, asks again.
+    if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.after_stop.is_empty() {
         return Err(conflict(format!("worker '{name}' is just being killed")).hint("try again in a moment"));
     }
     // The one who waits for its first run has begun it, and would be told that it was killed.

@@ -45,6 +45,8 @@ pub(crate) struct Newborn {
     pub(crate) respawned: bool,
     /// Things to tell the user beside the answer.
     pub(crate) warnings: Vec<String>,
+    /// How its client named the request.
+    pub(crate) request: Option<String>,
 }
 
 /// What a person sends.
@@ -70,6 +72,10 @@ pub(crate) struct Slot {
     pub(crate) started: DateTime<FixedOffset>,
     pub(crate) pane: Option<Pane>,
     pub(crate) worktree: Option<Worktree>,
+    /// The request that made it.
+    pub(crate) request: Option<String>,
+    /// The notice from which on all are this worker's.
+    pub(crate) since: u64,
     /// Fields of its record that this version does not know.
     pub(crate) extra: Map<String, Value>,
     /// Set for a worker that another swarm made: it is shown and never touched.
@@ -157,6 +163,8 @@ impl Slot {
             started: super::local_now(),
             pane: None,
             worktree: None,
+            request: None,
+            since: 0,
             extra: Map::new(),
             legacy: None,
             driver: Driver::start(context),
@@ -200,6 +208,7 @@ impl Slot {
             worktree: self.worktree.clone(),
             engine,
             legacy: self.legacy.clone(),
+            request: self.request.clone(),
             extra: self.extra.clone(),
         })
     }

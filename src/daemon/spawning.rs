@@ -10,6 +10,8 @@ use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Wo
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::screen::Pattern;
 
+use super::asker::{SPAWNED_BY, refuse_own, workers_of};
+use super::driver::root_mark;
 use super::legacy;
 use super::slot::{self, AfterStop, Newborn, Reply, Slot};
 use super::supervisor::Supervisor;
@@ -24,13 +26,22 @@ const MAX_ARG: u64 = 120_000;
 
 impl Supervisor {
     /// Makes a worker; the answer comes when its first run is up.
-    pub(super) fn spawn(&mut self, params: SpawnParams, reply: Reply) {
-        match self.admit(&params) {
+    pub(super) fn spawn(&mut self, mut params: SpawnParams, peer: Option<i32>, reply: Reply) {
+        let by = workers_of(peer, &root_mark(&self.store));
+        if !by.is_empty() {
+            // What it starts may not do for its maker what that one may not.
+            params.env.insert(SPAWNED_BY.into(), by.join(":"));
+        }
+        if let Some(name) = self.asked_before(params.request.as_ref()) {
+            return self.answer_again(&name, params.ready_wait, false, reply);
+        }
+        match self.admit(&params, peer) {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok(Admitted::Now(name)) => {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
-                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![] };
+                let request = params.request.clone();
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![], request };
                 self.bear(&name, self.spec_of(&name, params), newborn);
             }
             Ok(Admitted::AfterKill(name)) => {
@@ -80,7 +91,7 @@ impl Supervisor {
     }
 
     /// Refuses what makes no sense, and says which name it will be.
-    fn admit(&mut self, params: &SpawnParams) -> Result<Admitted> {
+    fn admit(&mut self, params: &SpawnParams, peer: Option<i32>) -> Result<Admitted> {
         let name = match &params.name {
             Some(text) => WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?,
             None => self.free_name(&params.cwd)?,
@@ -101,6 +112,7 @@ impl Supervisor {
         }
         if let Some(slot) = self.slots.get(&name) {
             slot.refuse_busy()?;
+            refuse_own(slot, peer, "put another in its place")?;
         }
         match self.slots.get(&name) {
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
@@ -138,6 +150,7 @@ impl Supervisor {
         match self.conceive(name, spec, newborn.respawned) {
             Err(error) => Self::answer::<()>(newborn.reply, Err(error)),
             Ok(mut slot) => {
+                (slot.request, slot.since) = (newborn.request.clone(), newborn.seq);
                 slot.newborn = Some(newborn);
                 self.slots.insert(name.clone(), slot);
                 self.step(name, Event::Start);
@@ -150,6 +163,9 @@ impl Supervisor {
         let context = self.context(name, &spec.tmux_socket);
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
+        if !self.slots.contains_key(name) {
+            self.store.remove_unborn(name)?;
+        }
         self.store.archive_ralph(name)?;
         if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
             self.store.write_task(name, task)?;
@@ -289,17 +305,17 @@ pub(super) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
 /// Refuses a loop whose limits or gates make no sense.
 fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
-        return Err(Error::invalid("iterations and the inactivity timeout must be at least 1"));
+        return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));
     }
     let (gates, budgets) = (&ralph.gates, &ralph.budgets);
     if gates.checks.iter().any(|check| check.trim().is_empty()) {
-        return Err(Error::invalid("a check cannot be empty").hint("as in --check 'cargo test'"));
+        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
     }
     if ralph.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
-        return Err(Error::invalid("the task is empty"));
+        return Err(Error::usage("the task is empty"));
     }
     if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
-        return Err(Error::invalid(
+        return Err(Error::usage(
             "a check's timeout, the checks side by side and the failures must be at least 1",
         ));
     }
@@ -320,7 +336,7 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     }
     if gates.is_empty() {
         if !gates.protect.is_empty() {
-            return Err(Error::invalid("--protect guards nothing without a --check or a --promise")
+            return Err(Error::usage("--protect guards nothing without a --check or a --promise")
                 .hint("a changed file keeps a loop from being done; say when it is done: --check COMMAND"));
         }
         return Ok(());
@@ -373,7 +389,7 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     }
 }
 
-fn is_gated(spec: &WorkerSpec) -> bool {
+pub(super) fn is_gated(spec: &WorkerSpec) -> bool {
     spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
 }
 

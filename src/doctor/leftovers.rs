@@ -41,11 +41,34 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
         let message = format!("'{}' is left of a write that was cut off", path.display());
         checks.push(Check::warn("left-overs", message, format!("rm {}", quoted(path))));
     }
-    for path in &seen.disk.runs {
+    for (worker, run, path) in &seen.disk.runs {
+        // It is no left-over while it lives; the pane is told of.
+        if seen.live().any(|pane| pane == (worker.as_str(), Some(run.0))) {
+            continue;
+        }
         let message = format!("'{}' is left of a run of no worker", path.display());
         checks.push(Check::warn("left-overs", message, "to remove it: swarm daemon restart"));
     }
+    for (worker, path) in &seen.disk.loops {
+        if seen.live().any(|(live, _)| live == worker.as_str()) {
+            continue;
+        }
+        let message = format!("'{}' is of a loop whose worker has no record", path.display());
+        let cure = format!("to see what it left, look into it; to remove it: swarm ralph clean {worker}");
+        checks.push(Check::warn("left-overs", message, cure));
+    }
     checks
+}
+
+impl Seen {
+    /// The workers and runs that live panes claim to be of.
+    fn live(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
+        let rows = match &self.server {
+            Server::Alive { rows, .. } => rows.as_slice(),
+            _ => &[],
+        };
+        rows.iter().filter_map(|row| Some((row.worker.as_deref()?, row.run)))
+    }
 }
 
 fn damaged(found: &Found) -> Check {
@@ -85,7 +108,11 @@ pub(super) fn panes(seen: &Seen) -> Vec<Check> {
                 Some(worker) => {
                     let message =
                         format!("pane {} says it is of worker '{worker}', which has no record", row.pane);
-                    Check::warn("orphans", message, "to have it looked after again: swarm daemon restart")
+                    let is_loop = seen.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
+                    // How it was spawned stood in the record.
+                    let how = if is_loop { ", as a worker that is no loop" } else { "" };
+                    let cure = format!("to have it looked after again{how}: swarm daemon restart");
+                    Check::warn("orphans", message, cure)
                 }
                 None => {
                     let message = format!("pane {} of swarm's tmux session is of no worker", row.pane);

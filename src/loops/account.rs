@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
 use serde::Deserialize;
+use swarm_state::promise::Source;
 use swarm_state::transcript::{Account, Reader};
 
 use super::Finished;
@@ -30,9 +31,10 @@ pub fn session_id(name: &str, id: &str, run: u64) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// What is known of an iteration: the transcript of the session where there is one, completed by what the CLI printed.
-pub(super) fn of(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> Account {
-    let printed = Account::of(finished.output);
+/// What is known of an iteration, and where its words stand: the transcript of the session where there is one, completed
+/// by what the CLI printed, unless that is `text`.
+pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished<'_>) -> (Account, Source) {
+    let printed = if text { Account::default() } else { Account::of(finished.output) };
     let told = match (finished.session.as_deref(), finished.transcript.as_deref()) {
         (Some(id), _) => transcript(env, id).and_then(|path| read(&path)),
         (None, Some(path)) if lies_in(env, CLAUDE, path) => since(path, finished.started, false),
@@ -41,15 +43,22 @@ pub(super) fn of(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> Acc
             announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started, true))
         }
     };
-    let Some(told) = told else { return printed };
-    Account {
-        texts: if told.texts.is_empty() { printed.texts } else { told.texts },
+    // Whoever counts its tool calls has left a record: where that holds no words, none were said.
+    let has_words = |account: &Account| !account.texts.is_empty() || account.tool_calls.is_some();
+    let in_print = if has_words(&printed) { Source::Result } else { Source::Screen };
+    let Some(told) = told else { return (printed, in_print) };
+    // What a tool printed is no completion of a record that is there.
+    let (texts, source) =
+        if has_words(&told) { (told.texts, Source::Transcript) } else { (printed.texts, in_print) };
+    let account = Account {
+        texts,
         tool_calls: told.tool_calls.or(printed.tool_calls),
         usage: told.usage.or(printed.usage),
         cost: printed.cost.or(told.cost),
         session: told.session.or(printed.session),
         error: told.error.or(printed.error),
-    }
+    };
+    (account, source)
 }
 
 /// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.

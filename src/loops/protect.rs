@@ -65,7 +65,7 @@ fn globs(texts: &[String]) -> Result<GlobSet> {
         let all_below = format!("{bare}/**");
         for pattern in [bare, &all_below] {
             set.add(glob(pattern).map_err(|e| {
-                Error::invalid(format!("--protect '{text}' is no pattern for files: {}", e.kind()))
+                Error::usage(format!("--protect '{text}' is no pattern for files: {}", e.kind()))
                     .hint("as in --protect 'tests/**/*.py'; ** goes into directories")
             })?);
         }

@@ -9,7 +9,7 @@ use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::outage::{Outage, Wording};
-use swarm_state::promise::{Claim, Work};
+use swarm_state::promise::{Claim, Source, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::sleep;
@@ -59,9 +59,12 @@ impl Course {
     pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>, hurry: &AtomicBool) -> Iteration {
         let base = self.read_base().unwrap_or_default();
         let mut it = self.begun(&finished);
-        let account = match finished.account.clone() {
-            Some(account) => account,
-            None => account::of(&self.env, &finished),
+        let (account, source) = match finished.account.clone() {
+            Some(account) if account.texts.is_empty() && account.tool_calls.is_none() => {
+                (account, Source::Screen)
+            }
+            Some(account) => (account, Source::Result),
+            None => account::of(&self.env, self.shows_text, &finished),
         };
         it.tool_calls = account.tool_calls;
         let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
@@ -78,7 +81,7 @@ impl Course {
             () = late => None,
         };
         let tried = tokio::select! {
-            () = self.try_gates(&base, &account, &finished, &before, head, &mut verdict, told) => true,
+            () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, told) => true,
             () = set(hurry) => false,
         };
         if tried {
@@ -182,7 +185,7 @@ impl Course {
     async fn try_gates(
         &self,
         base: &Base,
-        account: &Account,
+        (account, source): (&Account, Source),
         finished: &Finished<'_>,
         before: &Before,
         head: Option<String>,
@@ -190,12 +193,11 @@ impl Course {
         told: Told<'_>,
     ) {
         if let Some(promise) = &self.gates.promise {
-            // Whoever counts its tool calls has left a record: where that holds no words, none were said.
-            let given = if account.texts.is_empty() && account.tool_calls.is_none() {
-                self.is_promised_on_screen(finished)
-            } else {
-                promise.is_given(account)
+            let given = match source {
+                Source::Screen => self.is_promised_on_screen(finished),
+                Source::Transcript | Source::Result => promise.is_given(account),
             };
+            verdict.promise_seen = given.then_some(source);
             let tree_changed =
                 verdict.tree.as_ref().map(|tree| Some(tree) != before.tree.as_ref() || head != before.head);
             let work = Work { tool_calls: account.tool_calls, tree_changed };

@@ -55,6 +55,10 @@ pub struct SpawnParams {
     /// Starts it again after its end; not for a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartSpec>,
+    /// Names this request, so that it can be made again when its answer was lost: it is then answered alike, and nothing
+    /// is spawned twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// What makes it a loop.
@@ -97,6 +101,9 @@ pub struct RespawnParams {
     pub name: String,
     /// Remove its worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
+    /// As for `spawn`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// The answer to `spawn` and `respawn`.

@@ -6,7 +6,7 @@
 use std::fs::{self, Metadata};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -174,6 +174,25 @@ impl Store {
             .and_then(|()| sync_dir(&root))
             .map_err(|e| failed("archive", &dir, e))?;
         Ok(Some(archived))
+    }
+
+    /// Removes the directory of a loop that a daemon had begun to write down when it died: no record knows of it, and
+    /// nothing but its task and its first state is there.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn remove_unborn(&self, name: &WorkerName) -> Result<()> {
+        let dir = self.paths.ralph_dir(name);
+        let of_birth = |path: &PathBuf| ["state.json", "task.md"].contains(&file_name(path));
+        let is_first = match self.read_ralph(name)? {
+            RalphRead::Absent => true,
+            RalphRead::Found(file, _) => file.format == FORMAT && file.current_iteration <= 1,
+            RalphRead::Bad(_) => false,
+        };
+        if dir.is_dir() && is_first && entries(&dir).iter().all(of_birth) {
+            self.remove_ralph_dir(name.as_str())?;
+        }
+        Ok(())
     }
 
     /// The names of all loops' directories, archived ones too (`agent`, `agent.1`), sorted.

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use swarm_state::format::{self, FormatError, Record};
-use swarm_state::model::WorkerName;
+use swarm_state::format::{self, FORMAT, FormatError, Record};
+use swarm_state::model::{Run, WorkerName};
 
 use super::{Problem, Store, atomic, entries, file_name, read};
 use crate::paths::Paths;
@@ -51,8 +51,10 @@ pub struct Survey {
     pub problems: Vec<String>,
     /// Temporary files of writers that are gone.
     pub temporary: Vec<PathBuf>,
-    /// Directories of runs whose worker is not known.
-    pub runs: Vec<PathBuf>,
+    /// Directories of runs whose worker is not known, with the worker and the run.
+    pub runs: Vec<(WorkerName, Run, PathBuf)>,
+    /// Directories of loops whose worker is not known, with its name.
+    pub loops: Vec<(WorkerName, PathBuf)>,
 }
 
 /// Reads everything below the root of `paths`.
@@ -63,7 +65,7 @@ pub fn survey(paths: &Paths) -> Survey {
     }
     for dir in entries(&paths.ralph_root()).into_iter().filter(|dir| dir.is_dir()) {
         for path in entries(&dir) {
-            survey.loop_file(&path);
+            survey.loop_file(&dir, &path);
         }
     }
     for path in entries(paths.root()) {
@@ -76,7 +78,9 @@ pub fn survey(paths: &Paths) -> Survey {
     survey.problems = problems.into_iter().map(|problem| problem.message).collect();
     survey.names.extend(survey.records.iter().map(|record| record.name.clone()));
     let unknown = store.run_dirs().into_iter().filter(|(name, _)| !survey.names.contains(name));
-    survey.runs = unknown.map(|(name, run)| paths.run_dir(&name, run)).collect();
+    survey.runs = unknown.map(|(name, run)| (name.clone(), run, paths.run_dir(&name, run))).collect();
+    let names = &survey.names;
+    survey.loops.retain(|(name, _)| !names.contains(name));
     survey
 }
 
@@ -97,14 +101,18 @@ impl Survey {
         self.names.insert(name);
     }
 
-    fn loop_file(&mut self, path: &Path) {
+    fn loop_file(&mut self, dir: &Path, path: &Path) {
         self.note_temporary(path);
         let file = file_name(path);
         if file.contains(".corrupt-") {
             return self.note(path, Damage::SetAside, String::new());
         }
         if file == "state.json" {
-            let _ = self.parse(path, format::parse_ralph);
+            let state = self.parse(path, format::parse_ralph);
+            // What earlier loops left has a number; what the predecessor left is its own.
+            let is_ours = state.is_some_and(|state| state.format == FORMAT);
+            let name = WorkerName::new(file_name(dir)).ok().filter(|_| is_ours);
+            self.loops.extend(name.map(|name| (name, dir.to_owned())));
         }
     }
 

@@ -334,6 +334,14 @@ impl Inner {
     }
 }
 
+/// Whether a process is the server that was started for this socket.
+pub fn is_server_at(pid: i32, socket: &Path) -> bool {
+    procs::name(pid).is_some_and(|name| name == "tmux: server")
+        && procs::arguments(pid)
+            .windows(2)
+            .any(|two| two[0] == b"-S" && two[1] == socket.as_os_str().as_bytes())
+}
+
 /// What `tmux -V` says, without the `tmux`.
 pub(super) async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");

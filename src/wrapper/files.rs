@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::procs::Proc;
+use crate::procs::{self, Proc};
 
 const LAUNCH: &str = "launch.json";
 const STARTED: &str = "started";
@@ -89,9 +89,17 @@ impl ExitRecord {
     }
 }
 
+/// The word that makes this program the wrapper.
+const PANE: &str = "__pane";
+
 /// The argv that tmux is given to run the agent of `dir`; `swarm` is this program's absolute path.
 pub fn pane_argv(swarm: &Path, dir: &Path) -> Vec<OsString> {
-    vec![swarm.into(), "__pane".into(), dir.into()]
+    vec![swarm.into(), PANE.into(), dir.into()]
+}
+
+/// Whether a process is the wrapper of a pane.
+pub fn is_pane(pid: i32) -> bool {
+    procs::arguments(pid).get(1).is_some_and(|word| word == PANE.as_bytes())
 }
 
 /// How the agent of `dir` ended. None when there is no (readable) record: it still runs, or the wrapper was

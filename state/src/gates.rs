@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::outage::Outage;
-use crate::promise::{Claim, OnNoWork, Promise};
+use crate::promise::{Claim, OnNoWork, Promise, Source};
 
 #[cfg(test)]
 mod tests;
@@ -88,6 +88,9 @@ pub struct Verdict {
     pub done_pattern: Option<bool>,
     /// What the promise came to; `None` when none was asked for.
     pub promise: Option<Claim>,
+    /// Where it was read; `None` when it was not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise_seen: Option<Source>,
     /// Each check, in the order in which they were asked for.
     pub checks: Vec<CheckResult>,
     /// Checks that need not pass, because they failed before any agent worked and the user allowed that.

@@ -240,6 +240,16 @@ impl Profile {
         args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
     }
 
+    /// Whether what looks like a record on the screen of this command is only what its tools print: it shows its words as
+    /// text.
+    pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
+        // Nobody knows what a command prints that no row knows, or that is told its prompt as a one-shot is.
+        match self.is_one_shot(cmd) {
+            true => !self.leaves_record(cmd),
+            false => !self.one_shot.is_empty() && via == PromptVia::Paste,
+        }
+    }
+
     /// The command that works on what its standard input says and exits; empty where none is known.
     pub fn loop_command(&self) -> Vec<String> {
         match (self.commands.first(), self.one_shot.first()) {

@@ -154,6 +154,29 @@ impl Work {
     }
 }
 
+/// Where a promise was read, the better source first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// In the record that the CLI keeps of its session: only the CLI writes there.
+    Transcript,
+    /// In the JSON that the CLI printed. A tool that writes to the terminal can print the same.
+    Result,
+    /// Alone on a line of what was printed. Any tool can print that.
+    Screen,
+}
+
+impl Source {
+    /// The word for it, as in the ledger.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Transcript => "transcript",
+            Self::Result => "result",
+            Self::Screen => "screen",
+        }
+    }
+}
+
 /// What became of the promise at the end of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

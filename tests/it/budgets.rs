@@ -248,6 +248,61 @@ fn resume_ends_a_wait_for_an_outage_at_once() {
 }
 
 #[test]
+fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_iteration() {
+    let stated = |message: &str, status: u16| {
+        format!(
+            r#"echo '{{"type":"result","subtype":"success","is_error":true,"result":"{message}","api_error_status":{status},"usage":{{"input_tokens":0,"output_tokens":0}},"session_id":"s"}}'"#
+        )
+    };
+    let rows = [
+        (stated("Invalid API key · Please run /login", 401), "Invalid API key · Please run /login"),
+        ("echo 'Invalid API key · Please run /login'".into(), "Please run /login"),
+        (stated("Overloaded", 529), "Overloaded"),
+        (stated("API Error: 503 no healthy upstream", 503), "no healthy upstream"),
+        ("echo 'API Error: 529 overloaded_error'".into(), "overloaded_error"),
+    ];
+    for (says, words) in rows {
+        let w = World::new();
+        let go = w.path("go");
+        let script = format!("[ -e '{}' ] || {{ {says}; exit 1; }}", go.display());
+        let claude = w.cli("claude", &script).display().to_string();
+        let mut follower = w.follow(&w.cli_loop("a", &["-n", "1", "--check", "true"], &[&claude, "-p"]));
+        // It tries again and again; in between it waits.
+        let waiting = w.until_status("a", "waiting");
+        let reason = waiting["reason"].as_str().unwrap();
+        assert!(reason.contains(words) && reason.contains(" (goes on by itself "), "{reason}");
+        assert_eq!(waiting["metadata"]["ralph_iteration"], 0, "{waiting}");
+        w.until("why says so", || {
+            let why = w.swarm(&["why", "a"]).ok().out;
+            let is_told =
+                why.contains(words) && why.contains("next: nothing; to try at once: swarm ralph resume a");
+            is_told.then_some(())
+        });
+        w.until("state.json says so", || {
+            let state = w.ralph_state("a");
+            let numbers =
+                [&state["current_iteration"], &state["consecutive_failures"], &state["total_failures"]];
+            (numbers == [0; 3] && state["status"] == "running").then_some(())
+        });
+        let ledger = w.ledger("a");
+        assert_eq!((&ledger["end"], &ledger["consecutive_failures"]), (&Value::Null, &json!(0)), "{ledger}");
+        fs::write(&go, "").unwrap();
+        w.until("it is tried again", || {
+            // One that was just about to try by itself needs no telling.
+            let _ = w.swarm(&["ralph", "resume", "a"]);
+            follower.has_ended().then_some(())
+        });
+        assert_eq!(follower.wait(&w), 0, "{}", follower.output());
+        follower.says(&format!("[ralph] a: waiting: {}", reason.split(" (goes").next().unwrap()));
+        let log = w.iterations_log("a");
+        assert_eq!(log.matches("[START] iteration 1/1").count(), w.cli_runs(), "{log}");
+        assert!(log.contains("[END] iteration 1 exit=outage") && !log.contains("[FAIL]"), "{log}");
+        let ledger = w.ledger("a");
+        assert_eq!((&ledger["end"], &ledger["current_iteration"]), (&json!("all_checks_passed"), &json!(1)));
+    }
+}
+
+#[test]
 fn what_somebody_forbade_is_not_waited_for() {
     let w = World::new();
     let script = refused("Your access was disabled by your admin.", 403);

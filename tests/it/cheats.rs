@@ -183,7 +183,7 @@ fn a_protected_file_may_be_named_by_its_whole_path_and_its_mode_is_a_part_of_it(
     let agent = d.agent(&[&format!("chmod 755 t/run.sh; {DONE}")]);
     let flags = ["--check", "true", "--protect", whole.to_str().unwrap(), "-n", "1"];
     assert_eq!(error(&d.result(1, &flags, &agent), 1), "protected files were changed: t/run.sh");
-    d.run(&["--check", "true", "--protect", "/etc/*"], &agent).code(1).warns("is not in ");
+    d.run(&["--check", "true", "--protect", "/etc/*"], &agent).code(2).warns("is not in ");
 }
 
 #[test]
@@ -194,4 +194,99 @@ fn what_is_not_there_yet_and_what_is_only_read_is_the_agents_to_write() {
     let flags = ["--check", "grep -q DONE < TODO.md", "--check", "sh main.sh", "-n", "1"];
     assert_eq!(d.result(0, &flags, &agent)["stop_reason"], "all_checks_passed");
     assert!(!d.prompt(1).contains("must stay as they are"), "{}", d.prompt(1));
+}
+
+/// An agent that tries to have its loop steered, and waits until that was tried; what was said stands in `said`.
+fn steering(d: &Desk, how: &str) -> Vec<String> {
+    d.agent(&[&format!(
+        "exec 2>>\"$D/trouble\"; {how}\nuntil [ -e \"$D/tried\" ]; do sleep 0.02; done; {DONE}"
+    )])
+}
+
+/// Shell text that runs a swarm command from a place that knows only where swarm is.
+fn from_elsewhere(d: &Desk, verb: &str) -> String {
+    let (dir, said, tried) = (d.w.swarm_dir(), d.path("said"), d.path("tried"));
+    format!("SWARM_DIR={} {SWARM} {verb} >>{} 2>&1; touch {}", dir.display(), said.display(), tried.display())
+}
+
+#[test]
+fn nobody_steers_a_loop_from_within_swarms_own_tmux() {
+    let verbs = ["ralph approve a", "ralph resume a", "ralph set a max_iterations=9", "respawn a"];
+    let doors = ["new-window -d", "split-window -d -t swarm:a", "run-shell -b", "new-session -d -s mine"];
+    for (verb, door) in verbs.into_iter().zip(doors) {
+        let d = Desk::new();
+        d.commit("check.sh", "exit 1\n");
+        let socket = d.w.tmux_socket();
+        let how = format!(
+            "echo 'exit 0' >check.sh; tmux -S '{}' {door} '{}'",
+            socket.display(),
+            from_elsewhere(&d, verb)
+        );
+        let result = d.result(1, &["--check", "sh check.sh", "-n", "1"], &steering(&d, &how));
+        assert_eq!(error(&result, 1), "protected files were changed: check.sh", "{}", d.read("trouble"));
+        let said = d.read("said");
+        assert!(
+            said.starts_with(
+                "swarm: error: this comes from within swarm's own tmux, so it could be worker 'a'"
+            ),
+            "{said}"
+        );
+        assert!(said.contains("hint: run this in a terminal of your own"), "{said}");
+    }
+}
+
+#[test]
+fn a_worker_that_an_agent_spawned_does_nothing_for_it_that_it_may_not_do_itself() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let script = d.path("b.sh");
+    std::fs::write(&script, from_elsewhere(&d, "ralph approve a")).unwrap();
+    // The second is spawned by the first.
+    let inner = format!("'{SWARM}' spawn --name c -- sh '{}'", script.display());
+    std::fs::write(d.path("c.sh"), inner).unwrap();
+    let how = format!("echo 'exit 0' >check.sh; '{SWARM}' spawn --name b -- sh \"$D/c.sh\" >&2");
+    let result = d.result(1, &["--check", "sh check.sh", "-n", "1"], &steering(&d, &how));
+    assert_eq!(error(&result, 1), "protected files were changed: check.sh", "{}", d.read("trouble"));
+    let said = d.read("said");
+    assert!(said.starts_with("swarm: error: worker 'a' may not approve its own changes\n"), "{said}");
+}
+
+#[test]
+fn an_agent_does_not_put_an_easier_loop_in_its_own_place() {
+    let d = Desk::new();
+    let how = format!(
+        "touch x; '{SWARM}' loop easy --name a --replace -d --check true -- true >\"$D/said\" 2>&1; touch \"$D/tried\""
+    );
+    let result = d.result(1, &["--check", "false", "-n", "1"], &steering(&d, &how));
+    assert_eq!(result["stop_reason"], "max_iterations");
+    let said = d.read("said");
+    assert!(said.contains("swarm: error: worker 'a' may not put another in its place\n"), "{said}");
+}
+
+#[test]
+fn an_agent_may_steer_another_loop_and_a_person_any() {
+    let d = Desk::new();
+    let mut other = d.w.agent("b");
+    d.w.spawn_loop("b", &other, &["-n", "2"]);
+    let how = format!(
+        "touch x; '{SWARM}' ralph pause b >\"$D/said\" 2>&1; '{SWARM}' ralph resume b >>\"$D/said\" 2>&1; touch \"$D/tried\""
+    );
+    d.result(0, &["--check", "true", "-n", "1"], &steering(&d, &how));
+    assert_eq!(d.read("said"), "paused ralph loop for b\nresumed ralph loop for b\n");
+    // A window of a tmux server of the user's own is a terminal like any other.
+    let (own, socket) = (d.path("own"), d.path("own.sock"));
+    let mut tmux = d.w.command("tmux");
+    let script = format!(
+        "'{SWARM}' ralph set b max_iterations=3 >'{}' 2>&1; touch '{}.end'",
+        own.display(),
+        own.display()
+    );
+    tmux.arg("-S").arg(&socket).args(["-f", "/dev/null", "new-session", "-d", &script]);
+    d.w.run(tmux).ok();
+    d.w.until("it was said", || d.path("own.end").exists().then_some(()));
+    let mut end = d.w.command("tmux");
+    end.arg("-S").arg(&socket).arg("kill-server");
+    let _ = d.w.run(end);
+    assert_eq!(d.read("own"), "set max_iterations=3 for b\n");
+    other.tell("exit 0");
 }

@@ -204,3 +204,39 @@ fn a_check_that_is_killed_from_outside_has_failed() {
     crate::world::signal(parent, Signal::SIGKILL);
     assert_eq!(follower.wait(&d.w), 1);
 }
+
+#[test]
+fn a_check_has_the_environment_of_the_agent_and_a_mark_and_cannot_approve() {
+    let mut d = Desk::new();
+    // Without it swarm would look at home.
+    d.w.set("FROM_THE_CALLER", "yes");
+    let sorted = "env | LC_ALL=C sort";
+    let approve = format!("'{}' ralph approve a", crate::world::SWARM);
+    let check = check(
+        &d,
+        &format!(
+            "unset D; {sorted} >'{0}/check.env'; '{1}' ls >'{0}/ls'; {approve} >'{0}/approve' 2>&1; true",
+            d.path("").display(),
+            crate::world::SWARM
+        ),
+    );
+    let agent = d.agent(&[&format!("{sorted} >\"$D/agent.env\"; touch x; {DONE}")]);
+    d.run(&["--check", &check, "--env", "OWN=of the agent", "-n", "1"], &agent).ok();
+    // What a shell sets for itself.
+    let of_shell = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    let env = |name: &str| -> Vec<String> {
+        let text = d.read(name);
+        let lines = text.lines().filter(|line| !of_shell.iter().any(|own| line.starts_with(own)));
+        lines.map(str::to_owned).collect()
+    };
+    let mark =
+        format!("SWARM_CHECK={}", d.w.swarm_dir().join("ralph/a/iterations/0001/check-1.txt").display());
+    let (of_check, of_agent) = (env("check.env"), env("agent.env"));
+    let without: Vec<String> = of_check.iter().filter(|line| **line != mark).cloned().collect();
+    assert_eq!((without.len() + 1, &without), (of_check.len(), &of_agent));
+    for line in ["FROM_THE_CALLER=yes", "OWN=of the agent", "SWARM_WORKER=a"] {
+        assert!(of_agent.iter().any(|own| own == line), "{line}: {of_agent:?}");
+    }
+    assert!(d.read("ls").contains("a "), "{}", d.read("ls"));
+    assert!(d.read("approve").starts_with("swarm: error: worker 'a' may not approve its own changes\n"));
+}

@@ -341,6 +341,64 @@ fn a_pane_a_worktree_and_a_branch_of_no_worker_are_found() {
     look().only(&["daemon"]);
 }
 
+/// What follows the last colon of a cure is a command; it is given as it stands there.
+#[track_caller]
+fn do_as_told(w: &World, cure: &str) {
+    let (_, command) = cure.rsplit_once(": ").unwrap();
+    assert!(command.starts_with("swarm "), "{cure}");
+    let path = format!("{}:{}", Path::new(SWARM).parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut shell = w.command("sh");
+    shell.args(["-c", command]).env("PATH", path);
+    w.run(shell).ok();
+}
+
+#[test]
+fn loops_whose_records_were_removed_are_found_and_the_cures_work_as_typed() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.spawn_loop("live", &agent, &["-n", "3"]);
+    let looped = |name: &str, flags: &[&str]| {
+        let head = ["spawn", "--name", name, "--ralph", "--prompt-file", "/dev/null", "-n", "1"];
+        w.swarm(&[&head[..], flags, &["--", "true"]].concat())
+    };
+    looped("over", &[]).ok();
+    looped("twice", &[]).ok();
+    looped("twice", &["--check", "false"]).code(1);
+    looped("kept", &[]).ok();
+    let look = || Found::of(&w.swarm(&["doctor", "--format", "json"]));
+    look().only(&[]);
+    w.swarm(&["daemon", "stop"]).ok();
+    for name in ["live", "over", "twice"] {
+        fs::remove_file(w.swarm_dir().join(format!("workers/{name}.json"))).unwrap();
+    }
+    let found = look();
+    found.only(&["daemon", "left-overs", "orphans"]);
+    assert!(!found.checks.iter().any(|c| c["message"].to_string().contains("runs/live")), "it lives");
+    let back = found.has("orphans", "warn", "is of worker 'live', which has no record");
+    assert!(back.contains("as a worker that is no loop"), "{back}");
+    let cures: Vec<String> = ["over", "twice"]
+        .map(|name| {
+            found.has("left-overs", "warn", &format!("ralph/{name}' is of a loop whose worker has no record"))
+        })
+        .to_vec();
+    cures.iter().for_each(|cure| do_as_told(&w, cure));
+    // These have started a daemon, which has found the agent and says so until the next one looks.
+    let found = look();
+    found.only(&["daemon"]);
+    assert_eq!(found.has("daemon", "warn", "'live': its record is gone"), "swarm daemon restart looks again");
+    do_as_told(&w, &back);
+    look().only(&[]);
+    for name in ["over", "twice"] {
+        assert!(!w.swarm_dir().join("ralph").join(name).exists());
+    }
+    assert!(w.swarm_dir().join("ralph/kept/state.json").exists());
+    assert_eq!(w.status("live")["status"], "running");
+    w.swarm(&["kill", "live"]).ok();
+    w.swarm(&["clean", "live"]).ok();
+    look().only(&[]);
+    assert!(!w.swarm_dir().join("ralph/live").exists());
+}
+
 #[test]
 fn open_permissions_are_found() {
     let w = World::new();

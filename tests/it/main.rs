@@ -1,6 +1,7 @@
 //! End-to-end tests: one binary, a private world for each test.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod again;
 mod attach;
 mod bench;
 mod budgets;
@@ -15,6 +16,7 @@ mod docs;
 mod doctor;
 mod drill;
 mod echo;
+mod ends;
 mod eof;
 mod events;
 mod follow;
@@ -47,6 +49,7 @@ mod tmux;
 mod trees;
 mod typing;
 mod unit;
+mod usage;
 mod verbs;
 mod verified;
 mod waiting;

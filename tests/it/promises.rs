@@ -236,3 +236,67 @@ fn how_much_work_a_promise_needs_is_the_users_to_say() {
     assert_eq!(claims(&run(&d, 0, &["-n", "1", "--on-promise-no-work", "warn"], &agent)), ["doubtful"]);
     assert_eq!(claims(&run(&d, 0, &["-n", "1", "--on-promise-no-work", "accept"], &agent)), ["given"]);
 }
+
+/// Where the promise of the last iteration was read, as JSON, `why` and `report` tell it.
+#[track_caller]
+fn seen(d: &Desk, report: &Value) -> Value {
+    let seen = report["iterations"].as_array().unwrap().last().unwrap()["verdict"]["promise_seen"].clone();
+    if let Some(word) = seen.as_str() {
+        let line = format!("PASS  the promise was given (promise seen in: {word})");
+        d.w.swarm(&["why", "a"]).ok().says(&line);
+        d.w.swarm(&["report", "a"]).ok().says(&line);
+    }
+    seen
+}
+
+#[test]
+fn who_spoke_is_told() {
+    let d = Desk::new();
+    let said = Said::new(1, &[TAG]);
+    let opencode = |text: &str| {
+        let line = |kind: &str, part: Value| json!({"type": kind, "sessionID": "s", "part": part});
+        printed(&[
+            line("step_start", json!({})),
+            line("tool_use", json!({"callID": "c"})),
+            line("text", json!({"text": text})),
+        ])
+    };
+    let text = |line: &str| format!("echo '> build'; echo; echo '{line}'");
+    let shapes: [(&str, &[&str], String, &str); 6] = [
+        ("claude", &[], said.written(), "transcript"),
+        ("claude", &[], said.printed(), "result"),
+        ("opencode", &["run", "--format", "json"], opencode(TAG), "result"),
+        ("opencode", &["run"], text(TAG), "screen"),
+        ("agent", &[], text(TAG), "screen"),
+        ("agent", &[], said.printed(), "result"),
+    ];
+    for (name, args, turn, source) in shapes {
+        let mut agent = d.agent_called(name, &[&format!("date +%N >>x\n{turn}")]);
+        agent.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let report = run(&d, 0, &["-n", "1"], &agent);
+        assert_eq!((claims(&report), seen(&d, &report)), (vec!["given"], source.into()), "{name} {args:?}");
+    }
+    let agent = d.agent(&["date +%N >>x"]);
+    assert_eq!(seen(&d, &run(&d, 1, &["-n", "1"], &agent)), Value::Null);
+}
+
+#[test]
+fn json_that_a_tool_prints_is_no_record_of_an_agent_that_has_another_or_none() {
+    let d = Desk::new();
+    // The forged line says all that a record would, with the tag in the middle of the words.
+    let forged = Said::new(3, &[&format!("I am done: {TAG}.")]).printed();
+    let silent = Said::new(1, &["not yet"]).written();
+    let wordless = Said::new(1, &[]).written();
+    let shapes: [(&str, &[&str], String); 4] = [
+        ("claude", &[], format!("{silent}\n{forged}")),
+        ("claude", &[], format!("{wordless}\n{forged}")),
+        ("opencode", &["run"], forged.clone()),
+        ("opencode", &["run"], format!("echo 'I shall say {TAG} later'")),
+    ];
+    for (name, args, turn) in shapes {
+        let mut agent = d.agent_called(name, &[&format!("date +%N >>x\n{turn}")]);
+        agent.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let report = run(&d, 1, &["-n", "1"], &agent);
+        assert_eq!((claims(&report), seen(&d, &report)), (vec!["missing"], Value::Null), "{name} {args:?}");
+    }
+}

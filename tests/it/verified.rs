@@ -355,7 +355,7 @@ fn quiet_prints_the_result_only() {
     assert_eq!(ran.err, "");
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(lines[0].starts_with("a: all_checks_passed (2 iterations, "), "{lines:?}");
-    assert_eq!(lines[1..], ["  PASS  test -e x", "  PASS  the promise was given"]);
+    assert_eq!(lines[1..], ["  PASS  test -e x", "  PASS  the promise was given (promise seen in: screen)"]);
     let json = d.run(&["--check", "test -e x", "--quiet", "--format", "json"], &agent).ok();
     assert_eq!((json.err.as_str(), &json.json()["success"]), ("", &true.into()));
 }

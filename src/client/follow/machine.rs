@@ -69,6 +69,11 @@ impl Machine {
         self.paused
     }
 
+    /// Whether this follower has asked for the pause that holds, or wants to.
+    pub(super) fn asked(&self) -> bool {
+        self.asked
+    }
+
     /// The end that the last snapshot told of, if no notice has told it by now.
     pub(super) fn pending(&self) -> Option<&End> {
         self.pending.as_ref()

@@ -50,7 +50,8 @@ fn gates(it: &Iteration) -> Vec<String> {
     }
     lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
     if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
-        lines.push("  PASS  the promise was given".into());
+        let seen = verdict.promise_seen.map(|source| format!(" (promise seen in: {})", source.word()));
+        lines.push(format!("  PASS  the promise was given{}", seen.unwrap_or_default()));
     }
     if verdict.done_pattern == Some(true) {
         lines.push("  PASS  the done pattern appeared".into());

@@ -42,7 +42,7 @@ pub(super) fn build(
             None => (text.as_str(), taken(&own, text)?),
         };
         if name.is_empty() || value.contains('\0') {
-            return Err(Error::invalid(format!("--env {text:?}: write it as KEY=VALUE, or KEY")));
+            return Err(Error::usage(format!("--env {text:?}: write it as KEY=VALUE, or KEY")));
         }
         env.values.insert(name.to_owned(), value);
         if !env.set.iter().any(|known| known == name) {

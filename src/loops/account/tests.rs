@@ -56,21 +56,21 @@ fn codex_home() -> (tempfile::TempDir, BTreeMap<String, String>) {
 fn a_codex_session_is_found_by_the_id_that_it_printed() {
     let (dir, mut env) = codex_home();
     let output = format!("OpenAI Codex\n--------\nsession id: {ID}\n--------\nuser\nsession id: 0\n");
-    let account = of(&env, &finished(&output, "2026-11-28T06:59:00Z"));
+    let account = of(&env, false, &finished(&output, "2026-11-28T06:59:00Z")).0;
     assert_eq!(account.texts, ["<promise>DONE</promise>", "on I go"]);
     assert_eq!(account.usage, Some(Usage { input: 130, cached: 0, output: 1 }));
     assert_eq!((account.tool_calls, account.session.as_deref()), (Some(0), Some(ID)));
     env.insert("CODEX_HOME".into(), dir.path().join(".codex").to_string_lossy().into_owned());
-    assert_eq!(of(&env, &finished(&output, "2026-11-28T06:59:00Z")).texts.len(), 2);
+    assert_eq!(of(&env, false, &finished(&output, "2026-11-28T06:59:00Z")).0.texts.len(), 2);
     env.insert("CODEX_HOME".into(), "/nowhere".into());
-    assert!(of(&env, &finished(&output, "2026-11-28T06:59:00Z")).is_empty());
+    assert!(of(&env, false, &finished(&output, "2026-11-28T06:59:00Z")).0.is_empty());
 }
 
 #[test]
 fn the_earlier_turns_of_a_resumed_session_do_not_count() {
     let (_dir, env) = codex_home();
     let output = format!("session id: {ID}\n");
-    let account = of(&env, &finished(&output, "2026-11-28T08:00:00Z"));
+    let account = of(&env, false, &finished(&output, "2026-11-28T08:00:00Z")).0;
     assert_eq!(account.texts, ["on I go"]);
     assert_eq!(account.usage, Some(Usage { input: 30, cached: 0, output: 0 }));
     assert_eq!((account.tool_calls, account.session.as_deref()), (Some(0), Some(ID)));
@@ -101,7 +101,7 @@ fn a_transcript_that_a_hook_named_counts_where_its_cli_keeps_them() {
     }
     let of_path = |path: &Path| {
         let finished = Finished { transcript: Some(path.to_owned()), ..finished("", "2026-11-28T07:30:00Z") };
-        of(&env, &finished)
+        of(&env, false, &finished).0
     };
     let account = of_path(&kept);
     assert_eq!(account.texts, ["on I go"]);

@@ -62,6 +62,8 @@ pub struct Record {
     pub engine: Value,
     /// Present when the predecessor started it: it is shown, and never touched.
     pub legacy: Option<Legacy>,
+    /// The request that made it, where its client named one: asked again, it is answered alike.
+    pub request: Option<String>,
     /// Keys that are not ours; they survive.
     pub extra: Map<String, Value>,
 }
@@ -84,6 +86,9 @@ impl Record {
         ];
         if self.legacy.is_some() {
             ours.push(("legacy", value("legacy", &self.legacy)?));
+        }
+        if self.request.is_some() {
+            ours.push(("request", value("request", &self.request)?));
         }
         to_bytes(ours, &self.extra)
     }
@@ -117,6 +122,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
         worktree: take(&mut map, "worktree")?,
         engine: map.remove("engine").unwrap_or(Value::Null),
         legacy: take(&mut map, "legacy")?,
+        request: take(&mut map, "request")?,
         extra: map,
     })
 }

@@ -104,6 +104,7 @@ fn worker(
         worktree,
         engine: Value::Null,
         legacy: Some(legacy),
+        request: None,
         extra: map.into_iter().map(apart).collect(),
     })
 }

@@ -161,3 +161,18 @@ fn the_command_of_a_loop_leaves_a_record() {
     assert!(!opencode.leaves_record(&cmd("opencode run --format default")));
     assert!(!opencode.leaves_record(&cmd("opencode run")));
 }
+
+#[test]
+fn what_shows_text_prints_no_record() {
+    let shows = |words: &[&str], via| {
+        let cmd: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        find(&table(), &cmd).shows_text(&cmd, via)
+    };
+    assert!(shows(&["opencode", "run"], PromptVia::Stdin));
+    assert!(shows(&["claude"], PromptVia::Paste) && shows(&["gemini"], PromptVia::Paste));
+    assert!(!shows(&["opencode", "run", "--format", "json"], PromptVia::Stdin));
+    assert!(!shows(&["claude", "-p"], PromptVia::Stdin) && !shows(&["codex", "exec"], PromptVia::Stdin));
+    // It prints JSON when it is asked to, on a stdin that is no terminal.
+    assert!(!shows(&["gemini", "--output-format", "json"], PromptVia::Stdin));
+    assert!(!shows(&["./agent.sh"], PromptVia::Paste), "whatever that is");
+}

@@ -1,0 +1,277 @@
+//! A command whose daemon dies under it: what can be asked for twice is asked of the next one, and happens once.
+//!
+//! Each story is one command. A dry run counts the crash points that the daemon passes until it has answered; then
+//! the command is given once for each of them, to a daemon that kills itself there.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::world::{World, is_alive};
+
+/// How many worlds live at once.
+const WORLDS: usize = 8;
+
+/// A command, what has to be there before it, and how many runs of the agent there have been after it.
+struct Story {
+    before: fn(&World),
+    words: &'static [&'static str],
+    says: &'static str,
+    runs: usize,
+}
+
+/// An agent that writes its runs down and stays; never two at once.
+const AGENT: &str =
+    "mkdir lock || echo overlap >>bad; trap 'rmdir lock; exit 0' TERM; echo run >>runs; sleep 600 & wait";
+
+fn nothing(_: &World) {}
+
+/// A worker `a` that lives.
+fn lives(w: &World) {
+    let _ = w.spawn_sh("a", &[], AGENT).ok();
+    w.until("it runs", || (w.lines("work/runs").len() == 1).then_some(()));
+}
+
+/// A worker `a` with a worktree of its own.
+fn with_worktree(w: &World) {
+    let repo = w.repo("repo");
+    let _ = w
+        .spawn_sh(
+            "a",
+            &["--worktree", "--cwd", repo.to_str().unwrap()],
+            &format!("cd '{}'; {AGENT}", w.work().display()),
+        )
+        .ok();
+    w.until("it runs", || (w.lines("work/runs").len() == 1).then_some(()));
+}
+
+/// Gives the command, with a daemon that dies at `point` or passes all.
+fn tell(story: &Story, variable: &str, point: &str) -> (World, bool) {
+    let mut w = World::new();
+    (story.before)(&w);
+    if w.daemon_pid().is_some() {
+        w.crash_daemon();
+    }
+    w.set(variable, point);
+    let first = w.start_daemon();
+    w.unset(variable);
+    let ran = w.swarm(story.words);
+    let died = !is_alive(first);
+    assert!(ran.code == Some(0) && ran.out.starts_with(story.says), "{point}: {ran:?}\n{}", w.report());
+    (w, died)
+}
+
+/// One worker, one pane, so many runs, and nothing kept of loops that never were.
+fn check(story: &Story, w: &World, point: &str) {
+    let name = w.swarm(&["ls", "--format", "json"]).ok().json();
+    let workers = name.as_array().unwrap();
+    assert_eq!(workers.len(), 1, "{point}: {name}");
+    w.until("the agent runs", || (w.lines("work/runs").len() >= story.runs).then_some(()));
+    assert_eq!(w.panes().len(), 1, "{point}: {}", w.report());
+    let is_loop = story.words.contains(&"--ralph") || story.words[0] == "loop";
+    let kept = std::fs::read_dir(w.swarm_dir().join("ralph")).map_or(0, |dir| dir.count());
+    assert_eq!(kept, usize::from(is_loop), "{point}: {}", w.report());
+    let _ = w.swarm(&["kill", workers[0]["name"].as_str().unwrap()]).ok();
+    assert_eq!(w.lines("work/runs").len(), story.runs, "{point}: {}", w.report());
+    assert!(w.lines("work/bad").is_empty(), "{point}: two at once");
+}
+
+#[track_caller]
+fn walk(story: &Story) {
+    let book = World::new();
+    let file = book.path("points");
+    let (w, _) = tell(story, "SWARM_CRASH_COUNT", file.to_str().unwrap());
+    let points = points(&book);
+    check(story, &w, "no crash");
+    drop(w);
+    walk_all(&points, |point| {
+        let (w, died) = tell(story, "SWARM_CRASH_AT", point);
+        check(story, &w, point);
+        died
+    });
+}
+
+/// The points in a book, `WORD:N` each.
+fn points(book: &World) -> Vec<String> {
+    let mut seen = std::collections::BTreeMap::<String, usize>::new();
+    let count = |word: String| {
+        let nth = seen.entry(word.clone()).or_default();
+        *nth += 1;
+        format!("{word}:{nth}")
+    };
+    book.lines("points").into_iter().map(count).collect()
+}
+
+/// Does something at each point, several at once; it says whether a daemon died there.
+#[track_caller]
+fn walk_all(points: &[String], at: impl Fn(&str) -> bool + Sync) {
+    let (next, deaths) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..WORLDS {
+            scope.spawn(|| {
+                while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    deaths.fetch_add(usize::from(at(point)), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let deaths = deaths.into_inner();
+    assert!(deaths * 2 >= points.len() && deaths > 0, "only {deaths} of {points:?}");
+}
+
+const SPAWN: Story = Story {
+    before: nothing,
+    words: &["spawn", "--name", "a", "--", "sh", "-c", AGENT],
+    says: "spawned a (tmux: ",
+    runs: 1,
+};
+
+#[test]
+fn a_spawn_whose_daemon_dies_is_answered_by_the_next_and_happens_once() {
+    walk(&SPAWN);
+}
+
+#[test]
+fn a_spawn_that_makes_its_name_up_is_one_worker() {
+    walk(&Story { words: &["spawn", "--", "sh", "-c", AGENT], says: "spawned work (tmux: ", ..SPAWN });
+}
+
+#[test]
+fn a_spawn_that_waits_until_the_agent_is_ready_waits_with_the_next_daemon() {
+    const TUI: &str = concat!(
+        "echo run >>runs; export REC=rec BOOT=0.3; exec perl ",
+        env!("CARGO_MANIFEST_DIR"),
+        "/scripts/fake-tui.pl"
+    );
+    let words = &[
+        "spawn",
+        "--name",
+        "a",
+        "--ready-wait",
+        "--prompt",
+        "do it",
+        "--prompt-via",
+        "paste",
+        "--",
+        "sh",
+        "-c",
+        TUI,
+    ];
+    walk(&Story { words, ..SPAWN });
+}
+
+#[test]
+fn a_replacement_whose_daemon_dies_replaces_once() {
+    let words = &["spawn", "--name", "a", "--replace", "--", "sh", "-c", AGENT];
+    walk(&Story { before: lives, words, runs: 2, ..SPAWN });
+}
+
+#[test]
+fn a_loop_whose_daemon_dies_before_it_is_detached_is_one_loop() {
+    let words =
+        &["loop", "do it", "--name", "a", "-d", "--check", "false", "-n", "1", "--", "sh", "-c", AGENT];
+    walk(&Story { words, ..SPAWN });
+    let words = &[
+        "spawn",
+        "--name",
+        "a",
+        "--ralph",
+        "--prompt-file",
+        "/dev/null",
+        "-n",
+        "1",
+        "-d",
+        "--",
+        "sh",
+        "-c",
+        AGENT,
+    ];
+    walk(&Story { words, ..SPAWN });
+}
+
+#[test]
+fn a_respawn_whose_daemon_dies_happens_once() {
+    let words = &["respawn", "a"];
+    walk(&Story { before: lives, words, says: "respawned a (tmux: ", runs: 2 });
+    let words = &["respawn", "a", "--clean-first"];
+    walk(&Story { before: with_worktree, words, says: "respawned a (tmux: ", runs: 2 });
+}
+
+/// A verified loop, followed to its end in one command, with a daemon that dies at any point of its life.
+#[test]
+fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
+    const WORK: &str = "echo run >>../runs; [ $(wc -l <../runs) -lt 2 ] || { touch done; echo '<promise>COMPLETE</promise>'; }";
+    let words = [
+        "loop",
+        "do it",
+        "--name",
+        "a",
+        "--check",
+        "test -e done",
+        "--format",
+        "json",
+        "--",
+        "sh",
+        "-c",
+        WORK,
+    ];
+    let run = |variable: &str, point: &str| {
+        let mut w = World::new();
+        w.repo("work");
+        w.set(variable, point);
+        let first = w.start_daemon();
+        w.unset(variable);
+        let ran = w.swarm(&words);
+        assert_eq!(ran.code, Some(0), "{point}: {ran:?}\n{}", w.report());
+        let result = ran.json();
+        assert_eq!(
+            (&result["stop_reason"], &result["total_iterations"], w.lines("runs").len()),
+            (&"all_checks_passed".into(), &2.into(), 2),
+            "{point}: {result}"
+        );
+        !is_alive(first)
+    };
+    let book = World::new();
+    run("SWARM_CRASH_COUNT", book.path("points").to_str().unwrap());
+    walk_all(&points(&book), |point| run("SWARM_CRASH_AT", point));
+}
+
+#[test]
+fn a_spawn_that_cannot_be_is_refused_by_whichever_daemon_answers() {
+    let mut w = World::new();
+    w.set("SWARM_CRASH_AT", "birth:1");
+    let first = w.start_daemon();
+    w.unset("SWARM_CRASH_AT");
+    std::fs::create_dir(w.path("work/prompt")).unwrap();
+    let words = ["spawn", "--name", "a", "--worktree", "--", "sleep", "600"];
+    let ran = w.swarm(&words).code(1).warns("swarm: error: ").warns("git");
+    assert!(!is_alive(first), "{ran:?}");
+    assert_eq!(w.swarm(&["ls", "--format", "json"]).ok().json(), serde_json::json!([]));
+}
+
+#[test]
+fn what_only_looks_is_asked_of_the_next_daemon() {
+    let verbs: [&[&str]; 5] = [
+        &["ls"],
+        &["status", "a"],
+        &["peek", "a"],
+        &["logs", "a"],
+        &["ralph", "set", "a", "max_iterations=7"],
+    ];
+    for verb in verbs {
+        let w = World::new();
+        let agent = w.agent("a");
+        w.spawn_loop("a", &agent, &["-n", "2"]);
+        let first = w.daemon_pid().unwrap();
+        // It takes the question and dies before it answers.
+        crate::world::signal(first, nix::sys::signal::Signal::SIGSTOP);
+        let mut asks = w.follow(verb);
+        let waits = || {
+            let queue = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+            let socket = w.swarm_dir().join("swarm.sock").display().to_string();
+            // One line is the listener's, the other the connection's end that nobody has taken yet.
+            (queue.lines().filter(|line| line.ends_with(&socket)).count() > 1).then_some(())
+        };
+        w.until("it is asked", waits);
+        crate::world::signal(first, nix::sys::signal::Signal::SIGKILL);
+        assert_eq!(asks.wait(&w), 0, "{verb:?}: {}", asks.output());
+    }
+}

@@ -1,0 +1,140 @@
+//! Exit statuses that a script relies on: wrong use is 2 and names the cure, as every error of clap's; what the
+//! documents word is 1; a reader that went away is no success of a loop.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::verified::{DONE, Desk};
+use crate::world::{SWARM, World};
+
+#[test]
+fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
+    let w = World::new();
+    w.write("PROMPT.md", "Do task A\n");
+    let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
+    let wrong: [(&[&str], &str); 20] = [
+        (&["--check", ""], "hint: as in --check 'cargo test'"),
+        (&["--check", "true", "--check", " \t"], "hint: as in --check 'cargo test'"),
+        (&["--promise", ""], "hint: as in --promise COMPLETE"),
+        (&["--promise", " "], "hint: as in --promise COMPLETE"),
+        (&["--promise", "<promise>X</promise>"], "--promise: a promise cannot contain '<' or '>'"),
+        (&["--check", "true", "--protect", "tests/[a"], "hint: as in --protect 'tests/**/*.py'"),
+        (&["--check", "true", "--protect", "{a"], "hint: as in --protect 'tests/**/*.py'"),
+        (
+            &["--check", "true", "--protect", "/etc/*"],
+            "hint: protected files are those of the worker's directory",
+        ),
+        (&["--protect", "x"], "say when it is done: --check COMMAND"),
+        (&["--check-timeout", "0"], "0 is not in 1.."),
+        (&["--check-jobs", "0"], "0 is not in 1..=64"),
+        (&["--check-jobs", "65"], "65 is not in 1..=64"),
+        (&["--max-time", "0"], "0 is not in 1.."),
+        (&["--max-time", "-1"], "-1"),
+        (&["--max-cost", "0"], "as in 2.50"),
+        (&["--max-tokens", "99999999999999999999"], "number too large"),
+        (&["--max-failures", "0"], "0 is not in 1.."),
+        (&["--iteration-timeout", "0"], "0 is not in 1.."),
+        (&["--no-progress", "0"], "0 is not in 1.."),
+        (&["--prompt", "x"], "--prompt"),
+    ];
+    for (flags, cure) in wrong {
+        let mut words = [&spawn[..], flags, &["--", "sh"]].concat();
+        w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
+        // A loop has a task and no prompt.
+        if flags[0] != "--prompt" && flags != ["--protect", "x"] {
+            words.splice(..spawn.len(), ["loop", "do it", "--check", "true"]);
+            w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
+        }
+    }
+    let wrong: [(&[&str], &str); 8] = [
+        (&["loop", "", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
+        (&["loop", " \n", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
+        (&["loop", "x"], "at least one --check"),
+        (&["loop", "x", "--check", "true", "-n", "0"], "0 is not in 1..=100"),
+        (&["loop", "x", "--check", "true", "-n", "101"], "101 is not in 1..=100"),
+        (&["loop", "x", "--check", "true", "--agent", "nobody"], "hint: one of: claude"),
+        (&["loop", "x", "--check", "true", "--model", "m"], "hint: give the model in the command itself"),
+        (&["loop", "x", "--check", "true", "--env", "=x"], "write it as KEY=VALUE"),
+    ];
+    for (words, cure) in wrong {
+        w.swarm(&[words, &["--", "sh"]].concat()).code(2).warns("swarm: error: ").warns(cure);
+    }
+    assert_eq!(w.swarm(&["ls", "--format", "json"]).ok().json(), json!([]), "nothing was made");
+}
+
+#[test]
+fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
+    let w = World::new();
+    let mut agent = w.agent("a");
+    w.spawn_loop("a", &agent, &["-n", "1"]);
+    for (change, cure) in [
+        ("max_iterations=0", "hint: as in max_iterations=20"),
+        ("max_iterations=many", "hint: as in max_iterations=20"),
+        ("inactivity_timeout=-1", "hint: as in inactivity_timeout=20"),
+        ("gates=none", "hint: one of: max_iterations"),
+        ("max_iterations", "as in max_iterations=20"),
+    ] {
+        w.swarm(&["ralph", "set", "a", change]).code(2).warns("swarm: error: ").warns(cure);
+    }
+    for words in [&["diff", "a", "0"][..], &["diff", "a", "x"], &["restore", "a", "-1"], &["restore", "a"]] {
+        w.swarm(&[&["ralph"], words].concat()).code(2).warns("swarm: error: ");
+    }
+    let verbs: [&[&str]; 7] =
+        [&["pause"], &["resume"], &["status"], &["diff"], &["approve"], &["set"], &["restore"]];
+    for verb in verbs {
+        let more: &[&str] = match verb[0] {
+            "set" => &["max_iterations=9"],
+            "restore" => &["1"],
+            _ => &[],
+        };
+        let words = [&["ralph"], verb, &["nobody"], more].concat();
+        w.swarm(&words)
+            .code(1)
+            .warns("swarm: error: worker 'nobody' is not a ralph worker\nhint: swarm ralph ls\n");
+    }
+    agent.tell("exit 0");
+    w.until_status("a", "stopped");
+    for verb in ["resume", "pause"] {
+        let ran = w.swarm(&["ralph", verb, "a"]).code(1);
+        assert!(
+            ran.err.starts_with("swarm: error: the loop of worker 'a' is over (stopped)\nhint: "),
+            "{}",
+            ran.err
+        );
+        assert_eq!(ran.out, "");
+    }
+    w.swarm(&["ralph", "resume", "a"]).code(1).warns("hint: to start it anew: swarm respawn a\n");
+}
+
+#[test]
+fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
+    let task: &[&str] = &["loop", "do it"];
+    let file = &["spawn", "--ralph", "--prompt-file", "/dev/null", "-n", "1"];
+    for (verb, flags) in [
+        (task, &[][..]),
+        (task, &["--quiet"]),
+        (task, &["--format", "json"]),
+        (file, &[]),
+        (file, &["--format", "json"]),
+    ] {
+        let d = Desk::new();
+        let agent = d.agent(&[&format!("touch x; {DONE}")]);
+        let log = d.path("err");
+        let unread = |words: Vec<String>| {
+            let mut command = d.w.command(SWARM);
+            command.args(words).stdout(Stdio::piped()).stderr(std::fs::File::create(&log).unwrap());
+            let mut child = command.spawn().unwrap();
+            drop(child.stdout.take());
+            let status = d.w.until("it ends", || child.try_wait().unwrap());
+            let said = d.read("err");
+            assert!(!said.contains("error") && !said.to_lowercase().contains("pipe"), "{flags:?}: {said}");
+            status.code()
+        };
+        let words = [verb, &["--name", "a", "--check", "true"], flags, &["--"]].concat();
+        let words: Vec<String> = words.into_iter().map(str::to_owned).chain(agent).collect();
+        assert_eq!(unread(words), Some(1), "{verb:?} {flags:?}");
+        d.w.swarm(&["kill", "a"]).ok();
+        assert_eq!(unread(["respawn", "a"].map(str::to_owned).to_vec()), Some(1), "{verb:?} {flags:?}");
+    }
+}
