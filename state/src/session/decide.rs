@@ -1,6 +1,6 @@
 //! What follows from a stop: the agent goes on, or it may end.
 //!
-//! One function, [`decide`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
+//! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
 //! of the two promises in the agent's text, with the work rule for the completion alone; then the ceiling; then
 //! the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
 //! loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`]. Deliberately absent:
