@@ -3,8 +3,8 @@
 //! Two documents describe the machine, with other names: `/ralph-loop` and `/ulw-loop` feed a task back with a reminder,
 //! `/do-it:ralph` feeds a project's contract back as it stands. Here it is once, pure: what a loop is
 //! ([`SessionLoop`]), the file that holds it ([`SessionFile`]), what is remembered beside it ([`Book`]), what follows
-//! from a stop ([`decide`]), what the agent is told ([`start_text`], [`block_text`]), what was typed ([`Words`]) and
-//! whether a project is ready ([`preflight`]). Used by `swarm hook` and `swarm session`. Deliberately absent: where
+//! from a stop ([`decide()`]), what the agent is told ([`start_text`], [`block_text`]), what was typed ([`Words`]) and
+//! whether a project is ready ([`preflight()`]). Used by `swarm hook` and `swarm session`. Deliberately absent: where
 //! the files lie, locks, clocks, transcripts (the caller reads them), and who prints.
 
 mod book;

@@ -1,6 +1,6 @@
 //! What follows from a stop: the agent goes on, or it may end.
 //!
-//! One function, [`decide`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
+//! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
 //! of the two promises in the agent's text, with the work rule for the completion alone; then the ceiling; then
 //! the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
 //! loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`]. Deliberately absent:
@@ -191,7 +191,7 @@ impl Case<'_> {
             blocks_in_a_row: if is_fresh_row { 0 } else { before.blocks_in_a_row },
             without_diff: if is_still { before.without_diff.saturating_add(1) } else { 0 },
             tree: stop.tree.clone().or(before.tree),
-            last_words: (said.len() <= LONGEST_ERROR).then(|| said.to_owned()),
+            last_words: Some(said).filter(|said| is_short(said)).map(ToOwned::to_owned),
             last_was_error: matches!(stop.failure, Some(Failure::Marked(_))),
             status: None,
             why: None,
@@ -356,6 +356,11 @@ fn reason(found: Found) -> &'static str {
             "no promise was given"
         }
     }
+}
+
+/// Whether a text may be an error message.
+fn is_short(said: &str) -> bool {
+    !said.trim().is_empty() && said.len() <= LONGEST_ERROR
 }
 
 /// Whether a text is the CLI's own word about a request that failed.

@@ -1,6 +1,6 @@
 //! What is known of a stop, and what can follow from it.
 //!
-//! Used by [`crate::session::decide`](fn@crate::session::decide), and by `swarm hook stop`, which brings the one and carries out the other.
+//! Used by [`crate::session::decide()`], and by `swarm hook stop`, which brings the one and carries out the other.
 //! Deliberately absent: any judgement.
 
 use chrono::{DateTime, Utc};

@@ -1,7 +1,7 @@
 //! What a session loop tells the agent, and what the user is told when one begins.
 //!
 //! The task or contract itself always goes in as it stands, at the end, so that nothing in it can be taken for words
-//! of ours. Used by [`crate::session::decide`] for what a Stop hook feeds back and by `swarm session start`. Deliberately
+//! of ours. Used by [`crate::session::decide()`] for what a Stop hook feeds back and by `swarm session start`. Deliberately
 //! absent: when which of them is due.
 
 use crate::promise::Promise;

@@ -176,6 +176,13 @@ fn the_hosts_cap_is_never_passed() {
     world.stop(&held("10"));
     world.stop(&Stop { tool_calls: Some(1), ..held("11") });
     assert_eq!(world.book.blocks_in_a_row, 1);
+    for n in 12..15 {
+        world.stop(&held(&n.to_string()));
+    }
+    assert_eq!(world.book.blocks_in_a_row, 4);
+    // A row that a prompt of the user's broke off is over too.
+    world.stop(&Stop { stop_hook_active: Some(false), ..held("15") });
+    assert_eq!(world.book.blocks_in_a_row, 1);
     for cap in [None, Some(0)] {
         let mut world = World::new(ralph(100));
         for n in 0..50 {

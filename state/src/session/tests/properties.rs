@@ -1,1 +1,246 @@
-//! x
+//! What holds for every input.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::promise::OnNoWork;
+
+fn promise() -> impl Strategy<Value = Option<Promise>> {
+    proptest::option::of("\\PC{1,20}").prop_map(|token| token.and_then(|token| Promise::new(&token).ok()))
+}
+
+fn owner() -> impl Strategy<Value = Owner> {
+    prop_oneof![
+        Just(Owner::Unclaimed),
+        Just(Owner::Nobody),
+        "[A-Za-z0-9_-][A-Za-z0-9._-]{0,40}".prop_map(|text| Owner::Session(id(&text))),
+    ]
+}
+
+prop_compose! {
+    fn any_loop()(
+        kind in prop_oneof![Just(Kind::Ralph), Just(Kind::Ulw), Just(Kind::DoIt)],
+        active in any::<bool>(),
+        numbers in any::<(u32, u32, u64, u32)>(),
+        promises in (promise(), promise()),
+        millis in proptest::option::of(0_i64..4_000_000_000_000),
+        names in ("\\PC{0,30}|[\\x00-\\x7f]{0,30}", "\\PC{0,30}"),
+        owner in owner(),
+        on_no_work in prop_oneof![Just(OnNoWork::Reject), Just(OnNoWork::Warn), Just(OnNoWork::Accept)],
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+    ) -> SessionLoop {
+        SessionLoop {
+            kind,
+            active,
+            iteration: numbers.0,
+            max_iterations: numbers.1,
+            completion: promises.0,
+            pause: promises.1,
+            started_at: millis.and_then(DateTime::from_timestamp_millis),
+            project: names.0,
+            branch: names.1,
+            owner,
+            min_tool_calls: numbers.2,
+            on_no_work,
+            no_diff_limit: numbers.3,
+            body,
+        }
+    }
+}
+
+/// Lines of front matter, good and bad, in any order.
+fn front_matter() -> impl Strategy<Value = Vec<u8>> {
+    let line = prop_oneof![
+        "(active|iteration|max_iterations|completion_promise|pause_promise|started_at|project|branch|session_id|kind|x): ?(\"[^\"]{0,8}\"?|'[a-z']{0,8}'?|[a-z0-9# ]{0,8})\r?\n",
+        "iteration: [0-9]{1,3}\n",
+        "max_iterations: [0-9]{1,3}\n",
+        "completion_promise: \"?[A-Z]{1,4}\"?\n",
+        "\\PC{0,20}\n",
+        Just("---\n".to_owned()),
+    ];
+    let lines = proptest::collection::vec(line, 0..14);
+    (lines, proptest::collection::vec(any::<u8>(), 0..40)).prop_map(|(lines, tail)| {
+        let mut bytes = b"---\n".to_vec();
+        lines.iter().for_each(|line| bytes.extend(line.as_bytes()));
+        bytes.extend(tail);
+        bytes
+    })
+}
+
+/// What may happen at a stop.
+fn any_stop() -> impl Strategy<Value = Stop> {
+    let said = prop_oneof![
+        3 => Just(Some("at work".to_owned())),
+        1 => Just(Some("<promise>DONE</promise>".to_owned())),
+        1 => Just(Some("API Error: 529 overloaded".to_owned())),
+        1 => Just(None),
+        1 => "\\PC{0,30}".prop_map(Some),
+    ];
+    let session = prop_oneof![6 => Just(Some(id("s"))), 1 => Just(Some(id("t"))), 1 => Just(None)];
+    let failure = prop_oneof![
+        8 => Just(None),
+        1 => Just(Some(Failure::Reported("529".to_owned()))),
+        1 => Just(Some(Failure::Marked("529".to_owned()))),
+    ];
+    let counts = (proptest::option::of(0_u64..3), proptest::option::of(0_u32..4), 0_usize..6);
+    let flags = (any::<bool>(), proptest::option::of(any::<bool>()), any::<[bool; 3]>());
+    (said, session, failure, counts, flags, proptest::option::of("[ab]")).prop_map(
+        |(said, session, failure, (tool_calls, host_cap, background), (is_cut, active, rare), tree)| Stop {
+            session,
+            is_sub_agent: rare == [true; 3],
+            background_tasks: usize::from(background == 0),
+            key: StopKey::of(None, active, said.as_deref()),
+            said,
+            tool_calls,
+            is_cut: is_cut && rare[0],
+            stop_hook_active: active,
+            host_cap,
+            failure,
+            tree,
+            is_news: Some(!(rare[1] && rare[2])),
+            ..Stop::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_file_comes_back_as_it_was(state in any_loop()) {
+        let bytes = SessionFile::new(state.clone()).render();
+        let file = SessionFile::parse(&bytes).unwrap();
+        prop_assert_eq!(file.render(), bytes);
+        // What a do-it file has no keys for is not in it, unless it differs from the default.
+        prop_assert_eq!(file.state(), &state);
+    }
+
+    #[test]
+    fn a_rewrite_says_the_new_and_keeps_the_lines_of_the_rest(from in any_loop(), to in any_loop()) {
+        let to = SessionLoop { kind: from.kind, ..to };
+        let to = if to.owner == Owner::Unclaimed { SessionLoop { owner: from.owner.clone(), ..to } } else { to };
+        let text = SessionFile::new(from.clone()).render();
+        let head = text.get(4..text.len() - from.body.len() - 4).unwrap();
+        let marked = [&b"---\n# first\nmine: 1\n"[..], head, b"last: 'x'\n---\n", from.body.as_slice()].concat();
+        let mut file = SessionFile::parse(&marked).unwrap();
+        prop_assert_eq!(file.render(), marked);
+        file.set(to.clone());
+        let bytes = file.render();
+        prop_assert!(bytes.starts_with(b"---\n# first\nmine: 1\n"));
+        prop_assert!(String::from_utf8_lossy(&bytes).contains("\nlast: 'x'\n"));
+        let again = SessionFile::parse(&bytes).unwrap();
+        prop_assert_eq!(again.state(), &to);
+    }
+
+    #[test]
+    fn no_bytes_panic_and_what_is_read_is_written_back(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(file) = SessionFile::parse(&bytes) {
+            prop_assert_eq!(file.render(), bytes.clone());
+        }
+        Book::parse(&bytes);
+        let text = String::from_utf8_lossy(&bytes);
+        LogLine::parse(&text);
+        let _ = (loop_words(&text), do_it_words(&text), open_questions(&text));
+        ProjectType::branch_of(&bytes);
+        substitute(&bytes, &Values::default());
+    }
+
+    #[test]
+    fn no_front_matter_panics_and_what_is_read_can_be_changed(bytes in front_matter()) {
+        if let Ok(mut file) = SessionFile::parse(&bytes) {
+            prop_assert_eq!(file.render(), bytes);
+            let iteration = file.state().iteration.wrapping_add(1);
+            let state = SessionLoop { iteration, owner: Owner::Session(id("s")), ..file.state().clone() };
+            file.set(state.clone());
+            let again = SessionFile::parse(&file.render()).unwrap();
+            prop_assert_eq!(again.state(), &state);
+        }
+    }
+
+    #[test]
+    fn no_words_panic(text in "([-—]{0,2}(max-iterations|n|completion-promise|x|\\PC{0,4})|[ =\"'“”‘’\\\\\n0-9]){0,12}") {
+        let _ = do_it_words(&text);
+        if let Ok(words) = loop_words(&text) {
+            // Whatever is read as a task is read as the same task when it stands in quotes.
+            if !words.task.contains(['"', '\\']) && !words.task.is_empty() {
+                let again = loop_words(&format!("\"{}\"", words.task)).unwrap();
+                prop_assert_eq!(again.task, words.task);
+            }
+        }
+    }
+
+    #[test]
+    fn quoted_text_is_literal(task in "[^\"\\\\]{1,40}", turns in 0_u32..=100) {
+        let words = loop_words(&format!("-n {turns} \"{task}\"")).unwrap();
+        prop_assert_eq!(words.max_iterations.map(Ceiling::turns), Some(turns));
+        // A quote closes at the first mark before white space, and there is none within.
+        prop_assert_eq!(words.task, task);
+    }
+
+    #[test]
+    fn open_questions_never_panic(text in "(#{0,7} ?(Open questions|x)?|[-*] (\\[[ x]?\\])?|```|<!--|-->|~~|\\PC{0,6}|[ \n]){0,30}") {
+        open_questions(&text);
+    }
+
+    #[test]
+    fn there_are_exactly_n_turns(turns in 1_u32..=40, cap in proptest::option::of(0_u32..2)) {
+        let mut world = World::new(ralph(turns));
+        let stop = Stop { host_cap: cap, ..says("at work") };
+        let mut done = 1;
+        while is_block(&world.stop(&stop).unwrap()) {
+            done += 1;
+            prop_assert!(done <= turns);
+        }
+        prop_assert_eq!((done, world.book.status), (turns, Some(Status::MaxIterationsReached)));
+    }
+
+    #[test]
+    fn over_any_stops(state in any_loop(), active in any::<bool>(), stops in proptest::collection::vec(any_stop(), 0..40)) {
+        let limit = state.max_iterations % 12;
+        let owner = Owner::Session(id("s"));
+        let state = SessionLoop { owner, active, iteration: 1, max_iterations: limit, completion: Promise::new("DONE").ok(), ..state };
+        let mut world = World::new(state);
+        let mut row = 0_u32;
+        for stop in stops {
+            let Some(before) = world.state.clone() else { break };
+            let book = world.book.clone();
+            let outcome = world.stop(&stop).unwrap();
+            let is_ours = stop.session == Some(id("s")) && !stop.is_sub_agent;
+            // Another's stop is not held and changes nothing.
+            if !is_ours {
+                prop_assert!(!is_block(&outcome));
+                prop_assert_eq!((&world.state, &world.book), (&Some(before.clone()), &book));
+                continue;
+            }
+            // The promise ends it only when it was said.
+            if outcome.status == Some(Status::PromiseAccepted) && outcome.log.is_some() {
+                prop_assert!(stop.said.as_ref().is_some_and(|said| said.contains("<promise>DONE</promise>")));
+            }
+            // The counter moves by one, with each new block and with nothing else, and stays within the limit.
+            let now = world.state.as_ref().map_or(before.iteration, |state| state.iteration);
+            let is_new_block = is_block(&outcome) && outcome.log.is_some();
+            prop_assert_eq!(now, before.iteration + u32::from(is_new_block));
+            prop_assert!(limit == 0 || now <= limit);
+            // As the host counts: a prompt of the user's and a tool call begin a new row.
+            if stop.stop_hook_active == Some(false) || stop.tool_calls.unwrap_or(0) > 0 || stop.is_cut || stop.host_cap.unwrap_or(0) == 0 || !is_block(&outcome) {
+                row = 0;
+            }
+            row += u32::from(is_new_block);
+            if let Some(cap) = stop.host_cap.filter(|cap| *cap > 0 && is_new_block) {
+                prop_assert!(row <= cap, "{} of {}", row, cap);
+            }
+            // A loop is over when its file is gone, and then says how.
+            prop_assert!(world.state.is_some() || outcome.status.is_some());
+        }
+    }
+
+    #[test]
+    fn the_same_stop_twice_is_answered_alike_and_counts_once(state in any_loop(), stop in any_stop()) {
+        let state = SessionLoop { owner: Owner::Session(id("s")), iteration: 1, ..state };
+        let mut world = World::new(state);
+        let one = world.stop(&Stop { is_news: Some(true), ..stop.clone() }).unwrap();
+        let (kept, book) = (world.state.clone(), world.book.clone());
+        if let Some(two) = world.stop(&Stop { is_news: Some(false), ..stop }) {
+            prop_assert_eq!((one.answer, one.status), (two.answer, two.status));
+            prop_assert_eq!((world.state, world.book), (kept, book));
+        }
+    }
+}
