@@ -88,7 +88,7 @@ pub fn change(
     let file = target(file)?;
     let dir = paths.hooks_dir();
     private_dir(&dir)?;
-    let _lock = lock(&dir)?;
+    let _lock = lock(&dir, "lock")?;
     let before = present(&file)?;
     let empty = Value::Object(serde_json::Map::new());
     let value = before.as_ref().map_or(&empty, |before| &before.value);
@@ -232,15 +232,18 @@ fn replace(file: &Path, before: Option<&Present>, text: &str) -> Result<()> {
         let text = format!("somebody else changed '{}' just now", file.display());
         return Err(Error::new(ErrorCode::Conflict, text).hint("try again"));
     }
+    replace_with(file, before.map(|before| before.mode), text).map_err(|e| failed("write", file, e))
+}
+
+/// Writes `text` to `file` with `mode`, whole or not at all.
+pub(super) fn replace_with(file: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let temporary = file.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = fill(&temporary, before.map(|before| before.mode), text)
-        .and_then(|()| fs::rename(&temporary, file));
-    if let Err(error) = written {
+    let written = fill(&temporary, mode, text).and_then(|()| fs::rename(&temporary, file));
+    if written.is_err() {
         let _ = fs::remove_file(&temporary);
-        return Err(failed("write", file, error));
     }
-    Ok(())
+    written
 }
 
 fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
@@ -266,8 +269,8 @@ fn make_dir(file: &Path) -> Result<bool> {
 }
 
 /// One change at a time.
-fn lock(dir: &Path) -> Result<File> {
-    let path = dir.join("lock");
+pub(super) fn lock(dir: &Path, name: &str) -> Result<File> {
+    let path = dir.join(name);
     let mut options = OpenOptions::new();
     let file = options.write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = file.map_err(|e| failed("open", &path, e))?;
@@ -275,15 +278,15 @@ fn lock(dir: &Path) -> Result<File> {
     Ok(file)
 }
 
-fn hash(bytes: &[u8]) -> String {
+pub(super) fn hash(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn not_ours_to_change(file: &Path, what: &str) -> Error {
+pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {
     let text = format!("'{}' was not touched: {what}", file.display());
     Error::invalid(text).hint("look at it, and write the hooks yourself if it has to be so")
 }
 
-fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
+pub(super) fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
     Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }

@@ -10,10 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use swarm_state::hook::HookEvent;
 
-use super::command::this_program;
 use super::file::{self, Change};
-use super::merge::{self, Found, Hook};
+use super::merge::{self, Found};
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
 use crate::paths::{self, Paths};
@@ -78,13 +78,11 @@ pub struct Status {
     pub problem: Option<String>,
 }
 
-/// The events of an agent that a loop needs, and the words for them.
-pub fn needed(agent: HookAgent) -> &'static [Hook] {
+/// The events of an agent that a loop needs.
+pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     match agent {
-        HookAgent::Claude => {
-            &[("UserPromptSubmit", "user-prompt-submit"), ("Stop", "stop"), ("StopFailure", "stop-failure")]
-        }
-        HookAgent::Codex => &[("UserPromptSubmit", "user-prompt-submit"), ("Stop", "stop")],
+        HookAgent::Claude => &[HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::StopFailure],
+        HookAgent::Codex => &[HookEvent::UserPromptSubmit, HookEvent::Stop],
     }
 }
 
@@ -115,23 +113,25 @@ fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }
 
-/// The path of this program, for files.
+/// The path of this program, for files. An upgrade puts another file in the place of the one that runs; Linux says so
+/// behind the path.
 ///
 /// # Errors
 /// When the system does not say, or it is no text.
-pub fn program() -> Result<String> {
+pub fn program() -> Result<PathBuf> {
     let exe = env::current_exe().map_err(|e| Error::system("cannot find my own program", e))?;
-    this_program(&exe).ok_or_else(|| {
+    let text = exe.to_str().ok_or_else(|| {
         Error::invalid(format!("the path of this program is no valid text: '{}'", exe.display()))
             .hint("put swarm into a directory whose name is UTF-8")
-    })
+    })?;
+    Ok(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(text)))
 }
 
 /// Puts the hooks that are needed into `place`, with `program` for swarm.
 ///
 /// # Errors
 /// When the file cannot be read or written, or has a shape that an agent would not take; it is then untouched.
-pub fn install(paths: &Paths, place: &Place, program: &str) -> Result<Change> {
+pub fn install(paths: &Paths, place: &Place, program: &Path) -> Result<Change> {
     file::change(paths, &place.file, |value| merge::with_hooks(value, needed(place.agent), program))
 }
 
@@ -150,8 +150,10 @@ pub fn status(place: &Place) -> Status {
         Err(error) => (serde_json::Value::Null, Some(error.message)),
     };
     let found = merge::found(&value);
-    let there = |(event, word): &Hook| found.iter().any(|f| f.event == *event && f.ours.word == *word);
-    let state = match needed(place.agent).iter().filter(|hook| there(hook)).count() {
+    let there = |event: &&HookEvent| {
+        found.iter().any(|f| Some(&*f.event) == event.setting() && f.ours.word == event.word())
+    };
+    let state = match needed(place.agent).iter().filter(there).count() {
         _ if problem.is_some() => State::Unreadable,
         0 if found.is_empty() => State::Absent,
         n if n == needed(place.agent).len() => State::Installed,

@@ -4,9 +4,13 @@
 //! keys, foreign hooks, their order, and shapes that we would not write. Only where ours must go is a shape
 //! insisted on. Deliberately absent: files, and how a value is laid out as text ([`super::layout`]).
 
-use serde_json::{Map, Value, json};
+use std::path::Path;
 
-use super::command::{Ours, command, recognise};
+use serde_json::{Map, Value, json};
+use swarm_state::hook::HookEvent;
+
+use super::command::command;
+use super::recognise::{Ours, recognise};
 
 /// The name of our marketplace in Claude Code.
 pub const MARKETPLACE: &str = "swarm";
@@ -16,9 +20,6 @@ pub const PLUGINS: [&str; 2] = ["swarm", "do-it"];
 
 /// How long an agent waits for a hook of ours, in seconds. `swarm hook` itself never takes more than three.
 pub const TIMEOUT: u32 = 10;
-
-/// A hook to be there: the agent's event, and the word of `swarm hook`.
-pub type Hook = (&'static str, &'static str);
 
 /// A hook of ours in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,52 +35,46 @@ pub struct Found {
 pub struct Shape(pub String);
 
 /// One hook of ours as it stands in a file.
-fn entry(binary: &str, word: &str) -> Value {
-    json!({"type": "command", "command": command(binary, word), "timeout": TIMEOUT})
+fn entry(program: &Path, event: HookEvent) -> Value {
+    json!({"type": "command", "command": command(program, event), "timeout": TIMEOUT})
 }
 
-/// The value of `hooks` with nothing but ours: what an agent is handed for one run.
-pub fn alone(hooks: &[Hook], binary: &str) -> Value {
-    let events = hooks.iter().map(|(event, word)| {
-        ((*event).to_owned(), json!([{"hooks": [entry(binary, word)]}]))
-    });
-    Value::Object(events.collect())
-}
-
-/// `value` with each of `hooks` in it once. What an earlier release of ours wrote is brought up to date where it
+/// `value` with a hook for each of `events` in it once. What an earlier release of ours wrote is brought up to date where it
 /// stands; other events of ours go.
 ///
 /// # Errors
 /// When there is something else where hooks belong.
-pub fn with_hooks(value: &Value, hooks: &[Hook], binary: &str) -> Result<Value, Shape> {
+pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result<Value, Shape> {
     check(value)?;
     let mut value = value.clone();
-    let unneeded = |event: &str, ours: &Ours| {
-        !hooks.iter().any(|(known, word)| event == *known && ours.word == *word)
+    let needed = |event: &HookEvent, setting: &str, ours: &Ours| {
+        event.setting() == Some(setting) && event.word() == ours.word
     };
+    let unneeded = |setting: &str, ours: &Ours| !events.iter().any(|event| needed(event, setting, ours));
     take_out(&mut value, &unneeded);
     let root = value.as_object_mut().ok_or_else(|| Shape("it is no object".to_owned()))?;
     let all = object_at(root, "hooks")?;
-    for (event, word) in hooks {
-        let groups = all.entry(*event).or_insert_with(|| json!([]));
-        let groups = groups.as_array_mut().ok_or_else(|| Shape(format!("\"hooks.{event}\" is no list")))?;
-        if !update(groups, binary, word) {
-            groups.push(json!({"hooks": [entry(binary, word)]}));
+    for event in events {
+        let Some(setting) = event.setting() else { continue };
+        let groups = all.entry(setting).or_insert_with(|| json!([]));
+        let groups = groups.as_array_mut().ok_or_else(|| Shape(format!("\"hooks.{setting}\" is no list")))?;
+        if !update(groups, program, *event) {
+            groups.push(json!({"hooks": [entry(program, *event)]}));
         }
     }
     Ok(value)
 }
 
-/// Brings the first of ours for `word` up to date and takes out the others; false when there was none. One in a
+/// Brings the first of ours for `event` up to date and takes out the others; false when there was none. One in a
 /// group with a matcher runs for some cases only: it goes.
-fn update(groups: &mut Vec<Value>, binary: &str, word: &str) -> bool {
+fn update(groups: &mut Vec<Value>, program: &Path, event: HookEvent) -> bool {
     let mut there = false;
     groups.retain_mut(|group| {
         let everywhere = matcher_is_open(group);
         let Some(list) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
         let before = list.len();
         list.retain_mut(|hook| {
-            if of_ours(hook).is_none_or(|ours| ours.word != word) {
+            if of_ours(hook).is_none_or(|ours| ours.word != event.word()) {
                 return true;
             }
             if there || !everywhere {
@@ -87,7 +82,7 @@ fn update(groups: &mut Vec<Value>, binary: &str, word: &str) -> bool {
             }
             there = true;
             if let Some(hook) = hook.as_object_mut() {
-                hook.insert("command".to_owned(), command(binary, word).into());
+                hook.insert("command".to_owned(), command(program, event).into());
             }
             true
         });
