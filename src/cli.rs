@@ -21,8 +21,8 @@ mod worker;
 pub use after::{Clean, Events, Wait, WaitFor};
 pub use gates::{BudgetArgs, GateArgs, Loop, NoWork};
 pub use hooks::{
-    HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs, PluginCommand,
-    PluginPlace,
+    HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
+    PluginCommand, PluginPlace,
 };
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,

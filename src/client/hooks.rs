@@ -33,7 +33,9 @@ fn put(ctx: &Ctx, args: &HookPlace) -> Ended {
         Change::Changed | Change::Restored | Change::Removed => format!("put the hooks into {file}"),
     })?;
     match args.agent {
-        HookAgent::Claude => ctx.out.hint("they hold for sessions from now on; for the commands: swarm plugin install"),
+        HookAgent::Claude => {
+            ctx.out.hint("they hold for sessions from now on; for the commands: swarm plugin install")
+        }
         HookAgent::Codex => ctx.out.hint("start codex once and trust them there; see: man swarm-hooks"),
     }
     Ok(0)

@@ -249,8 +249,12 @@ pub(super) fn replace_with(file: &Path, mode: Option<u32>, text: &str) -> io::Re
 fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     // What may hold secrets is never open to others, not even for a moment.
-    let mut file =
-        options.write(true).create(true).truncate(true).mode(mode.map_or(0o644, |_| 0o600)).open(temporary)?;
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode.map_or(0o644, |_| 0o600))
+        .open(temporary)?;
     if let Some(mode) = mode {
         file.set_permissions(Permissions::from_mode(mode))?;
     }

@@ -177,7 +177,8 @@ pub fn without_plugins(value: &Value) -> Value {
         return value;
     }
     let ours = PLUGINS.map(|plugin| format!("{plugin}@{MARKETPLACE}"));
-    for (key, names) in [("extraKnownMarketplaces", &[MARKETPLACE.to_owned()][..]), ("enabledPlugins", &ours)] {
+    for (key, names) in [("extraKnownMarketplaces", &[MARKETPLACE.to_owned()][..]), ("enabledPlugins", &ours)]
+    {
         let Some(object) = value.get_mut(key).and_then(Value::as_object_mut) else { continue };
         let before = object.len();
         object.retain(|name, _| !names.contains(name));

@@ -188,18 +188,27 @@ pub fn uninstall(
             Ok(_) | Err(_) => done.left.push(path.clone()),
         }
     }
-    let mut dirs = entry.dirs;
-    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.as_os_str().len()));
-    for dir in dirs {
-        // Only those that are empty.
-        let _ = fs::remove_dir(dir);
-    }
+    leave_dirs(entry.dirs, &mut record);
     if let Some((place, _)) = plan.settings {
         let change = file::change(paths, &place.file, |value| Ok(merge::without_plugins(value)))?;
         done.settings = Some((place.file, change));
     }
     write_record(paths, &record)?;
     Ok(done)
+}
+
+/// Removes directories that are empty now; one that another place needs is that place's from now on.
+fn leave_dirs(mut dirs: Vec<PathBuf>, record: &mut Record) {
+    dirs.sort_by_key(|dir| std::cmp::Reverse(dir.as_os_str().len()));
+    for dir in dirs {
+        if fs::remove_dir(&dir).is_ok() {
+            continue;
+        }
+        let needs = |entry: &&mut Entry| entry.files.keys().any(|file| file.starts_with(&dir));
+        if let Some(other) = record.values_mut().find(needs) {
+            other.dirs.push(dir);
+        }
+    }
 }
 
 fn plan(
@@ -222,10 +231,9 @@ fn plan(
                 .map(|(path, text)| Item { path: market.join(path), text })
                 .collect::<Vec<_>>();
             let bare = FILES.iter().filter_map(|(path, text)| Some((path.strip_prefix(BARE)?, text)));
-            items.extend(bare.map(|(name, text)| Item {
-                path: commands.join(name),
-                text: (*text).to_owned(),
-            }));
+            items.extend(
+                bare.map(|(name, text)| Item { path: commands.join(name), text: (*text).to_owned() }),
+            );
             Ok(Plan { key: place.file.clone(), settings: Some((place, market)), items })
         }
         PluginAgent::Opencode => {
