@@ -1,6 +1,6 @@
 //! `swarm hooks` and `swarm plugin`: no daemon is needed for either.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -71,7 +71,7 @@ fn status(ctx: &Ctx, args: &HooksStatus) -> Ended {
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = hooks.iter().map(row).collect();
-    ctx.out.lines(&table(&["AGENT", "SCOPE", "HOOKS", "PROGRAM", "FILE"], &rows, &[4], None))?;
+    ctx.out.lines(&table(&["AGENT", "SCOPE", "HOOKS", "PLUGINS", "PROGRAM", "FILE"], &rows, &[5], None))?;
     for status in &hooks {
         if let Some(problem) = &status.problem {
             ctx.out.warn(problem);
@@ -105,11 +105,12 @@ fn places(args: &HooksStatus) -> Result<Vec<install::Place>> {
 
 fn row(status: &Status) -> Vec<String> {
     let program = status.program.clone().unwrap_or_else(|| "-".to_owned());
-    let state = status.state.word().to_owned();
+    let plugins = if status.plugin.is_some() { "enabled" } else { "-" };
     vec![
         status.agent.word().to_owned(),
         status.scope.word().to_owned(),
-        state,
+        status.state.word().to_owned(),
+        plugins.to_owned(),
         program,
         status.file.display().to_string(),
     ]
@@ -125,8 +126,8 @@ pub(super) fn plugin(ctx: &Ctx, command: PluginCommand) -> Ended {
 fn install_plugin(ctx: &Ctx, args: &PluginPlace) -> Ended {
     let program = install::program()?;
     let done = plugin::install(&ctx.paths()?, args.agent, args.scope, args.dir.as_deref(), &program)?;
-    for file in &done.written {
-        ctx.out.line(&format!("wrote {}", shown(file)))?;
+    for line in told("wrote", &done.written, done.dir.as_deref()) {
+        ctx.out.line(&line)?;
     }
     if let Some((file, change)) = &done.settings {
         match change {
@@ -141,15 +142,20 @@ fn install_plugin(ctx: &Ctx, args: &PluginPlace) -> Ended {
         ctx.out.line("everything is there already")?;
     }
     if let Some(dir) = &done.dir {
-        ctx.out.note(&format!("Sessions that start from now on have /ralph-loop. By Claude Code's own means it is:\n  claude plugin marketplace add {0}\n  claude plugin install swarm@swarm\n  claude plugin install do-it@swarm", shown(dir)));
+        ctx.out.note(&format!(
+            "Sessions that start from now on have /ralph-loop. By Claude Code's own means it is:\n  \
+             claude plugin marketplace add {}\n  claude plugin install swarm@swarm\n  \
+             claude plugin install do-it@swarm",
+            shown(dir)
+        ));
     }
     Ok(0)
 }
 
 fn uninstall_plugin(ctx: &Ctx, args: &PluginPlace) -> Ended {
     let done = plugin::uninstall(&ctx.paths()?, args.agent, args.scope, args.dir.as_deref())?;
-    for file in &done.removed {
-        ctx.out.line(&format!("removed {}", shown(file)))?;
+    for line in told("removed", &done.removed, done.dir.as_deref()) {
+        ctx.out.line(&line)?;
     }
     if let Some((file, change)) = &done.settings {
         ctx.out.line(&taken(file, *change, "plugins"))?;
@@ -161,6 +167,18 @@ fn uninstall_plugin(ctx: &Ctx, args: &PluginPlace) -> Ended {
     let more = done.left.len() - 1;
     let text = if more == 0 { text } else { format!("{text}, and so do {more} more") };
     Err(Error::new(ErrorCode::Conflict, text).hint("remove it yourself").into())
+}
+
+/// What was done to files, a line each; those of the marketplace in `dir` in one.
+fn told(verb: &str, files: &[PathBuf], dir: Option<&Path>) -> Vec<String> {
+    let inside = |file: &&PathBuf| dir.is_some_and(|dir| file.starts_with(dir));
+    let plugins = files.iter().filter(inside).count();
+    let mut lines: Vec<String> =
+        files.iter().filter(|file| !inside(file)).map(|file| format!("{verb} {}", shown(file))).collect();
+    if let (Some(dir), 1..) = (dir, plugins) {
+        lines.insert(0, format!("{verb} the plugins in {} ({plugins} files)", shown(dir)));
+    }
+    lines
 }
 
 /// A path in a sentence.

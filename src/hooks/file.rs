@@ -179,7 +179,7 @@ fn rendered(file: &Path, before: Option<&Present>, after: &Value) -> Result<Stri
 
 /// Equal with the order of keys, which `==` does not look at.
 fn same(a: &Value, b: &Value) -> bool {
-    a == b && a.to_string() == b.to_string()
+    a == b && serde_json::to_vec(a).ok() == serde_json::to_vec(b).ok()
 }
 
 /// Where `file` leads to. A link to nowhere leads to the file that it names.
@@ -294,3 +294,6 @@ pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {
 pub(super) fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
     Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
+
+#[cfg(test)]
+mod tests;

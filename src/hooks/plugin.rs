@@ -106,6 +106,8 @@ pub struct Uninstalled {
     pub left: Vec<PathBuf>,
     /// What became of the settings file.
     pub settings: Option<(PathBuf, Change)>,
+    /// The marketplace.
+    pub dir: Option<PathBuf>,
 }
 
 /// Writes what `agent` needs for `scope`, with `program` for swarm; `dir` is where the marketplace goes.
@@ -174,6 +176,11 @@ pub fn uninstall(
     let _lock = lock(paths)?;
     let mut record = read_record(paths)?;
     let mut done = Uninstalled::default();
+    // A settings file that refuses, refuses before anything is removed; and it knows where the marketplace is.
+    if let Some((place, market)) = &plan.settings {
+        let value = file::read(&place.file)?.unwrap_or_default();
+        done.dir = Some(merge::marketplace(&value).map_or_else(|| market.clone(), PathBuf::from));
+    }
     let entry = record.remove(&plan.key).unwrap_or_default();
     for (path, known) in &entry.files {
         if record.values().any(|other| other.files.contains_key(path)) {

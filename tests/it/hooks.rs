@@ -207,6 +207,20 @@ fn a_read_only_file_is_an_error() {
 }
 
 #[test]
+fn many_at_once_are_as_one() {
+    let s = Settings::new(Some(THEIRS));
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| s.hooks(&["install"]).ok());
+        }
+    });
+    assert_eq!((s.ours("Stop").len(), s.ours("UserPromptSubmit").len()), (1, 1));
+    assert_eq!(fs::read_dir(s.file.parent().unwrap()).unwrap().count(), 1);
+    s.hooks(&["uninstall"]).ok();
+    assert_eq!(s.text(), THEIRS);
+}
+
+#[test]
 fn tabs_line_ends_and_a_mark_stay() {
     let text = "\u{feff}{\r\n\t\"b\": 1,\r\n\t\"a\": {\r\n\t\t\"x\": []\r\n\t}\r\n}\r\n";
     let s = Settings::new(Some(text));

@@ -79,6 +79,21 @@ fn a_file_of_somebody_elses_stops_everything() {
 }
 
 #[test]
+fn settings_that_were_broken_since_keep_everything_where_it_is() {
+    let world = World::new();
+    plugin(&world, &["install"]).ok();
+    let settings = world.work().join(".claude/settings.json");
+    let good = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, "{").unwrap();
+    let before = tree(&world.swarm_dir().join("claude-plugin"));
+    plugin(&world, &["uninstall"]).code(1).warns("is no valid JSON");
+    assert_eq!(tree(&world.swarm_dir().join("claude-plugin")), before);
+    fs::write(&settings, good).unwrap();
+    plugin(&world, &["uninstall"]).ok();
+    assert!(!world.work().join(".claude").exists());
+}
+
+#[test]
 fn what_was_changed_since_stays() {
     let world = World::new();
     let file = world.work().join(".claude/commands/ralph-loop.md");
@@ -151,7 +166,7 @@ fn a_directory_can_be_named_and_opencode_gets_one_file() {
     let settings = value(&world.work().join(".claude/settings.json"));
     let named = settings["extraKnownMarketplaces"]["swarm"]["source"]["path"].as_str().unwrap().to_owned();
     assert!(Path::new(&named).is_absolute() && Path::new(&named).join("do-it/README.md").exists());
-    plugin(&world, &["uninstall", "--dir", "market"]).ok();
+    plugin(&world, &["uninstall"]).ok().says("removed the plugins in");
     assert!(!world.work().join("market").exists());
 
     plugin(&world, &["install", "--agent", "opencode"]).ok();
