@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 mod after;
 mod gates;
+mod hooks;
 mod ralph;
 mod service;
 mod session;
@@ -19,6 +20,10 @@ mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
 pub use gates::{BudgetArgs, GateArgs, Loop, NoWork};
+pub use hooks::{
+    HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
+    PluginCommand, PluginPlace,
+};
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
@@ -62,9 +67,13 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph logs      Show its iterations.log     ralph set       Change a running loop
   ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
   ralph approve   Take changed checks         ralph clean     Remove what is left of it
+
+Loops within a session that you started yourself:
   session start   Loop within one session     session status  Show that loop
   session ls      List such loops             session cancel  End one
   session logs    Show what became of its stops
+  hooks install   Let sessions be held        hooks uninstall Take the hooks out again
+  hooks status    Say where hooks are         plugin install  Give sessions their commands
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon
@@ -213,6 +222,12 @@ pub enum Command {
     /// What agent CLIs call
     #[command(long_about = session::HOOK_LONG)]
     Hook(Hook),
+    /// Let the sessions that you start yourself be held
+    #[command(long_about = hooks::HOOKS_LONG, after_long_help = hooks::HOOKS_AFTER)]
+    Hooks(HooksArgs),
+    /// Give an agent the commands of loops inside a session
+    #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
+    Plugin(PluginArgs),
     /// Run, start, stop, restart or look at the daemon
     #[command(long_about = "Run, start, stop, restart or look at the daemon.\n\n\
         The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \

@@ -28,6 +28,7 @@ mod demo;
 mod events;
 mod follow;
 mod hearing;
+mod hooks;
 mod kill;
 mod logs;
 mod looping;
@@ -139,6 +140,8 @@ async fn dispatch(command: Command, config: Option<PathBuf>, out: Out) -> Ended 
         Command::Session(_) | Command::Hook(_) => {
             Err(Error::new(ErrorCode::Internal, "the verbs of sessions are main's").into())
         }
+        Command::Hooks(args) => hooks::run(&ctx, args.command),
+        Command::Plugin(args) => hooks::plugin(&ctx, args.command),
         Command::Demo => demo::run(&ctx).await,
         Command::Completions(args) => completions::run(&args, out),
     }

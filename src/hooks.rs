@@ -1,13 +1,21 @@
 //! The hooks of agent CLIs: what they call, and what that does.
 //!
 //! [`command`] is what stands in a CLI's settings, [`passed`] what swarm passes to an agent that it starts itself,
-//! [`run`] is `swarm hook`: [`stops`] keeps the loops within [`sessions`] going by what the [`tail`] of a transcript says, [`tell`] tells the daemon
-//! what the hook of a worker's agent knows. What follows from an event is decided in `swarm_state::{hook, session}`.
+//! [`run`] is `swarm hook`: [`stops`] keeps the loops within [`sessions`] going by what the [`tail`] of a transcript
+//! says, [`tell`] tells the daemon what the hook of a worker's agent knows. What follows from an event is decided in
+//! `swarm_state::{hook, session}`. For the sessions that a user starts, [`install`] and [`plugin`] change settings files:
+//! [`merge`] is what, [`recognise`] what is ours in them, [`layout`] and [`file`] how.
 
 pub mod command;
+pub mod file;
+pub mod install;
+pub mod layout;
+pub mod merge;
 pub mod passed;
+pub mod plugin;
 pub mod project;
 pub mod prompts;
+pub mod recognise;
 pub mod run;
 pub mod sessions;
 pub mod starting;

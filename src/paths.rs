@@ -126,6 +126,11 @@ impl Paths {
         self.workers_dir().join(format!("{name}.{word}"))
     }
 
+    /// What is kept of settings files of agents that we have changed.
+    pub fn hooks_dir(&self) -> PathBuf {
+        self.root.join("hooks")
+    }
+
     /// The directory of all loops.
     pub fn ralph_root(&self) -> PathBuf {
         self.root.join("ralph")

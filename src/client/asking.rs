@@ -60,6 +60,7 @@ fn is_repeatable(call: &Call) -> bool {
         | Call::RalphClean(_)
         | Call::DaemonStop(_)
         | Call::DaemonHandover(_)
+        | Call::Hook(_)
         | Call::Subscribe(_) => false,
     }
 }

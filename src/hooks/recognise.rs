@@ -1,0 +1,142 @@
+//! Which hook of a settings file is ours.
+//!
+//! Used by [`super::merge`]. A hook is known by its form and not by the path of its program, which may have moved, nor by
+//! its script, which another release may have written otherwise. A line that does more than ours is its owner's.
+//! Deliberately absent: how a line is written ([`super::command`]).
+
+use std::path::Path;
+
+use swarm_state::hook::HookEvent;
+
+/// What [`super::command`] gives its shell for a name.
+const MARK: &str = "swarm-hook";
+
+/// A line of ours, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ours {
+    /// The program that it runs first; a bare name is looked for in `PATH`.
+    pub binary: String,
+    /// The event's word.
+    pub word: String,
+}
+
+/// `line` taken apart, when it is ours: `sh` with [`MARK`], or a bare `swarm hook WORD`.
+pub fn recognise(line: &str) -> Option<Ours> {
+    let words = split(line)?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (binary, word) = match words[..] {
+        ["sh", "-c", _, MARK, binary, word] if is_word(word) => (binary, word),
+        [binary, "hook", word] if HookEvent::of(word).is_some() && is_named_swarm(binary) => (binary, word),
+        _ => return None,
+    };
+    Some(Ours { binary: binary.to_owned(), word: word.to_owned() })
+}
+
+/// A later release may know more events.
+fn is_word(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+fn is_named_swarm(binary: &str) -> bool {
+    Path::new(binary).file_name().is_some_and(|name| name == "swarm")
+}
+
+/// The words of a simple command; `None` for everything that a shell would do more with.
+fn split(line: &str) -> Option<Vec<String>> {
+    let mut words = vec![];
+    let mut word: Option<String> = None;
+    let mut chars = line.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            ' ' | '\t' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '\'' => break,
+                        c => word.push(c),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match chars.next()? {
+                        '"' => break,
+                        '\\' | '$' | '`' => return None,
+                        c => word.push(c),
+                    }
+                }
+            }
+            '\\' => word.get_or_insert_default().push(chars.next()?),
+            '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\n' | '*' | '?' | '[' | '#' | '~' => {
+                return None;
+            }
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::command::command;
+    use super::*;
+
+    #[test]
+    fn what_is_ours_is_told_from_what_is_not() {
+        let ours = [
+            "swarm hook stop",
+            " /usr/bin/swarm hook stop ",
+            "'/a b/swarm' hook user-prompt-submit",
+            "\"/a b/swarm\" hook stop",
+            r"/a\ b/swarm hook stop",
+            "sh -c 'a later script' swarm-hook /x/swarm later-event",
+            "sh -c 'exec \"$1\" hook \"$2\"' swarm-hook /old/swarm stop",
+            &command(Path::new("swarm"), HookEvent::StopFailure),
+            &command(Path::new("/it's/here/swarm"), HookEvent::Stop),
+        ];
+        for line in ours {
+            assert!(recognise(line).is_some(), "{line}");
+        }
+        let foreign = [
+            "",
+            "swarm",
+            "swarm hook",
+            "swarm hook dance",
+            "swarm hook stop --verbose",
+            "guard && swarm hook stop",
+            "swarm hook stop | tee /tmp/log",
+            "swarm hook stop; guard",
+            "/usr/bin/hornet hook stop",
+            "my-swarm hook stop",
+            "sh -c 'guard' swarm-hook /x/swarm 'stop now'",
+            "sh -c 'guard' sh /x/swarm stop",
+            "swarm hook 'stop",
+            "$HOME/bin/swarm hook stop",
+            "echo swarm hook stop",
+        ];
+        for line in foreign {
+            assert_eq!(recognise(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_line_that_is_written_is_known_again(
+            binary in "[^\0]{1,40}",
+            event in proptest::sample::select(&HookEvent::ALL[..]),
+        ) {
+            let line = command(Path::new(&binary), event);
+            prop_assert_eq!(recognise(&line), Some(Ours { binary, word: event.word().to_owned() }));
+        }
+
+        #[test]
+        fn no_line_is_too_strange(line in "\\PC*") {
+            let _ = recognise(&line);
+        }
+    }
+}
