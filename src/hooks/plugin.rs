@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = files![
     "do-it/commands/ralph.md",
     "do-it/hooks/hooks.json",
     "do-it/skills/loop-runner/SKILL.md",
+    "do-it/skills/loop-runner/scripts/PROMPT.md",
 ];
 
 /// The plugin of opencode.
@@ -385,6 +386,13 @@ mod tests {
         found.sort();
         known.sort_unstable();
         assert_eq!(found, known);
+    }
+
+    /// The skill shows the contract that a loop is fed with.
+    #[test]
+    fn the_contract_of_the_skill_is_the_built_in_one() {
+        let (_, text) = FILES.iter().find(|(path, _)| path.ends_with("/PROMPT.md")).unwrap();
+        assert_eq!(*text, include_str!("../../state/src/session/contract.md"));
     }
 
     /// Claude Code keeps a plugin by its version: a new release must have a new one.
