@@ -20,7 +20,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use swarm_state::contract::{MAX_OUTPUT, last_characters};
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, TIME_OVER};
 use swarm_state::screen::{printable, strip};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
@@ -76,6 +76,8 @@ pub struct Plan<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// How long each may take.
     pub limit: Duration,
+    /// When the loop's own time is over: what runs then is ended, and nothing more is started.
+    pub until: Option<Instant>,
     /// How many run side by side; at least 1.
     pub jobs: usize,
     /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
@@ -110,6 +112,12 @@ impl Plan<'_> {
             while running.len() < self.jobs.max(1)
                 && let Some((index, command)) = waiting.next()
             {
+                if self.until.is_some_and(|until| Instant::now() >= until) {
+                    let result = CheckResult::not_run(command);
+                    (self.told)(Step::Ended(&result));
+                    results.push((index, result));
+                    continue;
+                }
                 let check = self.start(index, command)?;
                 (self.told)(Step::Started(command));
                 running.spawn(async move { (index, check.finish().await) });
@@ -148,8 +156,8 @@ impl Plan<'_> {
         let child = shell.spawn().map_err(trouble)?;
         let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
         let group = Group { leader, mark: mark(&path) };
-        let started = Instant::now();
-        Ok(Running { command: command.to_owned(), path, child, group, started, limit: self.limit })
+        let (command, started) = (command.to_owned(), Instant::now());
+        Ok(Running { command, path, child, group, started, limit: self.limit, until: self.until })
     }
 }
 
@@ -161,6 +169,7 @@ struct Running {
     group: Group,
     started: Instant,
     limit: Duration,
+    until: Option<Instant>,
 }
 
 /// Ends all processes of a check, however the wait for it ended.
@@ -184,6 +193,7 @@ impl Drop for Group {
 enum End {
     Exited,
     OutOfTime,
+    LoopOver,
     TooMuch,
 }
 
@@ -202,6 +212,7 @@ impl Running {
             End::Exited if status.success() => (true, None),
             End::Exited => (false, ended_by(status)),
             End::OutOfTime => (false, Some(format!("Timeout after {}s", self.limit.as_secs()))),
+            End::LoopOver => (false, Some(format!("ended: {TIME_OVER}"))),
             End::TooMuch => (false, Some(format!("ended: it printed more than {} MiB", MAX_PRINTED >> 20))),
         };
         let output = match note {
@@ -210,18 +221,22 @@ impl Running {
             None => printed,
         };
         let output = last_characters(&output, MAX_OUTPUT).to_owned();
-        Ok(CheckResult { name: self.command, passed, output, seconds })
+        Ok(CheckResult { name: self.command, passed, output, seconds, cut: matches!(end, End::LoopOver) })
     }
 
     async fn wait(&mut self) -> End {
-        let until = self.started + self.limit;
+        let own = self.started + self.limit;
+        let (until, end) = match self.until {
+            Some(until) if until < own => (until, End::LoopOver),
+            _ => (own, End::OutOfTime),
+        };
         loop {
             let look = (Instant::now() + LOOK).min(until);
             tokio::select! {
                 () = over(&mut self.child, self.group.leader) => return End::Exited,
                 () = sleep_until(look) => {
                     if Instant::now() >= until {
-                        return End::OutOfTime;
+                        return end;
                     }
                     if self.path.metadata().is_ok_and(|file| file.len() > MAX_PRINTED) {
                         return End::TooMuch;

@@ -15,12 +15,23 @@ impl Bench {
     }
 
     async fn run(&self, commands: &[&str], limit: u64, jobs: usize) -> Vec<CheckResult> {
+        self.run_until(None, commands, limit, jobs).await
+    }
+
+    async fn run_until(
+        &self,
+        until: Option<Instant>,
+        commands: &[&str],
+        limit: u64,
+        jobs: usize,
+    ) -> Vec<CheckResult> {
         let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
         let plan = Plan {
             commands: &commands,
             cwd: self.dir.path(),
             env: &self.env,
             limit: Duration::from_secs(limit),
+            until,
             jobs,
             folder: self.dir.path(),
             told: &|_| {},
@@ -71,6 +82,22 @@ async fn a_check_that_hangs_is_ended_with_its_children() {
         procs::wait_gone(bench.file(file).trim().parse().unwrap()).await;
         assert!(!is_running(&bench.file(file)));
     }
+}
+
+#[tokio::test]
+async fn what_runs_when_the_loops_time_is_over_is_ended_and_nothing_more_is_started() {
+    let bench = Bench::new();
+    let until = Instant::now() + Duration::from_secs(1);
+    let results = bench.run_until(Some(until), &["true", "echo on; sleep 900", "touch ran"], 600, 1).await;
+    assert!(results[0].passed && !results[0].cut, "{results:?}");
+    let said = &results[1].output;
+    assert!(said.starts_with("on\n") && said.ends_with("\nended: the loop's time was over"), "{said}");
+    assert_eq!(results[2], CheckResult::not_run("touch ran"));
+    assert!(results[1].cut && !bench.dir.path().join("ran").exists());
+    // Its own limit comes first where it is the shorter one.
+    let later = Instant::now() + Duration::from_secs(600);
+    let results = bench.run_until(Some(later), &["sleep 900"], 1, 1).await;
+    assert!(!results[0].cut && results[0].output.ends_with("Timeout after 1s"), "{results:?}");
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ pub struct GateArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// End the loop after this much time that the machine was awake
+    /// End the loop after this much time that the machine was awake, its checks included
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
     /// End the loop after the iteration that passes this cost

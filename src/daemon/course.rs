@@ -8,18 +8,18 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use swarm_state::engine::{Now, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::crash;
-use super::driver::{Context, Report};
+use super::driver::{Context, Report, sentence};
 use super::slot::Slot;
 use crate::checks::Step;
-use crate::error::{Error, ErrorCode, Result};
 use crate::loops::{Course, Finished, hurried, session_id};
 
 /// Between two tries to write down what an iteration came to.
@@ -36,18 +36,26 @@ pub(crate) struct Iteration {
     pub(crate) id: String,
     /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
+    /// When the loop's time is over; `None` where nothing limits it.
+    pub(crate) until: Option<Instant>,
 }
 
 impl Iteration {
     /// The current one; `None` for a plain worker.
-    pub(crate) fn of(slot: &Slot) -> Option<Self> {
+    pub(crate) fn of(slot: &Slot, now: Now) -> Option<Self> {
         let ralph = slot.engine.ralph()?;
         Some(Self {
             number: ralph.iteration,
             max: ralph.max_iterations,
             id: loop_id(slot.started),
             started: ralph.iteration_started,
+            until: ralph.time_left(now).and_then(|left| Instant::now().checked_add(left)),
         })
+    }
+
+    /// Whether the loop's time is over.
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -88,17 +96,23 @@ impl Lap<'_> {
     /// What the agent is given, from what the prompt file says; the base line is taken before the first.
     ///
     /// # Errors
-    /// The base line cannot be taken, or the worker is killed meanwhile.
-    pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    /// The base line cannot be taken, or took all of the loop's time, or the worker is killed meanwhile.
+    pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
         let course = self.course();
         let told = |step: Step<'_>| self.tell(0, step);
         let (base, warnings) = tokio::select! {
-            base = course.base(&told) => base?,
-            () = hurried(&self.context.hurry) => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
+            base = course.base(&told, self.iteration.until) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+            () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
         };
         crash::point("base");
         for warning in warnings {
             self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        }
+        if self.iteration.is_late() {
+            let message =
+                "what comes before the first iteration took all of the loop's time; no agent was started";
+            self.context.report(Report::Warning(message.into()));
+            return Err(SpawnError::OutOfTime);
         }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
@@ -128,6 +142,9 @@ impl Lap<'_> {
             output,
             done_pattern,
             session: self.session(run),
+            until: self.iteration.until,
+            never_started: crate::wrapper::read_exit(&self.context.run_dir(run))
+                .and_then(|record| record.error),
             account: None,
         };
         let course = self.course();

@@ -256,7 +256,7 @@ async fn spawn(
     let mut session = None;
     if let Some(iteration) = &iteration {
         let lap = course::Lap { context, spec, cwd: &cwd, iteration };
-        prompt = lap.contract(prompt).await.map_err(other)?;
+        prompt = lap.contract(prompt).await?;
         session = lap.session(run);
     }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
@@ -388,7 +388,7 @@ fn launch_spec(
 }
 
 /// An error with its next step, as one sentence for a log line.
-fn sentence(error: &Error) -> String {
+pub(super) fn sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{} ({hint})", error.message),
         None => error.message.clone(),

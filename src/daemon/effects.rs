@@ -83,6 +83,7 @@ impl Supervisor {
             | Effect::Probe(_)
             | Effect::Judge(_) => {}
         }
+        let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         let pane = slot.pane.clone();
         let context = slot.driver.context.clone();
@@ -96,7 +97,7 @@ impl Supervisor {
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
-                iteration: Iteration::of(slot),
+                iteration: Iteration::of(slot, now),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),
                 worktree: slot.worktree.clone(),
@@ -107,6 +108,7 @@ impl Supervisor {
     }
 
     pub(super) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
+        let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         // Rule 3 of the engine: what is not written down is not started.
         if slot.unsaved {
@@ -118,7 +120,7 @@ impl Supervisor {
         slot.renew_reader();
         slot.driver.push(Job::Spawn {
             run,
-            iteration: Iteration::of(slot),
+            iteration: Iteration::of(slot, now),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
+use tokio::time::Instant;
 
 use super::{BASE, Course, progress, protect, write_json};
 use crate::checks::{Plan, Told};
@@ -13,12 +14,13 @@ use crate::error::Result;
 use crate::git;
 
 impl Course {
-    /// The base line; taken now when it was not yet. `told` hears of each check.
+    /// The base line; taken now when it was not yet. `told` hears of each check. What is not through when the loop's
+    /// time is over (`until`) is cut short.
     ///
     /// # Errors
     /// When it cannot be written down, a check cannot be run at all, or the progress file would lie in a
     /// directory of swarm's own.
-    pub async fn base(&self, told: Told<'_>) -> Result<(Base, Vec<String>)> {
+    pub async fn base(&self, told: Told<'_>, until: Option<Instant>) -> Result<(Base, Vec<String>)> {
         if let Some(base) = self.read_base() {
             return Ok((base, vec![]));
         }
@@ -27,7 +29,7 @@ impl Course {
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
             base.protected = protect::hashes(self, None).await?;
-            base.checks = self.run_checks(0, told).await?;
+            base.checks = self.run_checks(0, told, until).await?;
         }
         match self.snapshot(0).await {
             Ok(Some(taken)) => {
@@ -54,7 +56,12 @@ impl Course {
     }
 
     /// Runs the checks. What they print goes into the iteration's folder.
-    pub(super) async fn run_checks(&self, iteration: u32, told: Told<'_>) -> Result<Vec<CheckResult>> {
+    pub(super) async fn run_checks(
+        &self,
+        iteration: u32,
+        told: Told<'_>,
+        until: Option<Instant>,
+    ) -> Result<Vec<CheckResult>> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
         let plan = Plan {
@@ -62,6 +69,7 @@ impl Course {
             cwd: &self.cwd,
             env: &self.env,
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
+            until,
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
             told,

@@ -11,7 +11,7 @@ use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::Account;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Course, RESULT, account, protect, write_json};
 use crate::checks::Told;
@@ -20,6 +20,10 @@ use crate::git;
 
 /// How long the snapshot of a worker that is being killed may take.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// What the checks of an iteration have of it when the loop's time is over with their agent: work that is done then is
+/// done, if that can be seen at once.
+const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// How often the mark of a kill is looked at while something takes long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -43,6 +47,10 @@ pub struct Finished<'a> {
     pub done_pattern: Option<bool>,
     /// The id of the CLI's session, where swarm gave it one.
     pub session: Option<String>,
+    /// When the loop's time is over; `None` where nothing limits it. It bounds the checks.
+    pub until: Option<Instant>,
+    /// Why there was no agent, where it could not be started at all.
+    pub never_started: Option<String>,
     /// What the agent itself told of it, where somebody knows better than a transcript.
     pub account: Option<Account>,
 }
@@ -62,6 +70,9 @@ impl Course {
         let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(&account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
+        // What holds then is nobody's work.
+        verdict.trouble =
+            finished.never_started.as_ref().map(|why| format!("the agent was not started: {why}"));
         verdict.outage = outage_of(&account, &finished, &self.profile.outages());
         let before = self.before(&base, finished.iteration);
         let late = async {
@@ -212,7 +223,11 @@ impl Course {
             // Nothing was done that could be checked.
             return verdict.trouble = Some("the agent could not work".into());
         }
-        match self.run_checks(finished.iteration, told).await {
+        if finished.never_started.is_some() {
+            return;
+        }
+        let until = finished.until.map(|until| until.max(Instant::now() + LAST_WORD));
+        match self.run_checks(finished.iteration, told, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }

@@ -120,6 +120,7 @@ impl CommandAgent {
             cwd: &self.cwd,
             env: &environment(),
             limit: self.limit,
+            until: None,
             jobs: 1,
             folder: &place,
             told: &|_| {},

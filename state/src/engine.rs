@@ -226,6 +226,8 @@ pub enum Phase {
 pub enum SpawnError {
     /// The prompt file is gone or unreadable: the loop ends. Holds the documented message.
     Prompt(String),
+    /// What comes before the agent took all of the loop's time: the loop ends, and nobody has worked.
+    OutOfTime,
     /// Anything else: a failure like another.
     Other(String),
 }

@@ -28,9 +28,13 @@ pub struct Base {
 }
 
 impl Base {
-    /// The checks that failed already.
+    /// The checks that failed already; one that was cut short may still pass.
     pub fn failed(&self) -> Vec<String> {
-        self.checks.iter().filter(|check| !check.passed).map(|check| check.name.clone()).collect()
+        self.checks
+            .iter()
+            .filter(|check| !check.passed && !check.cut)
+            .map(|check| check.name.clone())
+            .collect()
     }
 
     /// The protected files that are no longer as they were, in order: changed, removed or new.

@@ -36,6 +36,8 @@ fn finished<'a>(output: &'a str, started: &str) -> Finished<'a> {
         output,
         done_pattern: None,
         session: None,
+        until: None,
+        never_started: None,
         account: None,
     }
 }

@@ -47,6 +47,7 @@ impl Worker {
             (SpawnError::Other(message), false) => {
                 self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
             }
+            (SpawnError::OutOfTime, _) => self.never_worked(now),
             (SpawnError::Other(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), now)
             }
@@ -87,7 +88,7 @@ impl Worker {
             // The iteration was counted but nobody worked on it.
             Phase::Spawning { doomed: false } => {
                 self.give_back();
-                match self.held_back() {
+                match self.held_back(now) {
                     Some(effects) => effects,
                     None => self.launch(now),
                 }
