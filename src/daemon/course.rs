@@ -17,9 +17,10 @@ use swarm_state::notice::Entry;
 use tokio::time::{Instant, sleep};
 
 use super::crash;
-use super::driver::{Context, Report, sentence};
+use super::driver::{Context, Report};
 use super::slot::Slot;
 use crate::checks::Step;
+use crate::error::sentence;
 use crate::loops::{Course, Finished, hurried, session_id};
 
 /// Between two tries to write down what an iteration came to.
@@ -36,6 +37,8 @@ pub(crate) struct Iteration {
     pub(crate) id: String,
     /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
+    /// An agent of the loop came up once.
+    pub(crate) worked: bool,
     /// When the loop's time is over; `None` where nothing limits it.
     pub(crate) until: Option<Instant>,
 }
@@ -49,6 +52,7 @@ impl Iteration {
             max: ralph.max_iterations,
             id: loop_id(slot.started),
             started: ralph.iteration_started,
+            worked: ralph.worked,
             until: ralph.time_left(now).and_then(|left| Instant::now().checked_add(left)),
         })
     }
@@ -101,7 +105,7 @@ impl Lap<'_> {
         let course = self.course();
         let told = |step: Step<'_>| self.tell(0, step);
         let (base, warnings) = tokio::select! {
-            base = course.base(&told, self.iteration.until) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+            base = course.base(self.iteration.worked, &told, self.iteration.until) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
             () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
         };
         crash::point("base");
@@ -109,9 +113,10 @@ impl Lap<'_> {
             self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
         }
         if self.iteration.is_late() {
-            let message =
-                "what comes before the first iteration took all of the loop's time; no agent was started";
-            self.context.report(Report::Warning(message.into()));
+            let number = self.iteration.number;
+            self.context.report(Report::Warning(format!(
+                "what comes before iteration {number} took all of the loop's time; no agent was started"
+            )));
             return Err(SpawnError::OutOfTime);
         }
         let Some(task) = task else { return Ok(None) };

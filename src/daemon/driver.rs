@@ -25,7 +25,7 @@ use super::given;
 use super::judge;
 use super::supervisor::Input;
 use super::unmaking;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::git;
 use crate::protocol::{Empty, Sent};
 use crate::store::Store;
@@ -385,12 +385,4 @@ fn launch_spec(
     // What a run leaves behind would be there beside the next one.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
     Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
-}
-
-/// An error with its next step, as one sentence for a log line.
-pub(super) fn sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{} ({hint})", error.message),
-        None => error.message.clone(),
-    }
 }

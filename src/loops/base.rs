@@ -10,19 +10,28 @@ use tokio::time::Instant;
 
 use super::{BASE, Course, progress, protect, write_json};
 use crate::checks::{Plan, Told};
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 
 impl Course {
-    /// The base line; taken now when it was not yet. `told` hears of each check. What is not through when the loop's
+    /// The base line; taken now when it was not yet, and no agent has `worked` that could have changed what it
+    /// stands for. `told` hears of each check. What is not through when the loop's
     /// time is over (`until`) is cut short.
     ///
     /// # Errors
-    /// When it cannot be written down, a check cannot be run at all, or the progress file would lie in a
+    /// When it is gone, or cannot be written down, a check cannot be run at all, or the progress file would lie in a
     /// directory of swarm's own.
-    pub async fn base(&self, told: Told<'_>, until: Option<Instant>) -> Result<(Base, Vec<String>)> {
+    pub async fn base(
+        &self,
+        worked: bool,
+        told: Told<'_>,
+        until: Option<Instant>,
+    ) -> Result<(Base, Vec<String>)> {
         if let Some(base) = self.read_base() {
             return Ok((base, vec![]));
+        }
+        if worked && !self.gates.is_empty() {
+            return Err(self.no_base());
         }
         let mut warnings = vec![];
         let mut base = Base { id: self.id.clone(), ..Base::default() };
@@ -42,12 +51,23 @@ impl Course {
         Ok((base, warnings))
     }
 
+    /// Nothing holds that is compared with nothing.
+    pub(super) fn no_base(&self) -> Error {
+        let file = self.folder.join(BASE);
+        let message = format!(
+            "there is no base line to compare with: '{}' is missing or cannot be read",
+            file.display()
+        );
+        Error::new(ErrorCode::Conflict, message)
+            .hint(format!("start the loop anew: swarm respawn {}", self.name))
+    }
+
     /// Takes the protected files as they are now. Gives those that were different.
     ///
     /// # Errors
     /// When the loop has no base line yet, or the disk refuses.
     pub async fn approve(&self) -> Result<Vec<String>> {
-        let Some(mut base) = self.read_base() else { return Ok(vec![]) };
+        let mut base = self.read_base().ok_or_else(|| self.no_base())?;
         let now = protect::hashes(self, Some(&base)).await?;
         let changed = base.changed(&now);
         base.protected = now;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{Course, RESULT, account, protect, write_json};
 use crate::checks::Told;
-use crate::error::Result;
+use crate::error::{Result, sentence};
 use crate::git;
 
 /// How long the snapshot of a worker that is being killed may take.
@@ -60,7 +60,9 @@ impl Course {
     /// iteration's warnings; a verdict that could not be reached holds nothing. When `hurry` is set (somebody kills
     /// the worker) the checks are cut short; the tree is kept all the same, if that takes no longer than [`GRACE`].
     pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>, hurry: &AtomicBool) -> Iteration {
-        let base = self.read_base().unwrap_or_default();
+        let known = self.read_base();
+        let blind = known.is_none() && !self.gates.is_empty();
+        let base = known.unwrap_or_default();
         let mut it = self.begun(&finished);
         let account = match finished.account.clone() {
             Some(account) => account,
@@ -91,6 +93,9 @@ impl Course {
             it.left = self.tree_left(&verdict).await;
         } else {
             verdict.trouble = Some("it was killed".into());
+        }
+        if blind {
+            verdict.trouble = Some(sentence(&self.no_base()));
         }
         if let Some(tree) = &verdict.tree {
             let fails: Vec<&str> = verdict.failed_checks().map(|check| check.name.as_str()).collect();

@@ -115,6 +115,9 @@ pub struct Loop {
     /// More was asked for than a done pattern.
     #[serde(default)]
     pub gated: bool,
+    /// An agent of it came up once: what was there before any worked is known from then on, or lost.
+    #[serde(default)]
+    pub worked: bool,
     /// What was used so far, the time up to `since`.
     #[serde(default)]
     spent: Spent,
@@ -390,6 +393,7 @@ impl Worker {
             paused: None,
             budgets: Budgets::default(),
             gated: false,
+            worked: false,
             spent: Spent::default(),
             since: None,
             outages: 0,

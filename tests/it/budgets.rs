@@ -94,7 +94,7 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
     let agent = d.agent(&["touch x"]);
     let flags = ["--check", "sleep 600", "--check", "true", "--no-promise", "--max-time", "1"];
     let ran = d.run(&[&flags[..], &["--format", "json"]].concat(), &agent).code(1);
-    let ran = ran.warns("what comes before the first iteration took all of the loop's time");
+    let ran = ran.warns("what comes before iteration 1 took all of the loop's time");
     let result = ran.json();
     assert_eq!((&result["stop_reason"], &result["total_iterations"]), (&json!("timeout"), &json!(0)));
     let said = result["baseline"][0]["output"].as_str().unwrap();

@@ -69,6 +69,23 @@ fn neither_a_check_nor_what_the_agent_detached_can_approve() {
 }
 
 #[test]
+fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
+    for spoil in ["rm -f", "truncate -s 3"] {
+        let d = Desk::new();
+        d.commit("check.sh", "exit 1\n");
+        let base = d.w.swarm_dir().join("ralph/a/base.json");
+        let agent = d.agent(&[&format!("echo 'exit 0' >check.sh; {spoil} '{}'; {DONE}", base.display())]);
+        let result = d.result(1, &["--check", "sh check.sh", "-n", "5", "--max-failures", "1"], &agent);
+        assert_eq!((d.turns(), &result["stop_reason"]), (1, &"failed".into()), "{spoil}");
+        let error = error(&result, 1);
+        assert!(error.contains("there is no base line to compare with: '"), "{error}");
+        assert!(error.contains("(start the loop anew: swarm respawn a)"), "{error}");
+        d.w.swarm(&["why", "a"]).ok().says("FAIL  there is no base line to compare with");
+        d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("there is no base line to compare with");
+    }
+}
+
+#[test]
 fn an_edited_script_that_is_put_back_is_no_cheat() {
     let d = Desk::new();
     d.commit("ci/check.sh", "test -e fixed\n");

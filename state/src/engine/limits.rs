@@ -39,6 +39,13 @@ impl Worker {
         self.ralph.as_ref()?.outage.as_ref()
     }
 
+    /// There is, or was, an agent.
+    pub(super) fn note_agent(&mut self) {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.worked = true;
+        }
+    }
+
     /// Time counts while something goes on: a parked, lost or ended loop uses none.
     pub(super) fn keep_time(&mut self, now: Now) {
         let counts = match self.phase {

@@ -12,6 +12,7 @@ impl Worker {
             Phase::Spawning { doomed: true } => self.end(Why::Kill, now),
             Phase::Spawning { doomed: false } => {
                 self.note_up(now);
+                self.note_agent();
                 let watch = Watch::default();
                 self.phase = if self.policy.paste || self.policy.ready_wait {
                     let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
@@ -124,6 +125,7 @@ impl Worker {
             | Phase::Stopped { .. } => return vec![],
         };
         self.note_life(now);
+        self.note_agent();
         self.phase = Phase::Judging { exit, why };
         self.last_exit = Some(exit);
         self.trouble = None;

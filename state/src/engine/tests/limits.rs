@@ -148,6 +148,23 @@ fn no_agent_is_started_when_the_time_is_over_before_it() {
 }
 
 #[test]
+fn what_was_there_before_any_agent_is_known_to_be_past() {
+    let mut worker = verified(Budgets::default());
+    let worked = |worker: &Worker| worker.ralph().unwrap().worked;
+    worker.step(Event::Start, at(0));
+    worker.step(Event::SpawnFailed(Run(1), SpawnError::Other("no room".into())), at(0));
+    worker.step(Event::Tick, at(1000));
+    assert!(!worked(&worker), "the base line may still be taken");
+    worker.step(Event::Up(Run(2)), at(1000));
+    assert!(worked(&worker));
+    // Nor may it be when the daemon did not see it come up.
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    worker.step(Event::PaneLost(Run(1)), at(0));
+    assert!(worked(&worker));
+}
+
+#[test]
 fn the_time_of_an_iteration_ends_it_and_the_loop_goes_on() {
     let mut worker = verified(Budgets { iteration_timeout: Some(30), ..Budgets::default() });
     worker.step(Event::Start, at(0));
