@@ -20,7 +20,7 @@ use super::crash;
 use super::driver::{Context, Report};
 use super::slot::Slot;
 use crate::checks::Step;
-use crate::error::sentence;
+use crate::error::{Result, sentence};
 use crate::loops::{Course, Finished, hurried, session_id};
 
 /// Between two tries to write down what an iteration came to.
@@ -103,15 +103,11 @@ impl Lap<'_> {
     /// The base line cannot be taken, or took all of the loop's time, or the worker is killed meanwhile.
     pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
         let course = self.course();
-        let told = |step: Step<'_>| self.tell(0, step);
-        let (base, warnings) = tokio::select! {
-            base = course.base(self.iteration.worked, &told, self.iteration.until) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+        let base = tokio::select! {
+            base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
             () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
         };
         crash::point("base");
-        for warning in warnings {
-            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
-        }
         if self.iteration.is_late() {
             let number = self.iteration.number;
             self.context.report(Report::Warning(format!(
@@ -122,6 +118,22 @@ impl Lap<'_> {
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
         Ok(Some(course.contract(&base, count, task).await))
+    }
+
+    /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and
+    /// need not wait for the checks.
+    async fn base(&self, course: &Course) -> Result<ledger::Base> {
+        if let Some(base) = course.read_base() {
+            return Ok(base);
+        }
+        let begun = course.begin_base(self.iteration.worked).await?;
+        self.context.report(Report::Begun(begun.warnings.clone()));
+        let told = |step: Step<'_>| self.tell(0, step);
+        let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;
+        for warning in warnings {
+            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        }
+        Ok(base)
     }
 
     /// The session id that the agent is given, where its CLI takes one.

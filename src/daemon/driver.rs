@@ -46,6 +46,8 @@ pub(crate) enum Report {
     Silent,
     /// It did not answer when asked again either: whoever waits for the run to come up should not.
     Frozen,
+    /// The loop begins, and this is what a person should know of it.
+    Begun(Vec<String>),
     /// The run's pane is up.
     Up(Pane),
     /// The pane of a run that is over could not be closed.

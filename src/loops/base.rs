@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
+use swarm_state::notice::named;
 use tokio::time::Instant;
 
 use super::{BASE, Course, progress, protect, write_json};
@@ -13,31 +14,60 @@ use crate::checks::{Plan, Told};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 
+/// How many repositories a sentence names.
+const MAX_NAMED: usize = 5;
+
 impl Course {
-    /// The base line; taken now when it was not yet, and no agent has `worked` that could have changed what it
-    /// stands for. `told` hears of each check. What is not through when the loop's
-    /// time is over (`until`) is cut short.
+    /// The base line; taken now when it was not yet, as [`Course::begin_base`] and [`Course::take_base`] do.
     ///
     /// # Errors
-    /// When it is gone, or cannot be written down, a check cannot be run at all, or the progress file would lie in a
+    /// As these.
+    pub async fn base(&self, worked: bool, told: Told<'_>, until: Option<Instant>) -> Result<Base> {
+        if let Some(base) = self.read_base() {
+            return Ok(base);
+        }
+        let begun = self.begin_base(worked).await?;
+        Ok(self.take_base(begun, told, until).await?.0)
+    }
+
+    /// Begins a base line: what is watched, and what a person should know of it. That takes no time to speak of.
+    ///
+    /// # Errors
+    /// When an agent has `worked` that could have changed what it stands for, or the progress file would lie in a
     /// directory of swarm's own.
-    pub async fn base(
+    pub async fn begin_base(&self, worked: bool) -> Result<Base> {
+        let mut base = Base { id: self.id.clone(), ..Base::default() };
+        if !self.gates.is_empty() {
+            if worked {
+                return Err(self.no_base());
+            }
+            progress::begin(&self.cwd, &self.root).await?;
+            base.protected = protect::hashes(self, None).await?;
+            base.warnings = protect::warnings(self, &base.protected)?;
+        }
+        // Where git cannot say, the snapshot will.
+        let nested = git::nested(&self.cwd).await.unwrap_or_default();
+        if !nested.is_empty() {
+            let names = named(&nested, MAX_NAMED);
+            base.warnings
+                .push(format!("no snapshot holds what is in the repositories within this one: {names}"));
+        }
+        Ok(base)
+    }
+
+    /// Takes it: the checks, of which `told` hears, and the tree as a commit. What is not through when the loop's
+    /// time is over (`until`) is cut short. What could not be done is said beside it.
+    ///
+    /// # Errors
+    /// When it cannot be written down, or a check cannot be run at all.
+    pub async fn take_base(
         &self,
-        worked: bool,
+        mut base: Base,
         told: Told<'_>,
         until: Option<Instant>,
     ) -> Result<(Base, Vec<String>)> {
-        if let Some(base) = self.read_base() {
-            return Ok((base, vec![]));
-        }
-        if worked && !self.gates.is_empty() {
-            return Err(self.no_base());
-        }
         let mut warnings = vec![];
-        let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
-            progress::begin(&self.cwd, &self.root).await?;
-            base.protected = protect::hashes(self, None).await?;
             base.checks = self.run_checks(0, told, until).await?;
         }
         match self.snapshot(0).await {

@@ -151,7 +151,7 @@ where
             }
         };
         let (until, worked) = (self.until(), self.worker.ralph().is_some_and(|l| l.worked));
-        let (base, _) = finish(self.course.base(worked, &|_| {}, until))??;
+        let base = finish(self.course.base(worked, &|_| {}, until))??;
         if self.until().is_some_and(|until| Instant::now() >= until) {
             self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
             return Ok(());

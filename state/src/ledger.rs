@@ -25,6 +25,9 @@ pub struct Base {
     pub checks: Vec<CheckResult>,
     /// Files that no iteration may change, relative to the worker's directory, by the hash of their content.
     pub protected: BTreeMap<String, String>,
+    /// What a person should know of a loop that begins so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl Base {

@@ -90,6 +90,7 @@ pub(super) fn why(report: &Report) -> Vec<String> {
         lines.push(format!("task: {}", printable(&report.task)));
     }
     lines.push(format!("used: {}", used(report)));
+    lines.extend(watched(report));
     if let Some(last) = report.iterations.last() {
         lines.push(format!(
             "iteration {} ended after {}:",
@@ -107,6 +108,21 @@ pub(super) fn why(report: &Report) -> Vec<String> {
     }
     lines.push(format!("next: {}", next(report)));
     lines
+}
+
+/// Which files keep an iteration from counting as done when it changes them.
+fn watched(report: &Report) -> Option<String> {
+    let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
+    if report.gates.allow_changed_checks {
+        return Some("watched: no file, as --allow-changed-checks says".to_owned());
+    }
+    let shown: Vec<&str> = watched.files.iter().take(3).map(String::as_str).collect();
+    let more = watched.count.saturating_sub(shown.len() as u64);
+    Some(match (shown.is_empty(), more) {
+        (true, _) => "watched: no file; --protect would name some".to_owned(),
+        (false, 0) => format!("watched: {}", printable(&shown.join(", "))),
+        (false, more) => format!("watched: {} and {more} more", printable(&shown.join(", "))),
+    })
 }
 
 /// What to do next.
@@ -166,6 +182,12 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
         let word = |passed| if passed { "PASS" } else { "FAIL" };
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", word(c.passed), printable(&c.name))));
+    }
+    let told = watched(report).into_iter().chain(report.warnings.iter().map(|w| format!("warning: {w}")));
+    let told: Vec<String> = told.map(|line| format!("- {}", printable(&line))).collect();
+    if !told.is_empty() {
+        lines.extend([String::new(), "Of all iterations:".into(), String::new()]);
+        lines.extend(told);
     }
     for it in &report.iterations {
         let gates = gates(it);
