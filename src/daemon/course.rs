@@ -84,6 +84,17 @@ pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path)
     }
 }
 
+/// Keeps why an iteration had no agent. One that is killed meanwhile was none, and a full disk has more to say.
+pub(super) fn write_unstarted(context: &Context, spec: &WorkerSpec, it: &Iteration, run: Run, why: &str) {
+    if context.hurry.load(Ordering::Relaxed) {
+        return;
+    }
+    let course = course(context, spec, &it.id, &spec.cwd);
+    if let Err(error) = course.write_unstarted((it.number, run.0), it.started, super::local_now(), why) {
+        tracing::warn!(worker = %context.name, %error, "why no agent was started is not kept");
+    }
+}
+
 /// One iteration and all around it.
 pub(super) struct Lap<'a> {
     pub(super) context: &'a Context,

@@ -183,13 +183,16 @@ impl Driver {
 async fn work(context: &Context, job: Job) {
     match job {
         Job::Spawn { run, iteration, spec, worktree, reader } => {
-            match spawn(context, run, iteration, &spec, worktree, &reader).await {
+            match spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await {
                 Ok(pane) => {
                     crash::after(&Effect::Spawn(run));
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
                 Err(error) => {
+                    if let (SpawnError::Other(why), Some(iteration)) = (&error, &iteration) {
+                        course::write_unstarted(context, &spec, iteration, run, why);
+                    }
                     // Left-overs are swept at the next start.
                     drop(context.store.remove_run_dir(&context.name, run));
                     context.report(Report::SpawnFailed(run, error));
@@ -244,7 +247,7 @@ async fn work(context: &Context, job: Job) {
 async fn spawn(
     context: &Context,
     run: Run,
-    iteration: Option<Iteration>,
+    iteration: Option<&Iteration>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
     reader: &SharedReader,
@@ -256,7 +259,7 @@ async fn spawn(
     }
     let mut prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let mut session = None;
-    if let Some(iteration) = &iteration {
+    if let Some(iteration) = iteration {
         let lap = course::Lap { context, spec, cwd: &cwd, iteration };
         prompt = lap.contract(prompt).await?;
         session = lap.session(run);

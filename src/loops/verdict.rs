@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::{CheckResult, Verdict, not_started};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::outage::{Outage, Wording};
@@ -73,8 +73,7 @@ impl Course {
         verdict.cost = self.profile.cost(&account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
         // What holds then is nobody's work.
-        verdict.trouble =
-            finished.never_started.as_ref().map(|why| format!("the agent was not started: {why}"));
+        verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
         verdict.outage = outage_of(&account, &finished, &self.profile.outages());
         let before = self.before(&base, finished.iteration);
         let late = async {
@@ -115,6 +114,7 @@ impl Course {
             started: finished.started.map(|at| at.to_rfc3339()),
             ended: finished.ended.to_rfc3339(),
             seconds,
+            no_agent: finished.never_started.is_some(),
             exit_code: finished.exit.code(),
             signal: finished.exit.signal(),
             ..Iteration::default()
@@ -123,7 +123,7 @@ impl Course {
 
     /// Where the work stood when the iteration began.
     fn before(&self, base: &Base, iteration: u32) -> Before {
-        let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        let last = self.last_worked(iteration);
         let excused = base.failed();
         let failing = |checks: &[CheckResult], excused: &[String]| -> Vec<String> {
             let fails = checks.iter().filter(|check| !check.passed && !excused.contains(&check.name));
@@ -245,6 +245,32 @@ impl Course {
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let pattern = Pattern::compile(&promise.pattern()).ok();
         Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
+    }
+
+    /// Writes down that an iteration had no agent, and why: reports tell it like another.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write_unstarted(
+        &self,
+        (iteration, run): (u32, u64),
+        started: Option<DateTime<FixedOffset>>,
+        ended: DateTime<FixedOffset>,
+        why: &str,
+    ) -> Result<()> {
+        let seconds = started.map_or(0.0, |at| (ended - at).to_std().unwrap_or_default().as_secs_f64());
+        let verdict = Verdict { trouble: Some(not_started(why)), ..Verdict::default() };
+        let it = Iteration {
+            iteration,
+            run,
+            started: started.map(|at| at.to_rfc3339()),
+            ended: ended.to_rfc3339(),
+            seconds,
+            verdict: Some(verdict),
+            no_agent: true,
+            ..Iteration::default()
+        };
+        write_json(&self.iteration_dir(iteration).join(RESULT), &it)
     }
 
     /// Writes down what an iteration came to: for the next one's contract, and for reports.

@@ -19,6 +19,11 @@ pub const CHECK_TIMEOUT: u64 = 120;
 /// What cuts a check short beside its own limit.
 pub const TIME_OVER: &str = "the loop's time was over";
 
+/// What keeps an iteration without an agent from being done, however well things stand.
+pub fn not_started(why: &str) -> String {
+    format!("the agent was not started: {why}")
+}
+
 /// The remark on a promise that was not given.
 pub const NO_PROMISE: &str = "the promise was not given";
 

@@ -98,6 +98,9 @@ pub struct Iteration {
     pub diff: Option<DiffStat>,
     /// Things that could not be done.
     pub warnings: Vec<String>,
+    /// It had no agent, since none could be started: the verdict says why, and nothing of it is anybody's work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_agent: bool,
 }
 
 impl Iteration {

@@ -580,9 +580,9 @@ fn one_line(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// "N iterations", also for one: the document's sentence is matched by scripts.
+/// `1 iteration`, `47 iterations`.
 fn count(iterations: u32) -> String {
-    format!("{iterations} iterations")
+    counted(iterations, "iteration")
 }
 
 #[cfg(test)]

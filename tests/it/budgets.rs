@@ -129,6 +129,53 @@ fn an_iteration_without_an_agent_does_not_complete_a_loop() {
 }
 
 #[test]
+fn a_loop_that_cannot_start_at_all_is_no_loop() {
+    let d = Desk::without_git();
+    let mut git = d.w.command("git");
+    git.args(["init", "-q"]);
+    d.w.run(git).ok();
+    let agent = d.agent(&["true"]);
+    let ran = d.run(&["--check", "true", "--worktree"], &agent).code(1);
+    assert!(ran.err.contains("swarm: error: ") && ran.err.contains("commit"), "{}", ran.err);
+    assert_eq!((ran.out.as_str(), d.turns(), d.w.status("a")), ("", 0, Value::Null));
+}
+
+#[test]
+fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
+    for (flags, end, slug, reason) in [
+        (["-n", "9", "--max-failures", "1"], "failed", "consecutive_failures", "1 consecutive failure"),
+        (
+            ["-n", "2", "--max-failures", "5"],
+            "max_iterations",
+            "max_iterations",
+            "max iterations, and not every gate holds",
+        ),
+    ] {
+        let d = Desk::without_git();
+        let dir = d.w.path("gone");
+        fs::create_dir(&dir).unwrap();
+        let place = dir.display().to_string();
+        let agent = d.agent(&[&format!("rm -r '{place}'")]);
+        let words = [&flags[..], &["--cwd", &place, "--check", "true", "--no-promise"]].concat();
+        let result = d.result(1, &words, &agent);
+        let cause = format!("no such directory: {place}");
+        assert_eq!((&result["stop_reason"], &result["total_iterations"]), (&json!(end), &json!(2)));
+        assert_eq!(result["iterations"][1]["error"], format!("the agent was not started: {cause}"));
+        let why = d.w.swarm(&["why", "a"]).ok().says(&format!("FAIL  the agent was not started: {cause}\n"));
+        assert!(why.out.contains(&format!("{reason}: {cause}\n")), "{}", why.out);
+        assert!(
+            why.out.ends_with("next: mend why the agent was not started, then swarm respawn a\n"),
+            "{}",
+            why.out
+        );
+        d.w.swarm(&["report", "a"]).ok().says("| not started |").says(&cause);
+        let state = d.w.ralph_state("a");
+        assert_eq!((&state["reason"], &state["message"]), (&json!(slug), &json!(cause)));
+        assert_eq!(d.turns(), 1);
+    }
+}
+
+#[test]
 fn an_iteration_that_is_out_of_time_ends_and_the_loop_goes_on() {
     let w = World::new();
     let mut agent = w.agent("a");

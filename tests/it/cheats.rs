@@ -82,7 +82,7 @@ fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
         let error = error(&result, 1);
         assert!(error.contains("there is no base line to compare with: '"), "{error}");
         assert!(error.contains("(start the loop anew: swarm respawn a)"), "{error}");
-        d.w.swarm(&["why", "a"]).ok().says("FAIL  there is no base line to compare with");
+        d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: there is no base line");
         d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("there is no base line to compare with");
     }
 }

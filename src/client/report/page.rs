@@ -1,7 +1,7 @@
 //! A report in words.
 
 use super::*;
-use crate::client::status::goes_on;
+use crate::client::status::{goes_on, waits_for_disk};
 
 /// The word for how it ended, or why it has not.
 pub(super) fn end_word(report: &Report) -> &'static str {
@@ -20,7 +20,7 @@ fn used(report: &Report) -> String {
         text += &format!(", {}", dollars((report.cost * 1e6).round() as u64));
     }
     if report.tokens > 0 {
-        text += &format!(", {} tokens", report.tokens);
+        text += &format!(", {}", counted(report.tokens, "token"));
     }
     text
 }
@@ -141,11 +141,20 @@ fn next(report: &Report) -> String {
     }
     match (report.end, report.status) {
         (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
+        (None, _) if waits_for_disk(report.reason.as_deref()) => {
+            "make room on the disk; it goes on by itself then".to_owned()
+        }
         (None, LoopStatus::Running) if goes_on(report.reason.as_deref()) => {
             format!("nothing; to try at once: swarm ralph resume {name}")
         }
         (None, _) if report.worker_status == Status::Unreachable => {
             "nothing; it goes on when tmux answers again: swarm doctor".to_owned()
+        }
+        (None, _) if report.worker_status == Status::Waiting => {
+            format!("it waits for you: swarm attach {name}")
+        }
+        (None, _) if report.worker_status == Status::BackingOff => {
+            format!("nothing; it is tried again by itself, or give it up: swarm kill {name}")
         }
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
             format!("nothing; swarm attach {name} shows the agent at work")
@@ -157,6 +166,9 @@ fn next(report: &Report) -> String {
             }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
+        (Some(_), _) if report.iterations.last().is_some_and(|it| it.no_agent) => {
+            format!("mend why the agent was not started, then swarm respawn {name}")
+        }
         (Some(End::MaxIterations | End::BudgetExhausted | End::Timeout), _) => {
             format!("more of it: swarm respawn {name}; or look: swarm report {name}")
         }
@@ -214,6 +226,7 @@ fn row(it: &Iteration) -> String {
     let verdict = it.verdict.as_ref();
     let exit = match (it.exit_code, it.signal) {
         (_, Some(signal)) => format!("signal {signal}"),
+        _ if it.no_agent => "not started".into(),
         (Some(code), None) => code.to_string(),
         (None, None) => "unknown".into(),
     };

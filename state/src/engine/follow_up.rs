@@ -52,7 +52,7 @@ impl Worker {
         }
         let missed = self.missed(&verdict);
         if why.is_none() && !exit.is_success() {
-            return [missed, self.after_failure(ended, None, now)].concat();
+            return [missed, self.after_failure(ended, verdict.trouble, now)].concat();
         }
         let ended = self.told_end(ended, now);
         if let Some(ralph) = self.ralph.as_mut()

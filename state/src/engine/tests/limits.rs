@@ -148,6 +148,26 @@ fn no_agent_is_started_when_the_time_is_over_before_it() {
 }
 
 #[test]
+fn what_went_wrong_last_is_told_until_something_else_goes_on() {
+    let no = |run| Event::SpawnFailed(Run(run), SpawnError::Other("no room".into()));
+    let mut worker = verified(Budgets { max_failures: 2, ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(no(1), at(0));
+    assert_eq!(worker.reason().unwrap(), "next try 1s after a failure: no room");
+    worker.step(Event::Tick, at(1000));
+    assert_eq!((worker.failure(), worker.reason()), (None, None));
+    worker.step(no(2), at(1000));
+    assert_eq!(worker.reason().unwrap(), "2 consecutive failures: no room");
+    // So is what kept the gates from being tried; that an agent failed is told by its exit.
+    let trouble = Verdict { trouble: Some("the agent was not started: no".into()), ..Verdict::default() };
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(127), trouble, 1000);
+    assert_eq!(worker.failure(), Some("the agent was not started: no"));
+    let failed = Verdict { checks: vec![check(false)], ..Verdict::default() };
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(1), failed, 1000);
+    assert_eq!(worker.failure(), None);
+}
+
+#[test]
 fn what_was_there_before_any_agent_is_known_to_be_past() {
     let mut worker = verified(Budgets::default());
     let worked = |worker: &Worker| worker.ralph().unwrap().worked;

@@ -503,7 +503,7 @@ fn what_must_have_been_told_follows_from_the_state() {
     worker.step(Event::Kill, at(0));
     worker.step(Event::SpawnFailed(R, SpawnError::Other("x".into())), at(0));
     assert!(
-        told(&worker).ends_with("[DONE] loop killed after 1 iterations reason=killed"),
+        told(&worker).ends_with("[DONE] loop killed after 1 iteration reason=killed"),
         "{}",
         told(&worker)
     );
