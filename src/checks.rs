@@ -2,7 +2,8 @@
 //!
 //! Each is `sh -c COMMAND` in the worker's directory, in a process group of its own, without input, with the
 //! worker's environment and a time limit; everything it prints goes straight into a file, so that a check
-//! which prints without end costs a disk some space and the daemon nothing. The daemon judges iterations with it, the library's loop too.
+//! which prints without end costs a disk some space for a while and the daemon nothing: of a long output the
+//! beginning and the end are kept. The daemon judges iterations with it, the library's loop too.
 //! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
 //!
 //! A check is not trusted with the life of others: a shell stands between it and this process, so `kill
@@ -36,7 +37,10 @@ mod tests;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What a check may print, bytes; at more it is ended.
-const MAX_PRINTED: u64 = 256 << 20;
+pub const MAX_PRINTED: u64 = 256 << 20;
+
+/// What is kept of it, bytes: its beginning and its end, and a line that says what is missing between them.
+pub const KEPT: u64 = 8 << 20;
 
 /// How often the size of its output is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -82,6 +86,8 @@ pub struct Plan<'a> {
     pub jobs: usize,
     /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
     pub folder: &'a Path,
+    /// How many bytes of what each prints are kept, as [`KEPT`] is meant.
+    pub kept: u64,
     /// Hears of each as it starts and ends.
     pub told: Told<'a>,
 }
@@ -140,7 +146,8 @@ impl Plan<'_> {
         let path = self.folder.join(format!("check-{}.txt", index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
         let mut private = File::options();
-        private.write(true).create(true).truncate(true).mode(0o600);
+        // What is written late, while the output is being shortened, goes to its end.
+        private.write(true).create(true).truncate(true).custom_flags(nix::libc::O_APPEND).mode(0o600);
         let file = private.open(&path).map_err(trouble)?;
         let mut shell = Command::new("sh");
         // The outer shell has more to do after the inner one, so it cannot become it.
@@ -155,7 +162,7 @@ impl Plan<'_> {
         shell.stdin(Stdio::null()).stdout(file.try_clone().map_err(trouble)?).stderr(file);
         let child = shell.spawn().map_err(trouble)?;
         let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
-        let group = Group { leader, mark: mark(&path) };
+        let group = Group { leader, mark: mark(&path), path: path.clone(), kept: self.kept };
         let (command, started) = (command.to_owned(), Instant::now());
         Ok(Running { command, path, child, group, started, limit: self.limit, until: self.until })
     }
@@ -172,10 +179,12 @@ struct Running {
     until: Option<Instant>,
 }
 
-/// Ends all processes of a check, however the wait for it ended.
+/// Ends all processes of a check, however the wait for it ended, and shortens what they printed.
 struct Group {
     leader: i32,
     mark: Vec<u8>,
+    path: PathBuf,
+    kept: u64,
 }
 
 impl Drop for Group {
@@ -186,7 +195,30 @@ impl Drop for Group {
             let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
         procs::end_marked(&self.mark);
+        // A file that cannot be shortened is long, and nothing else.
+        let _ = shorten(&self.path, self.kept);
     }
+}
+
+/// Leaves of a file that is longer than `kept` its beginning and its end, in place: on a full disk too.
+fn shorten(path: &Path, kept: u64) -> std::io::Result<()> {
+    use std::io::{Read, Seek, SeekFrom, Write};
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    if length <= kept {
+        return Ok(());
+    }
+    let note = |left_out: u64| format!("\n[swarm: {left_out} bytes are left out here]\n");
+    let room = kept.saturating_sub(note(length).len() as u64);
+    let (head, end) = (room / 2, room - room / 2);
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(length - end))?;
+    (&file).take(end).read_to_end(&mut tail)?;
+    file.seek(SeekFrom::Start(head))?;
+    file.write_all(note(length - head - end).as_bytes())?;
+    file.write_all(&tail)?;
+    let now = file.stream_position()?;
+    file.set_len(now)
 }
 
 /// How the wait for a check ended.

@@ -32,6 +32,7 @@ impl Bench {
             env: &self.env,
             limit: Duration::from_secs(limit),
             until,
+            kept: KEPT,
             jobs,
             folder: self.dir.path(),
             told: &|_| {},
@@ -145,6 +146,31 @@ async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
     assert_eq!(results[0].output, "end-of-input");
     assert!(results[1].passed && results[1].output.ends_with("the end"));
     assert_eq!(results[1].output.chars().count(), MAX_OUTPUT);
+    // Of that much the beginning and the end are kept.
+    let kept = bench.file("check-2.txt");
+    assert!(kept.len() as u64 <= KEPT && kept.len() as u64 > KEPT - 100, "{}", kept.len());
+    assert!(kept.starts_with("0123456789\n") && kept.ends_with("the end\n"));
+    let (head, rest) = kept.split_once("\n[swarm: ").unwrap();
+    let (left_out, tail) = rest.split_once(" bytes are left out here]\n").unwrap();
+    assert_eq!(head.len() + left_out.parse::<usize>().unwrap() + tail.len(), 30_000_008);
+}
+
+#[test]
+fn a_long_file_is_shortened_to_any_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let text: String = (0..200).map(|n| format!("line {n}\n")).collect();
+    for kept in [0, 1, 40, 100, 1000, text.len() as u64 - 1] {
+        std::fs::write(&path, &text).unwrap();
+        shorten(&path, kept).unwrap();
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(left.contains(" bytes are left out here]"), "{kept}: {left}");
+        assert!(left.len() as u64 <= kept.max(50), "{kept}: {}", left.len());
+    }
+    std::fs::write(&path, &text).unwrap();
+    shorten(&path, text.len() as u64).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert!(shorten(&dir.path().join("none"), 1).is_err());
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use swarm_state::notice::named;
 use tokio::time::Instant;
 
 use super::{BASE, Course, progress, protect, write_json};
-use crate::checks::{Plan, Told};
+use crate::checks::{KEPT, Plan, Told};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 
@@ -120,6 +120,7 @@ impl Course {
             env: &self.env,
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
             until,
+            kept: KEPT,
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
             told,

@@ -121,6 +121,8 @@ impl CommandAgent {
             env: &environment(),
             limit: self.limit,
             until: None,
+            // It is read whole.
+            kept: u64::MAX,
             jobs: 1,
             folder: &place,
             told: &|_| {},
