@@ -7,6 +7,7 @@ use std::time::Duration;
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
 use swarm_state::notice::named;
+use swarm_state::screen::printable;
 use tokio::time::Instant;
 
 use super::{BASE, Course, progress, protect, write_json};
@@ -48,7 +49,7 @@ impl Course {
         // Where git cannot say, the snapshot will.
         let nested = git::nested(&self.cwd).await.unwrap_or_default();
         if !nested.is_empty() {
-            let names = named(&nested, MAX_NAMED);
+            let names = printable(&named(&nested, MAX_NAMED));
             base.warnings
                 .push(format!("no snapshot holds what is in the repositories within this one: {names}"));
         }

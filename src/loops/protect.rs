@@ -13,6 +13,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 use swarm_state::ledger::Base;
 use swarm_state::notice::counted;
+use swarm_state::screen::printable;
 use swarm_state::scripts;
 use walkdir::WalkDir;
 
@@ -92,7 +93,8 @@ pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> R
             format!(" and {}", counted(rest.len() as u64, "more check"))
         };
         warnings.push(format!(
-            "no file is watched behind '{first}'{more}: an iteration may change what is tested, unless --protect names it"
+            "no file is watched behind '{}'{more}: an iteration may change what is tested, unless --protect names it",
+            printable(first)
         ));
     }
     Ok(warnings)
