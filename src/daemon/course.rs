@@ -134,10 +134,10 @@ impl Lap<'_> {
     /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and
     /// need not wait for the checks.
     async fn base(&self, course: &Course) -> Result<ledger::Base> {
-        if let Some(base) = course.read_base() {
+        if let Some(base) = course.known_base(self.iteration.worked)? {
             return Ok(base);
         }
-        let begun = course.begin_base(self.iteration.worked).await?;
+        let begun = course.begin_base().await?;
         self.context.report(Report::Begun(begun.warnings.clone()));
         let told = |step: Step<'_>| self.tell(0, step);
         let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;

@@ -19,29 +19,40 @@ use crate::git;
 const MAX_NAMED: usize = 5;
 
 impl Course {
-    /// The base line; taken now when it was not yet, as [`Course::begin_base`] and [`Course::take_base`] do.
+    /// The base line; taken now when it was not yet, as [`Course::known_base`], [`Course::begin_base`] and
+    /// [`Course::take_base`] do.
     ///
     /// # Errors
     /// As these.
     pub async fn base(&self, worked: bool, told: Told<'_>, until: Option<Instant>) -> Result<Base> {
-        if let Some(base) = self.read_base() {
+        if let Some(base) = self.known_base(worked)? {
             return Ok(base);
         }
-        let begun = self.begin_base(worked).await?;
+        let begun = self.begin_base().await?;
         Ok(self.take_base(begun, told, until).await?.0)
+    }
+
+    /// The base line that was taken; `None` when it still is to be. Once an agent has `worked` no other can be taken,
+    /// since what it stands for may have been changed: a loop without gates goes on without.
+    ///
+    /// # Errors
+    /// When it is gone.
+    pub fn known_base(&self, worked: bool) -> Result<Option<Base>> {
+        match self.read_base() {
+            None if !worked => Ok(None),
+            None if self.gates.is_empty() => Ok(Some(Base::default())),
+            None => Err(self.no_base()),
+            known => Ok(known),
+        }
     }
 
     /// Begins a base line: what is watched, and what a person should know of it. That takes no time to speak of.
     ///
     /// # Errors
-    /// When an agent has `worked` that could have changed what it stands for, or the progress file would lie in a
-    /// directory of swarm's own.
-    pub async fn begin_base(&self, worked: bool) -> Result<Base> {
+    /// When a protected file cannot be read, or the progress file would lie in a directory of swarm's own.
+    pub async fn begin_base(&self) -> Result<Base> {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
-            if worked {
-                return Err(self.no_base());
-            }
             progress::begin(&self.cwd, &self.root).await?;
             base.protected = protect::hashes(self, None).await?;
             base.warnings = protect::warnings(self, &base.protected)?;

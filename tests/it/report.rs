@@ -188,10 +188,11 @@ fn a_loop_without_its_folder_says_what_is_left() {
 #[test]
 fn a_report_that_is_longer_than_an_answer_comes_whole() {
     let w = World::new();
-    // What doubles in JSON; sixty checks of it and eight iterations are more than two answers.
-    w.write("noisy.sh", "yes '\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"' | head -n 200\n");
-    let mut flags = vec!["-n", "8", "--check", "false", "--check-jobs", "8"];
-    flags.extend(std::iter::repeat_n(["--check", "sh noisy.sh"], 60).flatten());
+    // Characters of four bytes, and one that doubles in JSON: with few checks, eight iterations are more than two answers.
+    w.write("noisy.sh", "yes '😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀' | head -n 200\n");
+    w.write("quotes.sh", "yes '\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"' | head -n 200\n");
+    let mut flags = vec!["-n", "8", "--check", "false", "--check", "sh quotes.sh", "--check-jobs", "8"];
+    flags.extend(std::iter::repeat_n(["--check", "sh noisy.sh"], 24).flatten());
     looped(&w, "a", &flags, "exit 0").code(1);
     let report = w.swarm(&["report", "a", "--format", "json"]).ok();
     assert!(report.out.len() > 1 << 20, "{}", report.out.len());
@@ -268,6 +269,20 @@ fn repositories_within_the_tree_are_named_since_no_snapshot_holds_what_is_in_the
     fs::remove_dir_all(repo.join("lib/known/.git")).unwrap();
     let ran = looped(&w, "b", &["-n", "1", "--cwd", &cwd], "exit 0").ok();
     assert!(!ran.err.contains("warning"), "{}", ran.err);
+}
+
+#[test]
+fn a_loop_without_gates_goes_on_without_its_base_line_and_takes_no_later_one() {
+    let w = World::new();
+    let repo = w.repo("repo").display().to_string();
+    let base = w.swarm_dir().join("ralph/a/base.json");
+    let script = format!("rm -f '{}'; date +%N >>n", base.display());
+    looped(&w, "a", &["-n", "3", "--cwd", &repo], &script).ok();
+    assert_eq!(report(&w, "a")["iterations"].as_array().unwrap().len(), 3);
+    assert!(!base.exists());
+    // What is shown as the beginning is still the beginning.
+    let all = w.swarm(&["ralph", "diff", "a"]).ok().out;
+    assert!(all.contains("new file") && all.matches("\n+").count() >= 3, "{all}");
 }
 
 #[test]
