@@ -1,8 +1,9 @@
 //! Runs checks: the commands that prove that work is done.
 //!
 //! Each is `sh -c COMMAND` in the worker's directory, in a process group of its own, without input, with the
-//! agent's environment (the marks of its worker among it) and a time limit; everything it prints goes straight into a file, so that a check
-//! which prints without end costs a disk some space and the daemon nothing. The daemon judges iterations with it, the library's loop too.
+//! agent's environment (the marks of its worker among it) and a time limit; everything it prints goes straight into a
+//! file, so that a check which prints without end costs a disk some space for a while and the daemon nothing: of a long
+//! output the beginning and the end are kept. The daemon judges iterations with it, the library's loop too.
 //! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
 //!
 //! A check is not trusted with the life of others: a shell stands between it and this process, so `kill
@@ -20,7 +21,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use swarm_state::contract::{MAX_OUTPUT, last_characters};
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, TIME_OVER};
 use swarm_state::screen::{printable, strip};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
@@ -36,7 +37,10 @@ mod tests;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What a check may print, bytes; at more it is ended.
-const MAX_PRINTED: u64 = 256 << 20;
+pub const MAX_PRINTED: u64 = 256 << 20;
+
+/// What is kept of it, bytes: its beginning and its end, and a line that says what is missing between them.
+pub const KEPT: u64 = 8 << 20;
 
 /// How often the size of its output is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -76,10 +80,14 @@ pub struct Plan<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// How long each may take.
     pub limit: Duration,
+    /// When the loop's own time is over: what runs then is ended, and nothing more is started.
+    pub until: Option<Instant>,
     /// How many run side by side; at least 1.
     pub jobs: usize,
     /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
     pub folder: &'a Path,
+    /// How many bytes of what each prints are kept, as [`KEPT`] is meant.
+    pub kept: u64,
     /// Hears of each as it starts and ends.
     pub told: Told<'a>,
 }
@@ -110,6 +118,12 @@ impl Plan<'_> {
             while running.len() < self.jobs.max(1)
                 && let Some((index, command)) = waiting.next()
             {
+                if self.until.is_some_and(|until| Instant::now() >= until) {
+                    let result = CheckResult::not_run(command);
+                    (self.told)(Step::Ended(&result));
+                    results.push((index, result));
+                    continue;
+                }
                 let check = self.start(index, command)?;
                 (self.told)(Step::Started(command));
                 running.spawn(async move { (index, check.finish().await) });
@@ -132,7 +146,8 @@ impl Plan<'_> {
         let path = self.folder.join(format!("check-{}.txt", index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
         let mut private = File::options();
-        private.write(true).create(true).truncate(true).mode(0o600);
+        // What is written late, while the output is being shortened, goes to its end.
+        private.write(true).create(true).truncate(true).custom_flags(nix::libc::O_APPEND).mode(0o600);
         let file = private.open(&path).map_err(trouble)?;
         let mut shell = Command::new("sh");
         // The outer shell has more to do after the inner one, so it cannot become it.
@@ -147,9 +162,9 @@ impl Plan<'_> {
         shell.stdin(Stdio::null()).stdout(file.try_clone().map_err(trouble)?).stderr(file);
         let child = shell.spawn().map_err(trouble)?;
         let leader = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
-        let group = Group { leader, mark: mark(&path) };
-        let started = Instant::now();
-        Ok(Running { command: command.to_owned(), path, child, group, started, limit: self.limit })
+        let group = Group { leader, mark: mark(&path), path: path.clone(), kept: self.kept };
+        let (command, started) = (command.to_owned(), Instant::now());
+        Ok(Running { command, path, child, group, started, limit: self.limit, until: self.until })
     }
 }
 
@@ -161,12 +176,15 @@ struct Running {
     group: Group,
     started: Instant,
     limit: Duration,
+    until: Option<Instant>,
 }
 
-/// Ends all processes of a check, however the wait for it ended.
+/// Ends all processes of a check, however the wait for it ended, and shortens what they printed.
 struct Group {
     leader: i32,
     mark: Vec<u8>,
+    path: PathBuf,
+    kept: u64,
 }
 
 impl Drop for Group {
@@ -177,13 +195,37 @@ impl Drop for Group {
             let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
         procs::end_marked(&self.mark);
+        // A file that cannot be shortened is long, and nothing else.
+        let _ = shorten(&self.path, self.kept);
     }
+}
+
+/// Leaves of a file that is longer than `kept` its beginning and its end, in place: on a full disk too.
+fn shorten(path: &Path, kept: u64) -> std::io::Result<()> {
+    use std::io::{Read, Seek, SeekFrom, Write};
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let length = file.metadata()?.len();
+    if length <= kept {
+        return Ok(());
+    }
+    let note = |left_out: u64| format!("\n[swarm: {left_out} bytes are left out here]\n");
+    let room = kept.saturating_sub(note(length).len() as u64);
+    let (head, end) = (room / 2, room - room / 2);
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(length - end))?;
+    (&file).take(end).read_to_end(&mut tail)?;
+    file.seek(SeekFrom::Start(head))?;
+    file.write_all(note(length - head - end).as_bytes())?;
+    file.write_all(&tail)?;
+    let now = file.stream_position()?;
+    file.set_len(now)
 }
 
 /// How the wait for a check ended.
 enum End {
     Exited,
     OutOfTime,
+    LoopOver,
     TooMuch,
 }
 
@@ -202,6 +244,7 @@ impl Running {
             End::Exited if status.success() => (true, None),
             End::Exited => (false, ended_by(status)),
             End::OutOfTime => (false, Some(format!("Timeout after {}s", self.limit.as_secs()))),
+            End::LoopOver => (false, Some(format!("ended: {TIME_OVER}"))),
             End::TooMuch => (false, Some(format!("ended: it printed more than {} MiB", MAX_PRINTED >> 20))),
         };
         let output = match note {
@@ -210,18 +253,22 @@ impl Running {
             None => printed,
         };
         let output = last_characters(&output, MAX_OUTPUT).to_owned();
-        Ok(CheckResult { name: self.command, passed, output, seconds })
+        Ok(CheckResult { name: self.command, passed, output, seconds, cut: matches!(end, End::LoopOver) })
     }
 
     async fn wait(&mut self) -> End {
-        let until = self.started + self.limit;
+        let own = self.started + self.limit;
+        let (until, end) = match self.until {
+            Some(until) if until < own => (until, End::LoopOver),
+            _ => (own, End::OutOfTime),
+        };
         loop {
             let look = (Instant::now() + LOOK).min(until);
             tokio::select! {
                 () = over(&mut self.child, self.group.leader) => return End::Exited,
                 () = sleep_until(look) => {
                     if Instant::now() >= until {
-                        return End::OutOfTime;
+                        return end;
                     }
                     if self.path.metadata().is_ok_and(|file| file.len() > MAX_PRINTED) {
                         return End::TooMuch;

@@ -96,3 +96,11 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// An error with its next step, as one sentence for a log line.
+pub(crate) fn sentence(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
+    }
+}

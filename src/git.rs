@@ -35,7 +35,7 @@ pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
 use run::{LONG, SHORT, Said, git, git_patient};
-pub use snapshot::{Snapshot, diff, diff_stat, exclude, restore, snapshot, tree};
+pub use snapshot::{Snapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

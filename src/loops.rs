@@ -71,6 +71,11 @@ impl Course {
         read_json(&self.iteration_dir(iteration).join(RESULT))
     }
 
+    /// The last one before it that had an agent.
+    fn last_worked(&self, iteration: u32) -> Option<ledger::Iteration> {
+        (1..iteration).rev().filter_map(|n| self.read_iteration(n)).find(|it| !it.no_agent)
+    }
+
     /// The ref of an iteration's snapshot.
     pub fn reference(&self, iteration: u32) -> String {
         format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)

@@ -23,7 +23,7 @@ pub use events::{Notice, Snapshot, SubscribeParams};
 pub use hook::{HookHeard, HookNews, HookParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView};
-pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored};
+pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{

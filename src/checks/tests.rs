@@ -15,12 +15,24 @@ impl Bench {
     }
 
     async fn run(&self, commands: &[&str], limit: u64, jobs: usize) -> Vec<CheckResult> {
+        self.run_until(None, commands, limit, jobs).await
+    }
+
+    async fn run_until(
+        &self,
+        until: Option<Instant>,
+        commands: &[&str],
+        limit: u64,
+        jobs: usize,
+    ) -> Vec<CheckResult> {
         let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
         let plan = Plan {
             commands: &commands,
             cwd: self.dir.path(),
             env: &self.env,
             limit: Duration::from_secs(limit),
+            until,
+            kept: KEPT,
             jobs,
             folder: self.dir.path(),
             told: &|_| {},
@@ -74,6 +86,22 @@ async fn a_check_that_hangs_is_ended_with_its_children() {
 }
 
 #[tokio::test]
+async fn what_runs_when_the_loops_time_is_over_is_ended_and_nothing_more_is_started() {
+    let bench = Bench::new();
+    let until = Instant::now() + Duration::from_secs(1);
+    let results = bench.run_until(Some(until), &["true", "echo on; sleep 900", "touch ran"], 600, 1).await;
+    assert!(results[0].passed && !results[0].cut, "{results:?}");
+    let said = &results[1].output;
+    assert!(said.starts_with("on\n") && said.ends_with("\nended: the loop's time was over"), "{said}");
+    assert_eq!(results[2], CheckResult::not_run("touch ran"));
+    assert!(results[1].cut && !bench.dir.path().join("ran").exists());
+    // Its own limit comes first where it is the shorter one.
+    let later = Instant::now() + Duration::from_secs(600);
+    let results = bench.run_until(Some(later), &["sleep 900"], 1, 1).await;
+    assert!(!results[0].cut && results[0].output.ends_with("Timeout after 1s"), "{results:?}");
+}
+
+#[tokio::test]
 async fn what_a_check_leaves_behind_is_ended() {
     let bench = Bench::new();
     let results = bench.run(&["sleep 900 & echo $! >a"], 60, 1).await;
@@ -118,6 +146,31 @@ async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
     assert_eq!(results[0].output, "end-of-input");
     assert!(results[1].passed && results[1].output.ends_with("the end"));
     assert_eq!(results[1].output.chars().count(), MAX_OUTPUT);
+    // Of that much the beginning and the end are kept.
+    let kept = bench.file("check-2.txt");
+    assert!(kept.len() as u64 <= KEPT && kept.len() as u64 > KEPT - 100, "{}", kept.len());
+    assert!(kept.starts_with("0123456789\n") && kept.ends_with("the end\n"));
+    let (head, rest) = kept.split_once("\n[swarm: ").unwrap();
+    let (left_out, tail) = rest.split_once(" bytes are left out here]\n").unwrap();
+    assert_eq!(head.len() + left_out.parse::<usize>().unwrap() + tail.len(), 30_000_008);
+}
+
+#[test]
+fn a_long_file_is_shortened_to_any_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let text: String = (0..200).map(|n| format!("line {n}\n")).collect();
+    for kept in [0, 1, 40, 100, 1000, text.len() as u64 - 1] {
+        std::fs::write(&path, &text).unwrap();
+        shorten(&path, kept).unwrap();
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(left.contains(" bytes are left out here]"), "{kept}: {left}");
+        assert!(left.len() as u64 <= kept.max(50), "{kept}: {}", left.len());
+    }
+    std::fs::write(&path, &text).unwrap();
+    shorten(&path, text.len() as u64).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    assert!(shorten(&dir.path().join("none"), 1).is_err());
 }
 
 #[tokio::test]

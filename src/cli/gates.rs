@@ -21,9 +21,10 @@ complete when all of them exit with 0 and the agent has said, in words of its ow
 <promise>COMPLETE</promise> (--promise changes the word, --no-promise asks for none).
 
 The checks are also run once before the first iteration; what failed already then is told to the agent. Files that \
-stand as programs or scripts in a check's own text (not what make, npm or another script runs in turn) and files named with \
+stand as programs or scripts in a check's own text, the file that make or just reads, the scripts of the package.json that npm, \
+pnpm, yarn or bun reads (not what any of these runs in turn), and files named with \
 --protect may not be changed by an iteration: it does not count as done until \
-they are as they were, or you say `swarm ralph approve NAME`.
+they are as they were, or you say `swarm ralph approve NAME`. `swarm why NAME` says which are watched.
 
 After each iteration the whole tree, but for what git ignores and what lies in a repository within it, is kept as a commit \
 under refs/swarm/; `swarm ralph restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.";
@@ -90,7 +91,7 @@ pub struct GateArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// End the loop after this much time that the machine was awake
+    /// End the loop after this much time that the machine was awake, its checks included
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
     /// End the loop after the iteration that passes this cost

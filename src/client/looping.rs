@@ -40,7 +40,8 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
     let max = params.ralph.as_ref().map(|ralph| ralph.max_iterations.into());
     let limit = SLOW + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
     let spawned: Spawned = ctx.ask(&Call::Spawn(Box::new(params)), limit).await?;
-    spawned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+    // They stand in `why` and `report` too.
+    spawned.warnings.iter().filter(|_| !quiet).for_each(|warning| ctx.out.warn(warning));
     let text = format == PageFormat::Text;
     if args.detach {
         if text {

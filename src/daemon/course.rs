@@ -8,19 +8,20 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use swarm_state::engine::{Now, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::crash;
 use super::driver::{Context, Report};
 use super::slot::Slot;
 use super::told::Told;
 use crate::checks::Step;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Result, sentence};
 use crate::loops::{Course, Finished, hurried, session_id};
 
 /// Between two tries to write down what an iteration came to.
@@ -37,18 +38,29 @@ pub(crate) struct Iteration {
     pub(crate) id: String,
     /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
+    /// An agent of the loop came up once.
+    pub(crate) worked: bool,
+    /// When the loop's time is over; `None` where nothing limits it.
+    pub(crate) until: Option<Instant>,
 }
 
 impl Iteration {
     /// The current one; `None` for a plain worker.
-    pub(crate) fn of(slot: &Slot) -> Option<Self> {
+    pub(crate) fn of(slot: &Slot, now: Now) -> Option<Self> {
         let ralph = slot.engine.ralph()?;
         Some(Self {
             number: ralph.iteration,
             max: ralph.max_iterations,
             id: loop_id(slot.started),
             started: ralph.iteration_started,
+            worked: ralph.worked,
+            until: ralph.time_left(now).and_then(|left| Instant::now().checked_add(left)),
         })
+    }
+
+    /// Whether the loop's time is over.
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -74,6 +86,17 @@ pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path)
     }
 }
 
+/// Keeps why an iteration had no agent. One that is killed meanwhile was none, and a full disk has more to say.
+pub(super) fn write_unstarted(context: &Context, spec: &WorkerSpec, it: &Iteration, run: Run, why: &str) {
+    if context.hurry.load(Ordering::Relaxed) {
+        return;
+    }
+    let course = course(context, spec, &it.id, &spec.cwd);
+    if let Err(error) = course.write_unstarted((it.number, run.0), it.started, super::local_now(), why) {
+        tracing::warn!(worker = %context.name, %error, "why no agent was started is not kept");
+    }
+}
+
 /// One iteration and all around it.
 pub(super) struct Lap<'a> {
     pub(super) context: &'a Context,
@@ -90,21 +113,40 @@ impl Lap<'_> {
     /// What the agent is given, from what the prompt file says; the base line is taken before the first.
     ///
     /// # Errors
-    /// The base line cannot be taken, or the worker is killed meanwhile.
-    pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
+    /// The base line cannot be taken, or took all of the loop's time, or the worker is killed meanwhile.
+    pub(super) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
         let course = self.course();
-        let told = |step: Step<'_>| self.tell(0, step);
-        let (base, warnings) = tokio::select! {
-            base = course.base(&told) => base?,
-            () = hurried(&self.context.hurry) => return Err(Error::new(ErrorCode::Conflict, "it was killed")),
+        let base = tokio::select! {
+            base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+            () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
         };
         crash::point("base");
-        for warning in warnings {
-            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        if self.iteration.is_late() {
+            let number = self.iteration.number;
+            self.context.report(Report::Warning(format!(
+                "what comes before iteration {number} took all of the loop's time; no agent was started"
+            )));
+            return Err(SpawnError::OutOfTime);
         }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
         Ok(Some(course.contract(&base, count, task).await))
+    }
+
+    /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and
+    /// need not wait for the checks.
+    async fn base(&self, course: &Course) -> Result<ledger::Base> {
+        if let Some(base) = course.known_base(self.iteration.worked)? {
+            return Ok(base);
+        }
+        let begun = course.begin_base().await?;
+        self.context.report(Report::Begun(begun.warnings.clone()));
+        let told = |step: Step<'_>| self.tell(0, step);
+        let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;
+        for warning in warnings {
+            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        }
+        Ok(base)
     }
 
     /// The session id that the agent is given, where its CLI takes one.
@@ -133,6 +175,9 @@ impl Lap<'_> {
             session: self.session(run),
             transcript: heard.transcript,
             api_error: heard.error,
+            until: self.iteration.until,
+            never_started: crate::wrapper::read_exit(&self.context.run_dir(run))
+                .and_then(|record| record.error),
             account: None,
         };
         let course = self.course();

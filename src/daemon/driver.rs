@@ -27,7 +27,7 @@ use super::judge;
 use super::supervisor::Input;
 use super::told::Told;
 use super::unmaking;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::git;
 use crate::hooks::passed::Launch;
 use crate::protocol::{Empty, Sent};
@@ -49,6 +49,8 @@ pub(crate) enum Report {
     Silent,
     /// It did not answer when asked again either: whoever waits for the run to come up should not.
     Frozen,
+    /// The loop begins, and this is what a person should know of it.
+    Begun(Vec<String>),
     /// The run's pane is up.
     Up(Pane),
     /// The pane of a run that is over could not be closed.
@@ -204,13 +206,16 @@ impl Driver {
 async fn work(context: &Context, job: Job) {
     match job {
         Job::Spawn { run, iteration, spec, worktree, reader } => {
-            match spawn(context, run, iteration, &spec, worktree, &reader).await {
+            match spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await {
                 Ok(pane) => {
                     crash::after(&Effect::Spawn(run));
                     context.report(Report::Up(pane.clone()));
                     context.watch_exit(pane);
                 }
                 Err(error) => {
+                    if let (SpawnError::Other(why), Some(iteration)) = (&error, &iteration) {
+                        course::write_unstarted(context, &spec, iteration, run, why);
+                    }
                     // Left-overs are swept at the next start.
                     drop(context.store.remove_run_dir(&context.name, run));
                     context.report(Report::SpawnFailed(run, error));
@@ -265,7 +270,7 @@ async fn work(context: &Context, job: Job) {
 async fn spawn(
     context: &Context,
     run: Run,
-    iteration: Option<Iteration>,
+    iteration: Option<&Iteration>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
     reader: &SharedReader,
@@ -277,9 +282,9 @@ async fn spawn(
     }
     let mut prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
     let mut session = None;
-    if let Some(iteration) = &iteration {
+    if let Some(iteration) = iteration {
         let lap = course::Lap { context, spec, cwd: &cwd, iteration };
-        prompt = lap.contract(prompt).await.map_err(other)?;
+        prompt = lap.contract(prompt).await?;
         session = lap.session(run);
     }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
@@ -417,13 +422,5 @@ fn pass_hooks(context: &Context, spec: &WorkerSpec, dir: &Path, launch: &mut Lau
     let passing = Launch { profile: &spec.profile, argv, env, cwd };
     if let Err(error) = passing.pass(&context.exe, dir) {
         context.report(Report::Warning(format!("the agent has no hooks of swarm's: {error}")));
-    }
-}
-
-/// An error with its next step, as one sentence for a log line.
-fn sentence(error: &Error) -> String {
-    match &error.hint {
-        Some(hint) => format!("{} ({hint})", error.message),
-        None => error.message.clone(),
     }
 }

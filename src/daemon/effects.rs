@@ -84,6 +84,7 @@ impl Supervisor {
             | Effect::Judge(_) => {}
             Effect::Look(_) => return self.look_now(),
         }
+        let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         let pane = slot.pane.clone();
         let context = slot.driver.context.clone();
@@ -97,7 +98,7 @@ impl Supervisor {
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
-                iteration: Iteration::of(slot),
+                iteration: Iteration::of(slot, now),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),
                 worktree: slot.worktree.clone(),
@@ -108,6 +109,7 @@ impl Supervisor {
     }
 
     pub(super) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
+        let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         // Rule 3 of the engine: what is not written down is not started.
         if slot.unsaved {
@@ -119,7 +121,7 @@ impl Supervisor {
         slot.renew_reader();
         slot.driver.push(Job::Spawn {
             run,
-            iteration: Iteration::of(slot),
+            iteration: Iteration::of(slot, now),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),

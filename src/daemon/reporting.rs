@@ -14,11 +14,16 @@ use super::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::loops::Course;
-use crate::protocol::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored};
+use crate::protocol::{
+    Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched,
+};
 use crate::store::read_bounded;
 
 /// Bytes of an answer that may be filled; JSON can double a text.
 const ROOM: usize = 400_000;
+
+/// How many watched files a report names.
+const MAX_WATCHED: usize = 20;
 
 impl Supervisor {
     /// Answers `ralph.report`.
@@ -109,8 +114,8 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         task: String::new(),
         prompt_file: spec.prompt_file.clone(),
         status: slot.engine.loop_status().ok_or_else(missing)?,
-        worker_status: slot.engine.status(),
-        reason: super::views::why(slot),
+        worker_status: slot.status(),
+        reason: super::views::reason(slot),
         end,
         started: slot.started.to_rfc3339(),
         current_iteration: ralph.iteration,
@@ -125,6 +130,8 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         baseline: vec![],
         iterations: vec![],
         next: None,
+        watched: None,
+        warnings: vec![],
         snapshots: course.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
         cwd: course.cwd,
         worktree: slot.worktree.clone(),
@@ -136,7 +143,11 @@ fn filled(mut report: Report, course: &Course, from: u32) -> Report {
     report.task = first_line(&report.prompt_file);
     let mut room = ROOM;
     if from == 1 {
-        report.baseline = course.read_base().map(|base| base.checks).unwrap_or_default();
+        if let Some(base) = course.read_base() {
+            let files = base.protected.keys().take(MAX_WATCHED).cloned().collect();
+            report.watched = Some(Watched { count: base.protected.len() as u64, files });
+            (report.baseline, report.warnings) = (base.checks, base.warnings);
+        }
         room = room.saturating_sub(size(&report.baseline));
     }
     for number in from..=report.current_iteration {

@@ -234,6 +234,7 @@ impl Slot {
             inactivity_timeout: ralph.inactivity_timeout,
             reason,
             paused_by: ralph.paused,
+            message: self.engine.failure().map(str::to_owned),
             format: FORMAT,
             extra: Map::new(),
         })

@@ -203,8 +203,6 @@ impl Supervisor {
         let Some(newborn) = &slot.newborn else { return };
         let outcome = match entry {
             Entry::Started { .. } if !newborn.until_ready => Ok(()),
-            // Its base line may take minutes.
-            Entry::IterationStarted { .. } if !newborn.until_ready && is_gated(&slot.spec) => Ok(()),
             Entry::Ready { .. } => Ok(()),
             Entry::Waiting { reason, .. } if newborn.until_ready => {
                 let message = format!("worker '{name}' is not ready: {reason}");
@@ -230,6 +228,27 @@ impl Supervisor {
             }
             _ => return,
         };
+        Self::answer_outcome(slot, outcome);
+    }
+
+    /// Answers the client that waits for a loop whose base line is being taken: that may take minutes. What it should
+    /// know of the loop it is told then; where nobody waits, whoever listens is.
+    pub(super) fn answer_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let gated = is_gated(&slot.spec);
+        if let Some(newborn) = &mut slot.newborn {
+            newborn.warnings.extend(warnings);
+            if gated && !newborn.until_ready {
+                Self::answer_outcome(slot, Ok(()));
+            }
+            return;
+        }
+        for message in warnings {
+            self.tell(name, Entry::Warning { message });
+        }
+    }
+
+    fn answer_outcome(slot: &mut Slot, outcome: Result<()>) {
         let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
         Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }

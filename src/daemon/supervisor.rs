@@ -273,6 +273,7 @@ impl Supervisor {
                 slot.checked(&entry);
                 return self.tell(name, entry);
             }
+            Report::Begun(warnings) => return self.answer_begun(name, warnings),
             Report::Checking(check) => return slot.checking.push(check),
             Report::Silent => Event::Reachable(false),
             Report::Frozen => return self.answer_frozen(name),

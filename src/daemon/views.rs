@@ -126,7 +126,7 @@ fn shorten(text: &mut String, room: usize) {
 }
 
 /// Why it is so; what cannot be saved comes first, since a loop stands still because of it.
-fn reason(slot: &Slot) -> Option<String> {
+pub(super) fn reason(slot: &Slot) -> Option<String> {
     if let Some(theirs) = &slot.legacy {
         return Some(legacy::reason(theirs));
     }
@@ -138,7 +138,7 @@ fn reason(slot: &Slot) -> Option<String> {
 }
 
 /// Why it is so, as far as the engine and its checks tell.
-pub(super) fn why(slot: &Slot) -> Option<String> {
+fn why(slot: &Slot) -> Option<String> {
     let (first, more) = match slot.checking.as_slice() {
         // A kill says more.
         _ if slot.engine.is_killed() => return slot.engine.reason(),

@@ -61,6 +61,7 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::Tick,
         Event::NeverStarted(run),
         Event::SpawnFailed(run, SpawnError::Other("no".into())),
+        Event::SpawnFailed(run, SpawnError::OutOfTime),
         Event::PaneLost(run),
         Event::ServerLost(run),
         Event::Start,

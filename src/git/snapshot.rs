@@ -85,6 +85,39 @@ pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
     tree.map(Some)
 }
 
+/// The repositories within the working tree that holds `dir`, submodules among them, relative to its top: no snapshot
+/// holds what is in them. Those that git ignores are left out, as all that it ignores.
+///
+/// # Errors
+/// When git cannot say.
+pub async fn nested(dir: &Path) -> Result<Vec<String>> {
+    let Some((top, _)) = places(dir).await? else { return Ok(vec![]) };
+    let what = "cannot look for nested repositories";
+    let known = ask(&top, what, &[&QUIET[..], &["ls-files", "-z", "--stage"]].concat()).await?;
+    let others = [&QUIET[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
+    let others = ask(&top, what, &others).await?;
+    let mut found = gitlinks(known.bytes());
+    found.extend(untracked_repositories(others.bytes()));
+    // A submodule that was never fetched is an empty directory.
+    found.retain(|repo| top.join(repo).join(".git").exists());
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The repositories in what `git ls-files -z --stage` prints: `160000 COMMIT STAGE<tab>FILE`.
+fn gitlinks(output: &[u8]) -> Vec<String> {
+    let entries = String::from_utf8_lossy(output);
+    let links = entries.split('\0').filter(|entry| entry.starts_with("160000 "));
+    links.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned())).collect()
+}
+
+/// The repositories in what `git ls-files -z --others` prints: it does not look into them.
+fn untracked_repositories(output: &[u8]) -> Vec<String> {
+    let entries = String::from_utf8_lossy(output);
+    entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
+}
+
 /// The top of the working tree that holds `dir`, and its index.
 async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];

@@ -14,7 +14,7 @@ impl Course {
         if self.gates.is_empty() {
             return task;
         }
-        let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        let last = self.last_worked(iteration);
         let verdict = last.as_ref().and_then(|last| last.verdict.as_ref());
         let checks: &[CheckResult] = verdict.map_or(&base.checks, |verdict| &verdict.checks);
         let failed: Vec<Failed<'_>> = checks

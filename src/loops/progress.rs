@@ -59,6 +59,10 @@ impl Course {
     }
 
     pub(super) fn write_progress(&self, up_to: u32) -> Result<()> {
+        // A directory that the agent removed is not made again: the next iteration says that it is gone.
+        if !self.cwd.is_dir() {
+            return Ok(());
+        }
         write(&self.cwd, &format!("{HEADING}\n{}", self.progress(up_to)))
     }
 }

@@ -12,6 +12,8 @@ use std::path::{Component, Path, PathBuf};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
 use swarm_state::ledger::Base;
+use swarm_state::notice::counted;
+use swarm_state::screen::printable;
 use swarm_state::scripts;
 use walkdir::WalkDir;
 
@@ -28,25 +30,74 @@ pub(super) async fn hashes(course: &Course, known: Option<&Base>) -> Result<BTre
         return Ok(BTreeMap::new());
     }
     let course = course.clone();
-    let known = known.map(|base| base.protected.keys().map(PathBuf::from).collect::<BTreeSet<_>>());
+    let known = known.map(|base| base.protected.keys().cloned().collect());
     let work = tokio::task::spawn_blocking(move || hash_all(&course, known.as_ref()));
     work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
 }
 
-fn hash_all(course: &Course, known: Option<&BTreeSet<PathBuf>>) -> Result<BTreeMap<String, String>> {
-    let mut files: BTreeSet<PathBuf> = by_name(course);
-    files.retain(|file| known.is_none_or(|known| known.contains(file)));
+fn hash_all(course: &Course, known: Option<&BTreeSet<String>>) -> Result<BTreeMap<String, String>> {
+    let mut hashes = BTreeMap::new();
+    let mut keep = |name: String, file: &Path, hash: fn(&Path) -> io::Result<String>| {
+        let path = course.cwd.join(file);
+        let hash = hash(&path).map_err(|e| Error::system(format!("cannot read '{}'", path.display()), e))?;
+        hashes.insert(name, hash);
+        Ok::<_, Error>(())
+    };
+    for file in by_name(course) {
+        let name = script_name(&file);
+        if known.is_none_or(|known| known.contains(&name)) {
+            keep(name, &file, if scripts::is_shared(&file.to_string_lossy()) { hash_scripts } else { hash })?;
+        }
+    }
     if !course.gates.protect.is_empty() {
         let globs = globs(&course.gates.protect)?;
-        files.extend(matching(&course.cwd, &globs));
-    }
-    let mut hashes = BTreeMap::new();
-    for file in files {
-        let path = course.cwd.join(&file);
-        let hash = hash(&path).map_err(|e| Error::system(format!("cannot read '{}'", path.display()), e))?;
-        hashes.insert(file.to_string_lossy().into_owned(), hash);
+        for file in matching(&course.cwd, &globs) {
+            keep(file.to_string_lossy().into_owned(), &file, hash)?;
+        }
     }
     Ok(hashes)
+}
+
+/// What a script that a check runs is called among the protected files.
+fn script_name(file: &Path) -> String {
+    let name = file.to_string_lossy();
+    if scripts::is_shared(&name) { format!("{name} (its scripts)") } else { name.into_owned() }
+}
+
+/// What a person should know of what is watched, and may not expect.
+pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> Result<Vec<String>> {
+    let gates = &course.gates;
+    if gates.allow_changed_checks {
+        return Ok(vec![]);
+    }
+    let mut warnings = vec![];
+    let mut named = false;
+    for glob in &gates.protect {
+        let set = globs(std::slice::from_ref(glob))?;
+        if watched.keys().any(|file| set.is_match(file)) {
+            named = true;
+        } else {
+            warnings.push(format!("--protect '{glob}' matches no file: it watches for new ones only"));
+        }
+    }
+    let is_bare = |check: &&String| {
+        let files =
+            scripts::candidates(check).into_iter().filter_map(|word| within(&course.cwd, Path::new(&word)));
+        !files.map(|file| script_name(&file)).any(|name| watched.contains_key(&name))
+    };
+    let bare: Vec<&String> = gates.checks.iter().filter(is_bare).collect();
+    if let ([first, rest @ ..], false) = (bare.as_slice(), named) {
+        let more = if rest.is_empty() {
+            String::new()
+        } else {
+            format!(" and {}", counted(rest.len() as u64, "more check"))
+        };
+        warnings.push(format!(
+            "no file is watched behind '{}'{more}: an iteration may change what is tested, unless --protect names it",
+            printable(first)
+        ));
+    }
+    Ok(warnings)
 }
 
 /// Refuses globs that are none.
@@ -106,6 +157,15 @@ fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     (plain && root.join(&relative).is_file()).then_some(relative)
 }
 
+/// The scripts of a file that holds more.
+fn hash_scripts(path: &Path) -> io::Result<String> {
+    Ok(hex(&Sha256::digest(scripts::scripts_of(&fs::read(path)?))))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
@@ -117,5 +177,5 @@ fn hash(path: &Path) -> io::Result<String> {
     if path.is_file() {
         io::copy(&mut fs::File::open(path)?, &mut hasher)?;
     }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&hasher.finalize()))
 }

@@ -5,22 +5,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::gates::{CheckResult, Verdict};
+use swarm_state::gates::{CheckResult, Verdict, not_started};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Source, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::{Account, ApiError};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Course, RESULT, account, protect, write_json};
 use crate::checks::Told;
-use crate::error::Result;
+use crate::error::{Result, sentence};
 use crate::git;
 
 /// How long the snapshot of a worker that is being killed may take.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// What the checks of an iteration have of it when the loop's time is over with their agent: work that is done then is
+/// done, if that can be seen at once.
+const LAST_WORD: Duration = Duration::from_secs(5);
 
 /// How often the mark of a kill is looked at while something takes long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,6 +52,10 @@ pub struct Finished<'a> {
     pub transcript: Option<PathBuf>,
     /// What its API said when it failed the agent at the end, as its hooks told.
     pub api_error: Option<String>,
+    /// When the loop's time is over; `None` where nothing limits it. It bounds the checks.
+    pub until: Option<Instant>,
+    /// Why there was no agent, where it could not be started at all.
+    pub never_started: Option<String>,
     /// What the agent itself told of it, where somebody knows better than a transcript.
     pub account: Option<Account>,
 }
@@ -57,7 +65,9 @@ impl Course {
     /// iteration's warnings; a verdict that could not be reached holds nothing. When `hurry` is set (somebody kills
     /// the worker) the checks are cut short; the tree is kept all the same, if that takes no longer than [`GRACE`].
     pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>, hurry: &AtomicBool) -> Iteration {
-        let base = self.read_base().unwrap_or_default();
+        let known = self.read_base();
+        let blind = known.is_none() && !self.gates.is_empty();
+        let base = known.unwrap_or_default();
         let mut it = self.begun(&finished);
         let (account, source) = match finished.account.clone() {
             Some(account) if account.texts.is_empty() && account.tool_calls.is_none() => {
@@ -70,6 +80,8 @@ impl Course {
         let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(&account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
+        // What holds then is nobody's work.
+        verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
         verdict.outage = outage_of(&account, &finished, &self.profile.outages());
         let before = self.before(&base, finished.iteration);
         let late = async {
@@ -89,6 +101,9 @@ impl Course {
         } else {
             verdict.trouble = Some("it was killed".into());
         }
+        if blind {
+            verdict.trouble = Some(sentence(&self.no_base()));
+        }
         if let Some(tree) = &verdict.tree {
             let fails: Vec<&str> = verdict.failed_checks().map(|check| check.name.as_str()).collect();
             verdict.moved = Some(before.tree.as_ref() != Some(tree) || before.fails != fails);
@@ -107,6 +122,7 @@ impl Course {
             started: finished.started.map(|at| at.to_rfc3339()),
             ended: finished.ended.to_rfc3339(),
             seconds,
+            no_agent: finished.never_started.is_some(),
             exit_code: finished.exit.code(),
             signal: finished.exit.signal(),
             ..Iteration::default()
@@ -115,7 +131,7 @@ impl Course {
 
     /// Where the work stood when the iteration began.
     fn before(&self, base: &Base, iteration: u32) -> Before {
-        let last = iteration.checked_sub(1).filter(|n| *n > 0).and_then(|n| self.read_iteration(n));
+        let last = self.last_worked(iteration);
         let excused = base.failed();
         let failing = |checks: &[CheckResult], excused: &[String]| -> Vec<String> {
             let fails = checks.iter().filter(|check| !check.passed && !excused.contains(&check.name));
@@ -219,7 +235,11 @@ impl Course {
             // Nothing was done that could be checked.
             return verdict.trouble = Some("the agent could not work".into());
         }
-        match self.run_checks(finished.iteration, told).await {
+        if finished.never_started.is_some() {
+            return;
+        }
+        let until = finished.until.map(|until| until.max(Instant::now() + LAST_WORD));
+        match self.run_checks(finished.iteration, told, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
@@ -232,6 +252,32 @@ impl Course {
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let pattern = Pattern::compile(&promise.pattern()).ok();
         Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
+    }
+
+    /// Writes down that an iteration had no agent, and why: reports tell it like another.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn write_unstarted(
+        &self,
+        (iteration, run): (u32, u64),
+        started: Option<DateTime<FixedOffset>>,
+        ended: DateTime<FixedOffset>,
+        why: &str,
+    ) -> Result<()> {
+        let seconds = started.map_or(0.0, |at| (ended - at).to_std().unwrap_or_default().as_secs_f64());
+        let verdict = Verdict { trouble: Some(not_started(why)), ..Verdict::default() };
+        let it = Iteration {
+            iteration,
+            run,
+            started: started.map(|at| at.to_rfc3339()),
+            ended: ended.to_rfc3339(),
+            seconds,
+            verdict: Some(verdict),
+            no_agent: true,
+            ..Iteration::default()
+        };
+        write_json(&self.iteration_dir(iteration).join(RESULT), &it)
     }
 
     /// Writes down what an iteration came to: for the next one's contract, and for reports.

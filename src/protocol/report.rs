@@ -68,6 +68,21 @@ pub struct Report {
     pub worktree: Option<Worktree>,
     /// The snapshots stand under this ref, by iteration.
     pub snapshots: String,
+    /// What no iteration may change; absent while that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Watched>,
+    /// What a person should know of a loop that began so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// The files that no iteration of a loop may change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Watched {
+    /// How many there are.
+    pub count: u64,
+    /// The first of them.
+    pub files: Vec<String>,
 }
 
 /// What `ralph.diff` takes.

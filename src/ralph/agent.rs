@@ -120,6 +120,9 @@ impl CommandAgent {
             cwd: &self.cwd,
             env: &environment(),
             limit: self.limit,
+            until: None,
+            // It is read whole.
+            kept: u64::MAX,
             jobs: 1,
             folder: &place,
             told: &|_| {},

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::Local;
 use swarm_state::ends::End;
@@ -14,6 +14,7 @@ use swarm_state::engine::{Effect, Event, Now, Phase, Policy, SpawnError, Worker}
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Run};
+use tokio::time::Instant;
 
 use super::agent::{Agent, AgentState, CONTRACT, Seat};
 use super::config::RalphConfig;
@@ -34,11 +35,11 @@ pub(super) trait Clock: Send {
 }
 
 /// The real one.
-pub(super) struct Awake(Instant);
+pub(super) struct Awake(std::time::Instant);
 
 impl Awake {
     pub(super) fn new() -> Self {
-        Self(Instant::now())
+        Self(std::time::Instant::now())
     }
 }
 
@@ -150,21 +151,24 @@ where
                 return Ok(());
             }
         };
-        let (base, _) = finish(self.course.base(&|_| {}))??;
+        let (until, worked) = (self.until(), self.worker.ralph().is_some_and(|l| l.worked));
+        let base = finish(self.course.base(worked, &|_| {}, until))??;
+        if self.until().is_some_and(|until| Instant::now() >= until) {
+            self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
+            return Ok(());
+        }
         let contract = finish(self.course.contract(&base, (number, max), task))?;
         let folder = self.course.iteration_dir(number);
         crate::paths::private_dir(&folder)?;
         write_unsynced(&folder.join(CONTRACT), &contract)
             .map_err(|e| Error::system("cannot keep the contract", e))?;
-        let used = self.worker.ralph().map_or(Duration::ZERO, |l| l.spent(self.clock.now()).time);
-        let limit = self.config.max_time.map(Duration::from_secs);
         let seat = Seat {
             agent: &self.config.agent,
             model: self.config.model.as_deref(),
             iteration: number,
             cwd: &self.course.cwd,
             folder: &folder,
-            time_left: limit.map(|limit| limit.saturating_sub(used)),
+            time_left: self.worker.ralph().and_then(|l| l.time_left(self.clock.now())),
         };
         let mut state = (self.agent_factory)(&seat).run(&String::from_utf8_lossy(&contract));
         if self.config.max_cost.is_some() && state.cost.is_none() {
@@ -177,6 +181,11 @@ where
         // The tick before its end tells whether the time was up by then.
         self.events.extend([Event::Up(run), Event::Tick, Event::Exited(run, exit)]);
         Ok(())
+    }
+
+    /// When the loop's time is over.
+    fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.worker.ralph()?.time_left(self.clock.now())?)
     }
 
     /// The task, read afresh.
@@ -199,6 +208,8 @@ where
             session: None,
             transcript: None,
             api_error: None,
+            until: self.until(),
+            never_started: None,
             account: Some(state.account()),
         };
         // Nobody can kill it from outside.

@@ -194,6 +194,17 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
 }
 
 #[test]
+fn checks_that_take_all_of_the_time_before_the_first_iteration_leave_none_for_an_agent() {
+    let (_place, repo) = repo();
+    let agent = |_: &Seat<'_>| |_: &str| panic!("there is no time for it");
+    let config = RalphConfig { max_time: Some(1), ..config("sleep 600") };
+    let result = RalphLoop::new(config, agent, &repo).run().unwrap();
+    assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("timeout", 0));
+    let said = &result.baseline[0].output;
+    assert!(said.ends_with("ended: the loop's time was over"), "{said}");
+}
+
+#[test]
 fn a_command_is_ended_when_the_time_is_up() {
     let (_place, repo) = repo();
     let config = RalphConfig { max_time: Some(1), ..config("test -e never") };

@@ -117,6 +117,9 @@ pub struct Loop {
     /// More was asked for than a done pattern.
     #[serde(default)]
     pub gated: bool,
+    /// An agent of it came up once: what was there before any worked is known from then on, or lost.
+    #[serde(default)]
+    pub worked: bool,
     /// What was used so far, the time up to `since`.
     #[serde(default)]
     spent: Spent,
@@ -232,6 +235,8 @@ pub enum Phase {
 pub enum SpawnError {
     /// The prompt file is gone or unreadable: the loop ends. Holds the documented message.
     Prompt(String),
+    /// What comes before the agent took all of the loop's time: the loop ends, and nobody has worked.
+    OutOfTime,
     /// Anything else: a failure like another.
     Other(String),
 }
@@ -398,6 +403,7 @@ impl Worker {
             paused: None,
             budgets: Budgets::default(),
             gated: false,
+            worked: false,
             spent: Spent::default(),
             since: None,
             outages: 0,

@@ -16,6 +16,14 @@ mod tests;
 /// How long a check may take when nobody says, seconds.
 pub const CHECK_TIMEOUT: u64 = 120;
 
+/// What cuts a check short beside its own limit.
+pub const TIME_OVER: &str = "the loop's time was over";
+
+/// What keeps an iteration without an agent from being done, however well things stand.
+pub fn not_started(why: &str) -> String {
+    format!("the agent was not started: {why}")
+}
+
 /// The remark on a promise that was not given.
 pub const NO_PROMISE: &str = "the promise was not given";
 
@@ -78,6 +86,27 @@ pub struct CheckResult {
     pub output: String,
     /// How long it took, seconds.
     pub seconds: f64,
+    /// The loop's time was over before it was through, or before it was run at all: that says nothing about the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+}
+
+impl CheckResult {
+    /// A check that was not run, since the loop's time was over.
+    pub fn not_run(name: &str) -> Self {
+        let output = format!("not run: {TIME_OVER}");
+        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true }
+    }
+
+    /// Why it did not pass, a sentence.
+    fn remark(&self) -> String {
+        let name = &self.name;
+        if self.cut {
+            format!("the check '{name}' did not end: {TIME_OVER}")
+        } else {
+            format!("the check '{name}' failed")
+        }
+    }
 }
 
 /// What became of the gates at the end of one run.
@@ -131,7 +160,7 @@ impl Verdict {
     /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = self.other_remarks();
-        remarks.extend(self.failed_checks().map(|check| format!("the check '{}' failed", check.name)));
+        remarks.extend(self.failed_checks().map(CheckResult::remark));
         remarks
     }
 

@@ -25,12 +25,19 @@ pub struct Base {
     pub checks: Vec<CheckResult>,
     /// Files that no iteration may change, relative to the worker's directory, by the hash of their content.
     pub protected: BTreeMap<String, String>,
+    /// What a person should know of a loop that begins so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl Base {
-    /// The checks that failed already.
+    /// The checks that failed already; one that was cut short may still pass.
     pub fn failed(&self) -> Vec<String> {
-        self.checks.iter().filter(|check| !check.passed).map(|check| check.name.clone()).collect()
+        self.checks
+            .iter()
+            .filter(|check| !check.passed && !check.cut)
+            .map(|check| check.name.clone())
+            .collect()
     }
 
     /// The protected files that are no longer as they were, in order: changed, removed or new.
@@ -91,6 +98,9 @@ pub struct Iteration {
     pub diff: Option<DiffStat>,
     /// Things that could not be done.
     pub warnings: Vec<String>,
+    /// It had no agent, since none could be started: the verdict says why, and nothing of it is anybody's work.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_agent: bool,
 }
 
 impl Iteration {

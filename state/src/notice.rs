@@ -380,6 +380,14 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &st
     format!("{count} {thing}{ending}")
 }
 
+/// `a, b and 3 more`: at most so many by name.
+pub fn named(things: &[String], most: usize) -> String {
+    match things.split_at_checked(most) {
+        Some((shown, rest)) if !rest.is_empty() => format!("{} and {} more", shown.join(", "), rest.len()),
+        _ => things.join(", "),
+    }
+}
+
 /// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
 pub fn duration(seconds: u64, gap: &str) -> String {
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -578,9 +586,9 @@ fn one_line(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// "N iterations", also for one: the document's sentence is matched by scripts.
+/// `1 iteration`, `47 iterations`.
 fn count(iterations: u32) -> String {
-    format!("{iterations} iterations")
+    counted(iterations, "iteration")
 }
 
 #[cfg(test)]

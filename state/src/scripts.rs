@@ -2,8 +2,12 @@
 //!
 //! An agent that cannot make a check pass may make the check easier. Files that a check runs directly are
 //! therefore watched without being asked for ([`crate::ledger::Base::protected`]). This is no shell: it finds
-//! the plain cases, and what it misses the user names with `--protect`. Deliberately absent: the disk; whoever asks
-//! drops what is no file.
+//! the plain cases, and what it misses the user names with `--protect`. A program like `make` runs what a file says
+//! that nobody names; that file is one of them. Deliberately absent: the disk; whoever asks drops what is no file.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 /// Programs that run the file that their first argument names.
 const INTERPRETERS: [&str; 12] =
@@ -11,6 +15,26 @@ const INTERPRETERS: [&str; 12] =
 
 /// Programs that run what follows them.
 const PREFIXES: [&str; 9] = ["env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!"];
+
+/// Programs that do what a file of the directory says: the names that it may have, and the flags that name another.
+const BUILDERS: [(&str, &[&str], &[&str]); 7] = [
+    ("make", &MAKEFILES, &["-f", "--file", "--makefile"]),
+    ("gmake", &MAKEFILES, &["-f", "--file", "--makefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"], &["-f", "--justfile"]),
+    ("npm", &[PACKAGE], &[]),
+    ("pnpm", &[PACKAGE], &[]),
+    ("yarn", &[PACKAGE], &[]),
+    ("bun", &[PACKAGE], &[]),
+];
+
+/// What `make` looks for.
+const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
+
+/// The file that holds scripts among other things.
+const PACKAGE: &str = "package.json";
+
+/// Flags of such a program that name the directory in which it works.
+const INTO: [&str; 5] = ["-C", "--directory", "--prefix", "--dir", "--cwd"];
 
 /// How deep `sh -c 'sh -c …'` is followed.
 const DEPTH: u8 = 4;
@@ -20,6 +44,22 @@ pub fn candidates(command: &str) -> Vec<String> {
     let mut found = vec![];
     gather(command, "", DEPTH, &mut found);
     found
+}
+
+/// Whether a file holds more than scripts, so that changing the rest of it changes no check.
+pub fn is_shared(file: &str) -> bool {
+    file.rsplit('/').next() == Some(PACKAGE)
+}
+
+/// What is run of such a file; all of it, where that cannot be told.
+pub fn scripts_of(content: &[u8]) -> Vec<u8> {
+    #[derive(Deserialize)]
+    struct Package {
+        #[serde(default)]
+        scripts: BTreeMap<String, serde_json::Value>,
+    }
+    let package = serde_json::from_slice::<Package>(content).ok();
+    package.and_then(|package| serde_json::to_vec(&package.scripts).ok()).unwrap_or_else(|| content.to_vec())
 }
 
 /// The same for a command that runs in `dir`, which is empty or ends in a slash.
@@ -32,7 +72,7 @@ fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
             dir = format!("{}{}/", if to.starts_with('/') { "" } else { &dir }, to.trim_end_matches('/'));
             continue;
         }
-        for word in programs(&simple) {
+        for word in programs(&simple).into_iter().chain(built_from(&simple)) {
             let word = word.strip_prefix("$PWD/").or(word.strip_prefix("${PWD}/")).unwrap_or(&word);
             let word = if word.starts_with('/') { word.to_owned() } else { format!("{dir}{word}") };
             if !found.contains(&word) {
@@ -106,9 +146,7 @@ fn programs(words: &[String]) -> Vec<String> {
     let mut rest = words.iter().skip_while(|word| is_assignment(word) || PREFIXES.contains(&word.as_str()));
     // `timeout 30 ./check`, `nice -n 5 ./check`: what is an option or a number is no program either.
     let is_program = |word: &&String| {
-        let is_number = word.starts_with(|c: char| c.is_ascii_digit())
-            && word.trim_end_matches(['s', 'm', 'h']).chars().all(|c| c.is_ascii_digit() || c == '.');
-        !is_number && !word.starts_with('-') && !is_assignment(word) && !PREFIXES.contains(&word.as_str())
+        !is_option_or_number(word) && !is_assignment(word) && !PREFIXES.contains(&word.as_str())
     };
     let Some(program) = rest.find(is_program) else { return vec![] };
     let mut found = vec![program.clone()];
@@ -119,6 +157,50 @@ fn programs(words: &[String]) -> Vec<String> {
         found.extend(rest.find(|word| !word.starts_with('-')).cloned());
     }
     found
+}
+
+/// The files that a program like `make` does what they say: those that are named, else those that it looks for.
+fn built_from(words: &[String]) -> Vec<String> {
+    let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
+    // What stands before the program names none of its flags.
+    let before = |word: &&String| is_assignment(word) || PREFIXES.contains(&word.as_str());
+    let Some((at, (_, defaults, flags))) = words.iter().enumerate().find_map(|(at, word)| {
+        let known = BUILDERS.iter().find(|(program, ..)| *program == name(word))?;
+        words[..at].iter().all(|word| before(&word) || is_option_or_number(word)).then_some((at, known))
+    }) else {
+        return vec![];
+    };
+    let values = |flags: &[&str]| -> Vec<String> {
+        let rest = words[at + 1..].iter();
+        let next = words[at + 1..].iter().skip(1).map(Some).chain([None]);
+        let value = |(word, next): (&String, Option<&String>)| match word.split_once('=') {
+            Some((flag, value)) if flags.contains(&flag) => Some(value.to_owned()),
+            _ if flags.contains(&word.as_str()) => next.cloned(),
+            // `-Csub`
+            _ => flags
+                .iter()
+                .filter(|flag| flag.len() == 2)
+                .find_map(|flag| word.strip_prefix(*flag))
+                .filter(|value| !value.is_empty())
+                .map(str::to_owned),
+        };
+        rest.zip(next).filter_map(value).collect()
+    };
+    let dir: String = values(&INTO).iter().map(|dir| format!("{}/", dir.trim_end_matches('/'))).collect();
+    let named = values(flags);
+    let files =
+        if named.is_empty() { defaults.iter().map(|file| (*file).to_owned()).collect() } else { named };
+    files
+        .iter()
+        .map(|file| if file.starts_with('/') { file.clone() } else { format!("{dir}{file}") })
+        .collect()
+}
+
+/// Whether a word is an option, or the number of one: `timeout 30`, `nice -n 5`.
+fn is_option_or_number(word: &str) -> bool {
+    let is_number = word.starts_with(|c: char| c.is_ascii_digit())
+        && word.trim_end_matches(['s', 'm', 'h']).chars().all(|c| c.is_ascii_digit() || c == '.');
+    is_number || word.starts_with('-')
 }
 
 fn is_assignment(word: &str) -> bool {
@@ -170,7 +252,62 @@ mod tests {
         assert!(candidates("./prog >out.txt 2>&1 | ./next").contains(&"./next".to_owned()));
     }
 
+    #[test]
+    fn what_a_builder_does_stands_in_a_file_that_nobody_names() {
+        let make = ["GNUmakefile", "makefile", "Makefile"];
+        for (command, expected) in [
+            ("make test", &make[..]),
+            ("CI=1 timeout 30 make -j4 test 2>&1 | tail", &make),
+            ("make -C sub check", &["sub/Makefile"]),
+            ("make -Csub/deep/ check", &["sub/deep/Makefile"]),
+            ("make --directory=sub check", &["sub/GNUmakefile"]),
+            ("cd sub && make -C x", &["sub/x/makefile"]),
+            ("make -f ci/Tests.mk", &["ci/Tests.mk"]),
+            ("/usr/bin/make --file=ci.mk", &["ci.mk"]),
+            ("npm test", &["package.json"]),
+            ("npm --prefix web run lint", &["web/package.json"]),
+            ("yarn --cwd web test", &["web/package.json"]),
+            ("pnpm -C web test", &["web/package.json"]),
+            ("bun test", &["package.json"]),
+            ("just check", &["justfile", "Justfile"]),
+            ("just --justfile ci.just check", &["ci.just"]),
+            ("sh -c 'make test'", &["Makefile"]),
+        ] {
+            let found = candidates(command);
+            for word in expected {
+                assert!(found.contains(&(*word).to_owned()), "{command}: {found:?}");
+            }
+        }
+        for (command, other) in [
+            ("make -f ci.mk", "Makefile"),
+            ("make -C sub", "Makefile"),
+            ("echo make", "Makefile"),
+            ("cargo test -- make", "Makefile"),
+            // There it means something else.
+            ("npm -f test", "test"),
+        ] {
+            assert!(!candidates(command).contains(&other.to_owned()), "{command}: {:?}", candidates(command));
+        }
+    }
+
+    #[test]
+    fn of_a_package_only_its_scripts_are_run() {
+        assert!(is_shared("package.json") && is_shared("web/package.json") && !is_shared("Makefile"));
+        let package = |scripts: &str, more: &str| format!(r#"{{"name":"x","scripts":{scripts}{more}}}"#);
+        let part = |text: String| scripts_of(text.as_bytes());
+        let one = part(package(r#"{"test":"jest"}"#, ""));
+        assert_eq!(part(package(r#"{ "test": "jest" }"#, r#","dependencies":{"left":"1"}"#)), one);
+        assert_ne!(part(package(r#"{"test":"true"}"#, "")), one);
+        assert_ne!(scripts_of(br#"{"name":"x"}"#), one, "they are gone");
+        assert_eq!(scripts_of(b"no JSON"), b"no JSON");
+    }
+
     proptest! {
+        #[test]
+        fn any_builder_is_read_without_a_panic(text in "(make|npm|just)( (-C|-f|--dir=|--file=|x|-)[a=/]{0,3}){0,5}") {
+            candidates(&text);
+        }
+
         #[test]
         fn any_text_is_read_without_a_panic(text in ".{0,80}") {
             candidates(&text);

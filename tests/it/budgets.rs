@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::attach::Terminal;
+use crate::verified::Desk;
 use crate::world::{SWARM, World};
 
 /// A run of a fake CLI that cost money and did not finish the work.
@@ -69,6 +70,109 @@ fn when_the_loops_time_is_up_its_agent_is_ended_gently() {
     assert_eq!(agent.starts(), 1);
     assert!(w.iterations_log("a").contains("[TIMEOUT] iteration 1 max-time=3s"));
     w.ended("a", "timeout", "failed", "timeout");
+}
+
+#[test]
+fn a_check_that_runs_when_the_loops_time_is_over_is_cut_short() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x"]);
+    // At the base there is no x.
+    let flags = ["--check", "test -e x || exit 1; sleep 600", "--no-promise", "--max-time", "2"];
+    let result = d.result(1, &flags, &agent);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&json!("timeout"), &json!(false)));
+    let it = &result["iterations"][0];
+    let said = it["check_results"][0]["output"].as_str().unwrap();
+    assert!(said.ends_with("ended: the loop's time was over"), "{said}");
+    let cut = "the check 'test -e x || exit 1; sleep 600' did not end: the loop's time was over";
+    assert!(d.w.iterations_log("a").contains(cut), "{}", d.w.iterations_log("a"));
+    assert_eq!((d.turns(), &result["total_iterations"]), (1, &json!(1)));
+}
+
+#[test]
+fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x"]);
+    let flags = ["--check", "sleep 600", "--check", "true", "--no-promise", "--max-time", "1"];
+    let ran = d.run(&[&flags[..], &["--format", "json"]].concat(), &agent).code(1);
+    let ran = ran.warns("what comes before iteration 1 took all of the loop's time");
+    let result = ran.json();
+    assert_eq!((&result["stop_reason"], &result["total_iterations"]), (&json!("timeout"), &json!(0)));
+    let said = result["baseline"][0]["output"].as_str().unwrap();
+    assert!(said.ends_with("ended: the loop's time was over"), "{said}");
+    assert_eq!(result["baseline"][1]["output"], "not run: the loop's time was over");
+    assert_eq!(d.turns(), 0);
+    let log = d.w.iterations_log("a");
+    assert!(
+        log.contains("[TIMEOUT] iteration 1 max-time=1s") && !log.contains("[START] iteration 2"),
+        "{log}"
+    );
+    assert_eq!(d.w.ralph_state("a")["current_iteration"], 0);
+    assert_eq!(d.w.status("a")["reason"], "out of time (1s)");
+}
+
+#[test]
+fn an_iteration_without_an_agent_does_not_complete_a_loop() {
+    let d = Desk::new();
+    let agent = d.path("agent");
+    fs::write(&agent, "#!/no/such/interpreter\n").unwrap();
+    fs::set_permissions(&agent, fs::Permissions::from_mode(0o755)).unwrap();
+    let flags = ["--check", "true", "--no-promise", "--max-failures", "1"];
+    let result = d.result(1, &flags, &[agent.display().to_string()]);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&json!("failed"), &json!(false)));
+    let error = result["iterations"][0]["error"].as_str().unwrap();
+    assert!(
+        error.contains("the agent was not started: cannot run ") && error.contains("No such file"),
+        "{error}"
+    );
+    d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: cannot run ");
+    d.w.swarm(&["report", "a"]).ok().says("the agent was not started: cannot run ");
+}
+
+#[test]
+fn a_loop_that_cannot_start_at_all_is_no_loop() {
+    let d = Desk::without_git();
+    let mut git = d.w.command("git");
+    git.args(["init", "-q"]);
+    d.w.run(git).ok();
+    let agent = d.agent(&["true"]);
+    let ran = d.run(&["--check", "true", "--worktree"], &agent).code(1);
+    assert!(ran.err.contains("swarm: error: ") && ran.err.contains("commit"), "{}", ran.err);
+    assert_eq!((ran.out.as_str(), d.turns(), d.w.status("a")), ("", 0, Value::Null));
+}
+
+#[test]
+fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
+    for (flags, end, slug, reason) in [
+        (["-n", "9", "--max-failures", "1"], "failed", "consecutive_failures", "1 consecutive failure"),
+        (
+            ["-n", "2", "--max-failures", "5"],
+            "max_iterations",
+            "max_iterations",
+            "max iterations, and not every gate holds",
+        ),
+    ] {
+        let d = Desk::without_git();
+        let dir = d.w.path("gone");
+        fs::create_dir(&dir).unwrap();
+        let place = dir.display().to_string();
+        let agent = d.agent(&[&format!("rm -r '{place}'")]);
+        let words = [&flags[..], &["--cwd", &place, "--check", "true", "--no-promise"]].concat();
+        let result = d.result(1, &words, &agent);
+        let cause = format!("no such directory: {place}");
+        assert_eq!((&result["stop_reason"], &result["total_iterations"]), (&json!(end), &json!(2)));
+        assert_eq!(result["iterations"][1]["error"], format!("the agent was not started: {cause}"));
+        let why = d.w.swarm(&["why", "a"]).ok().says(&format!("FAIL  the agent was not started: {cause}\n"));
+        assert!(why.out.contains(&format!("{reason}: {cause}\n")), "{}", why.out);
+        assert!(
+            why.out.ends_with("next: mend why the agent was not started, then swarm respawn a\n"),
+            "{}",
+            why.out
+        );
+        d.w.swarm(&["report", "a"]).ok().says("| not started |").says(&cause);
+        let state = d.w.ralph_state("a");
+        assert_eq!((&state["reason"], &state["message"]), (&json!(slug), &json!(cause)));
+        assert_eq!(d.turns(), 1);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Agents that take the short cut: they change what is measured, or say the words where they count for nothing.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
 use crate::promises::printed;
@@ -66,6 +68,99 @@ fn neither_a_check_nor_what_the_agent_detached_can_approve() {
         "{said}"
     );
     assert!(!said.contains("approved"), "{said}");
+}
+
+#[test]
+fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
+    for spoil in ["rm -f", "truncate -s 3"] {
+        let d = Desk::new();
+        d.commit("check.sh", "exit 1\n");
+        let base = d.w.swarm_dir().join("ralph/a/base.json");
+        let agent = d.agent(&[&format!("echo 'exit 0' >check.sh; {spoil} '{}'; {DONE}", base.display())]);
+        let result = d.result(1, &["--check", "sh check.sh", "-n", "5", "--max-failures", "1"], &agent);
+        assert_eq!((d.turns(), &result["stop_reason"]), (1, &"failed".into()), "{spoil}");
+        let error = error(&result, 1);
+        assert!(error.contains("there is no base line to compare with: '"), "{error}");
+        assert!(error.contains("(start the loop anew: swarm respawn a)"), "{error}");
+        d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: there is no base line");
+        d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("there is no base line to compare with");
+    }
+}
+
+/// A program of that name outside of the tree, as the word of a check: it passes where `file` holds `OK`.
+fn builder(d: &Desk, name: &str, file: &str) -> String {
+    let path = d.path(name);
+    std::fs::write(&path, format!("#!/bin/sh\ngrep -q OK {file}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    format!("'{}' test", path.display())
+}
+
+#[test]
+fn what_make_runs_is_not_the_agents_to_change() {
+    let d = Desk::new();
+    d.commit("Makefile", "test:\n\tfalse\n");
+    let check = builder(&d, "make", "Makefile");
+    let agent = d.agent(&[&format!("echo '# OK' >>Makefile; {DONE}")]);
+    let result = d.result(1, &["--check", &check, "-n", "1"], &agent);
+    assert_eq!(error(&result, 1), "protected files were changed: Makefile");
+    d.w.swarm(&["why", "a"]).ok().says("watched: Makefile\n");
+    assert!(d.prompt(1).contains("  - `Makefile`\n"), "{}", d.prompt(1));
+}
+
+#[test]
+fn of_package_json_only_the_scripts_are_watched() {
+    let package =
+        |scripts: &str, more: &str| format!(r#"{{"scripts":{{"test":"{scripts}"}},"more":"{more}"}}"#);
+    for (scripts, code, expected) in
+        [("jest", 0, ""), ("true", 1, "protected files were changed: web/package.json (its scripts)")]
+    {
+        let d = Desk::new();
+        d.commit("web/package.json", &package("jest", ""));
+        let check = format!("cd web && {}", builder(&d, "npm", "package.json"));
+        let agent = d.agent(&[&format!("echo '{}' >web/package.json; {DONE}", package(scripts, "OK"))]);
+        let result = d.result(code, &["--check", &check, "-n", "1"], &agent);
+        assert_eq!(error(&result, 1), expected);
+    }
+}
+
+#[test]
+fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
+    let d = Desk::new();
+    d.commit("tests/a.sh", "exit 0\n");
+    d.commit("check.sh", "exit 0\n");
+    let agent = d.agent(&[&format!("date +%N >>x; {DONE}")]);
+    let bare = "swarm: warning: no file is watched behind 'true' and 1 more check: an iteration may change what is tested";
+    let ran = d.run(&["--check", "true", "--check", "sh check.sh", "--check", "test -e x"], &agent).ok();
+    assert_eq!(
+        (ran.err.matches(bare).count(), ran.out.matches("no file is watched").count()),
+        (1, 0),
+        "{ran:?}"
+    );
+    d.w.swarm(&["why", "a"]).ok().says("watched: check.sh\n");
+    d.w.swarm(&["report", "a"])
+        .ok()
+        .says("- watched: check.sh\n")
+        .says("- warning: no file is watched behind 'true'");
+    // Who named files has thought of it; one that names none has not.
+    let ran = d.run(&["--check", "true", "--protect", "tests/**"], &agent).ok();
+    assert!(!ran.err.contains("warning"), "{}", ran.err);
+    d.w.swarm(&["why", "a"]).ok().says("watched: tests/a.sh\n");
+    let _ = d
+        .run(&["--check", "true", "--protect", "test/**"], &agent)
+        .ok()
+        .warns("--protect 'test/**' matches no file")
+        .warns("no file is watched behind 'true': ");
+    d.w.swarm(&["why", "a"]).ok().says("watched: no file; --protect would name some\n");
+    for flag in ["--quiet", "--allow-changed-checks"] {
+        let ran = d.run(&["--check", "true", flag], &agent).ok();
+        assert!(!ran.err.contains("warning"), "{}", ran.err);
+    }
+    d.w.swarm(&["why", "a"]).ok().says("watched: no file, as --allow-changed-checks says\n");
+    // Whoever does not follow is told too.
+    let words = d.words(&["--check", "true", "--detach"], &agent);
+    d.w.swarm(&words).ok().warns("no file is watched behind 'true'");
+    d.w.until_status("a", "stopped");
+    assert!(!d.w.iterations_log("a").contains("WARN"), "{}", d.w.iterations_log("a"));
 }
 
 #[test]

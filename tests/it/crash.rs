@@ -91,7 +91,7 @@ const SILENT: Story = Story {
             &[
                 "[TIMEOUT] iteration 1",
                 "[END] iteration 1 exit=inactivity",
-                "[DONE] loop complete after 1 iterations reason=max_iterations",
+                "[DONE] loop complete after 1 iteration reason=max_iterations",
             ],
         );
         check_state(world, 1, 0, "stopped");

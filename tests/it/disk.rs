@@ -76,6 +76,11 @@ fn a_full_disk_is_told_and_survived() {
     let _ = world.swarm(&["status", "l"]).ok().says("reason     waits for the disk: its ").warns("make room");
     let _ = world.swarm(&["ralph", "status", "l"]).ok().warns("it stands still (waits for the disk: ");
     let _ = world.swarm(&["ls"]).ok().says("waiting").warns("worker 'l' is held up: waits for the disk: ");
+    let _ = world
+        .swarm(&["why", "l"])
+        .ok()
+        .says("l: waiting (iteration 1/2): waits for the disk: ")
+        .says("make room");
     assert_eq!(agent.starts(), 1, "nothing starts that could not be written down");
 
     disk.free();

@@ -185,6 +185,10 @@ fn the_states_page_gives_the_sizes_that_hold() {
         let sentence = format!("At {} MiB it becomes\n.IR {file}.1 ,", limit >> 20);
         assert!(page.contains(&sentence), "man/swarm-state.5: {sentence}");
     }
+    for limit in [swarm::checks::KEPT, swarm::checks::MAX_PRINTED] {
+        let size = format!("more than {} MiB", limit >> 20);
+        assert!(page.contains(&size), "man/swarm-state.5: {size}");
+    }
     let fixture = include_str!("../../state/fixtures/v1/ralph/agent/state.json");
     assert!(page.contains(fixture.trim_end()), "man/swarm-state.5: the example is no state file any more");
     let format = swarm_state::format::FORMAT;

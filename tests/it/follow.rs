@@ -235,7 +235,7 @@ fn a_followers_lines_go_to_stdout_and_json_stands_alone_there() {
     let lines: Vec<&str> = ran.out.lines().collect();
     assert_eq!(lines[0], "spawned one (tmux: swarm:one) [ralph mode: iteration 1/1]");
     assert!(lines.iter().skip(1).all(|line| line.starts_with("[ralph] one: ")), "{lines:?}");
-    assert_eq!(lines.last(), Some(&"[ralph] one: loop complete after 1 iterations"));
+    assert_eq!(lines.last(), Some(&"[ralph] one: loop complete after 1 iteration"));
     agent.tell("exit 0");
     let ran = w.swarm(&w.loop_args("two", &agent, &["-n", "1", "--format", "json"])).ok();
     assert_eq!(ran.json()["name"], "two");

@@ -156,7 +156,7 @@ fn done_pattern_stops_loop_with_exit_0() {
     assert_eq!(w.ralph_state("agent")["status"], "stopped");
     assert_eq!(agent.starts(), 1);
     let log = w.iterations_log("agent");
-    assert!(log.ends_with("[DONE] loop complete after 1 iterations reason=done_pattern\n"), "{log}");
+    assert!(log.ends_with("[DONE] loop complete after 1 iteration reason=done_pattern\n"), "{log}");
 }
 
 #[test]

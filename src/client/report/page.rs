@@ -1,7 +1,7 @@
 //! A report in words.
 
 use super::*;
-use crate::client::status::goes_on;
+use crate::client::status::{goes_on, waits_for_disk};
 
 /// The word for how it ended, or why it has not.
 pub(super) fn end_word(report: &Report) -> &'static str {
@@ -20,7 +20,7 @@ fn used(report: &Report) -> String {
         text += &format!(", {}", dollars((report.cost * 1e6).round() as u64));
     }
     if report.tokens > 0 {
-        text += &format!(", {} tokens", report.tokens);
+        text += &format!(", {}", counted(report.tokens, "token"));
     }
     text
 }
@@ -91,6 +91,7 @@ pub(super) fn why(report: &Report) -> Vec<String> {
         lines.push(format!("task: {}", printable(&report.task)));
     }
     lines.push(format!("used: {}", used(report)));
+    lines.extend(watched(report));
     if let Some(last) = report.iterations.last() {
         lines.push(format!(
             "iteration {} ended after {}:",
@@ -110,6 +111,21 @@ pub(super) fn why(report: &Report) -> Vec<String> {
     lines
 }
 
+/// Which files keep an iteration from counting as done when it changes them.
+fn watched(report: &Report) -> Option<String> {
+    let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
+    if report.gates.allow_changed_checks {
+        return Some("watched: no file, as --allow-changed-checks says".to_owned());
+    }
+    let shown: Vec<&str> = watched.files.iter().take(3).map(String::as_str).collect();
+    let more = watched.count.saturating_sub(shown.len() as u64);
+    Some(match (shown.is_empty(), more) {
+        (true, _) => "watched: no file; --protect would name some".to_owned(),
+        (false, 0) => format!("watched: {}", printable(&shown.join(", "))),
+        (false, more) => format!("watched: {} and {more} more", printable(&shown.join(", "))),
+    })
+}
+
 /// What to do next.
 fn next(report: &Report) -> String {
     let name = &report.name;
@@ -126,11 +142,20 @@ fn next(report: &Report) -> String {
     }
     match (report.end, report.status) {
         (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
+        (None, _) if waits_for_disk(report.reason.as_deref()) => {
+            "make room on the disk; it goes on by itself then".to_owned()
+        }
         (None, LoopStatus::Running) if goes_on(report.reason.as_deref()) => {
             format!("nothing; to try at once: swarm ralph resume {name}")
         }
         (None, _) if report.worker_status == Status::Unreachable => {
             "nothing; it goes on when tmux answers again: swarm doctor".to_owned()
+        }
+        (None, _) if report.worker_status == Status::Waiting => {
+            format!("it waits for you: swarm attach {name}")
+        }
+        (None, _) if report.worker_status == Status::BackingOff => {
+            format!("nothing; it is tried again by itself, or give it up: swarm kill {name}")
         }
         (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
             format!("nothing; swarm attach {name} shows the agent at work")
@@ -142,6 +167,9 @@ fn next(report: &Report) -> String {
             }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
+        (Some(_), _) if report.iterations.last().is_some_and(|it| it.no_agent) => {
+            format!("mend why the agent was not started, then swarm respawn {name}")
+        }
         (Some(End::MaxIterations | End::BudgetExhausted | End::Timeout), _) => {
             format!("more of it: swarm respawn {name}; or look: swarm report {name}")
         }
@@ -168,6 +196,12 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
         let word = |passed| if passed { "PASS" } else { "FAIL" };
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", word(c.passed), printable(&c.name))));
     }
+    let told = watched(report).into_iter().chain(report.warnings.iter().map(|w| format!("warning: {w}")));
+    let told: Vec<String> = told.map(|line| format!("- {}", printable(&line))).collect();
+    if !told.is_empty() {
+        lines.extend([String::new(), "Of all iterations:".into(), String::new()]);
+        lines.extend(told);
+    }
     for it in &report.iterations {
         let gates = gates(it);
         if !gates.is_empty() {
@@ -193,6 +227,7 @@ fn row(it: &Iteration) -> String {
     let verdict = it.verdict.as_ref();
     let exit = match (it.exit_code, it.signal) {
         (_, Some(signal)) => format!("signal {signal}"),
+        _ if it.no_agent => "not started".into(),
         (Some(code), None) => code.to_string(),
         (None, None) => "unknown".into(),
     };

@@ -38,6 +38,8 @@ fn finished<'a>(output: &'a str, started: &str) -> Finished<'a> {
         session: None,
         transcript: None,
         api_error: None,
+        until: None,
+        never_started: None,
         account: None,
     }
 }

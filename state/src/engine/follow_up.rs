@@ -1,5 +1,7 @@
 //! The end of a run, and what follows: the next iteration, a wait, a rest, or the end of the worker.
 
+use std::time::Duration;
+
 use super::{Effect, GRACE, Loop, Now, Phase, Why, Worker};
 use crate::budget;
 use crate::gates::Verdict;
@@ -53,7 +55,7 @@ impl Worker {
         let missed = self.missed(&verdict);
         // The agent's own end, by its program or by its API.
         if why == Some(Why::ApiError) || (why.is_none() && !exit.is_success()) {
-            return [missed, self.after_failure(ended, None, now)].concat();
+            return [missed, self.after_failure(ended, verdict.trouble, now)].concat();
         }
         let ended = self.told_end(ended, now);
         if let Some(ralph) = self.ralph.as_mut()
@@ -109,7 +111,7 @@ impl Worker {
 
     /// Starts the next run, unless the loop is paused or has no iteration left.
     pub(super) fn go_on(&mut self, now: Now) -> Vec<Effect> {
-        if let Some(effects) = self.held_back() {
+        if let Some(effects) = self.held_back(now) {
             return effects;
         }
         self.run = self.run.next();
@@ -117,12 +119,15 @@ impl Worker {
     }
 
     /// What happens instead of a further iteration, when none may start. Asked before every launch: the
-    /// limit may have been lowered and the loop paused since the last iteration was counted.
-    pub(super) fn held_back(&mut self) -> Option<Vec<Effect>> {
+    /// limit may have been lowered and the loop paused since the last iteration was counted, and time has passed.
+    pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let ralph = self.ralph.as_ref()?;
         if ralph.iteration >= ralph.max_iterations {
             let reason = if ralph.gated { StopReason::Unverified } else { StopReason::MaxIterations };
             return Some(self.stop(reason));
+        }
+        if let (Some(limit), Some(Duration::ZERO)) = (ralph.budgets.max_time, ralph.time_left(now)) {
+            return Some(self.stop(StopReason::OutOfTime(limit)));
         }
         ralph.paused?;
         self.phase = Phase::Parked;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, Loop, Now, Phase, Why, Worker};
+use super::{Effect, Loop, Now, Phase, SpawnError, Why, Worker};
 use crate::budget::{self, Spent};
 use crate::gates::Verdict;
 use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
@@ -13,6 +13,12 @@ impl Loop {
     pub fn spent(&self, now: Now) -> Spent {
         let running = self.since.map_or(Duration::ZERO, |since| now.mono.saturating_sub(since));
         Spent { time: self.spent.time.saturating_add(running), ..self.spent }
+    }
+
+    /// How much of the loop's time is left for what is about to be done; `None` where nothing limits it.
+    pub fn time_left(&self, now: Now) -> Option<Duration> {
+        let limit = self.budgets.max_time.filter(|_| self.paused.is_none())?;
+        Some(Duration::from_secs(limit).saturating_sub(self.spent(now).time))
     }
 
     /// What is used up, if anything.
@@ -31,6 +37,13 @@ impl Worker {
     /// The outage that is waited for.
     pub fn outage(&self) -> Option<&Outage> {
         self.ralph.as_ref()?.outage.as_ref()
+    }
+
+    /// There is, or was, an agent.
+    pub(super) fn note_agent(&mut self) {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.worked = true;
+        }
     }
 
     /// Time counts while something goes on: a parked, lost or ended loop uses none.
@@ -95,6 +108,19 @@ impl Worker {
         let mut effects = self.end(why, now);
         effects.push(told);
         Some(effects)
+    }
+
+    /// The loop's time was over before its agent could be started: the iteration was none, and none follows.
+    pub(super) fn never_worked(&mut self, now: Now) -> Vec<Effect> {
+        let Some((iteration, limit)) =
+            self.ralph.as_ref().and_then(|ralph| Some((ralph.iteration, ralph.budgets.max_time?)))
+        else {
+            return self.spawn_failed(SpawnError::Other("its time was over".into()), now);
+        };
+        let told = Effect::Tell(Entry::OutOfTime { iteration, limit, whole: true });
+        let ended = self.told_end(IterationExit::OutOfTime, now);
+        self.give_back();
+        [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
     /// Adds what an iteration cost.

@@ -12,6 +12,7 @@ impl Worker {
             Phase::Spawning { doomed: true } => self.end(Why::Kill, now),
             Phase::Spawning { doomed: false } => {
                 self.note_up(now);
+                self.note_agent();
                 let watch = Watch::default();
                 self.phase = if self.policy.paste || self.policy.ready_wait {
                     let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
@@ -47,6 +48,7 @@ impl Worker {
             (SpawnError::Other(message), false) => {
                 self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
             }
+            (SpawnError::OutOfTime, _) => self.never_worked(now),
             (SpawnError::Other(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), now)
             }
@@ -87,7 +89,7 @@ impl Worker {
             // The iteration was counted but nobody worked on it.
             Phase::Spawning { doomed: false } => {
                 self.give_back();
-                match self.held_back() {
+                match self.held_back(now) {
                     Some(effects) => effects,
                     None => self.launch(now),
                 }
@@ -123,6 +125,7 @@ impl Worker {
             | Phase::Stopped { .. } => return vec![],
         };
         self.note_life(now);
+        self.note_agent();
         self.phase = Phase::Judging { exit, why };
         self.last_exit = Some(exit);
         self.trouble = None;

@@ -5,7 +5,7 @@ use chrono::Timelike;
 use super::{Phase, Restarts, Watch, Why, Worker};
 use crate::ends::End;
 use crate::model::{LoopStatus, Outcome, Status};
-use crate::notice::{PauseBy, StopReason, duration};
+use crate::notice::{Entry, PauseBy, StopReason, duration};
 use crate::outage::{GOES_ON, Outage};
 
 impl Worker {
@@ -101,12 +101,21 @@ impl Worker {
             PauseBy::NoProgress => "paused: no progress".to_owned(),
         });
         match &self.phase {
-            Phase::Stopped { reason } => Some(reason.word()),
+            Phase::Stopped { reason } => Some(match (reason, self.failure()) {
+                // Of what went wrong last, these do not say anything.
+                (StopReason::Failures(_) | StopReason::MaxIterations | StopReason::Unverified, Some(why)) => {
+                    format!("{}: {why}", reason.word())
+                }
+                (reason, _) => reason.word(),
+            }),
             Phase::Lost => Some("the tmux server went away".to_owned()),
             Phase::BackingOff { delay, .. } => {
                 let restart = self.restarts.as_ref().and_then(Restarts::reason);
                 let outage = self.outage().map(|outage| outage_words(outage, delay.as_secs()));
-                restart.or(outage).or_else(|| Some(format!("next try {}s after a failure", delay.as_secs())))
+                let why = self.failure().map(|why| format!(": {why}")).unwrap_or_default();
+                restart
+                    .or(outage)
+                    .or_else(|| Some(format!("next try {}s after a failure{why}", delay.as_secs())))
             }
             Phase::Ending { why, .. } => Some(
                 match why {
@@ -128,6 +137,17 @@ impl Worker {
             | Phase::Running { .. }
             | Phase::Judging { .. }
             | Phase::Parked => self.trouble.as_ref().map(|t| t.what.clone()).or(paused),
+        }
+    }
+
+    /// What went wrong with the current or last iteration, where that is more than how its agent ended.
+    pub fn failure(&self) -> Option<&str> {
+        let ralph = self.ralph.as_ref()?;
+        match &ralph.last_end {
+            Some((of, Entry::IterationFailed { message, .. })) if *of == ralph.iteration => {
+                message.as_deref()
+            }
+            _ => None,
         }
     }
 

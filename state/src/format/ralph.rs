@@ -56,6 +56,8 @@ pub struct RalphFile {
     pub reason: Option<String>,
     /// Who paused it.
     pub paused_by: Option<PauseBy>,
+    /// What went wrong with the last iteration, where swarm knows it; the file has the key only then.
+    pub message: Option<String>,
     /// The format it was read in; writing always gives [`FORMAT`].
     pub format: u32,
     /// Keys that are not ours; they survive.
@@ -84,7 +86,9 @@ impl RalphFile {
             value("paused_by", &self.paused_by)?,
             FORMAT.into(),
         ];
-        to_bytes(KEYS.into_iter().zip(values).collect(), &self.extra)
+        let mut ours: Vec<(&str, Value)> = KEYS.into_iter().zip(values).collect();
+        ours.extend(self.message.clone().map(|message| ("message", message.into())));
+        to_bytes(ours, &self.extra)
     }
 }
 
@@ -111,6 +115,7 @@ pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
         inactivity_timeout: take(&mut map, "inactivity_timeout")?.unwrap_or(60),
         reason: take(&mut map, "reason")?,
         paused_by: take(&mut map, "paused_by")?,
+        message: take(&mut map, "message")?,
         format,
         extra: map,
     };

@@ -105,6 +105,10 @@ fn a_loops_state_is_the_documents_then_ours_byte_for_byte() {
     }
     let file = parse_ralph(V1_RALPH).unwrap();
     assert_eq!((file.status, file.paused_by), (LoopStatus::Paused, Some(PauseBy::Shutdown)));
+    let told = RalphFile { message: Some("no room".into()), ..file };
+    let written = told.to_bytes().unwrap();
+    assert!(text(&written).contains("\n  \"message\": \"no room\""), "{}", text(&written));
+    assert_eq!(parse_ralph(&written).unwrap(), told);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(name: &str, passed: bool) -> CheckResult {
-    CheckResult { name: name.into(), passed, output: String::new(), seconds: 0.0 }
+    CheckResult { name: name.into(), passed, output: String::new(), seconds: 0.0, cut: false }
 }
 
 #[test]
@@ -46,6 +46,20 @@ fn what_failed_before_anybody_worked_can_be_excused() {
     let worse = Verdict { checks: vec![check("old", false), check("new", false)], ..verdict };
     assert!(!worse.is_complete());
     assert_eq!(worse.remarks(), ["the check 'new' failed"]);
+}
+
+#[test]
+fn a_check_that_was_cut_short_is_no_failure_of_the_work_and_does_not_pass() {
+    let cut = CheckResult::not_run("make test");
+    assert_eq!(cut.output, "not run: the loop's time was over");
+    let verdict = Verdict { checks: vec![cut.clone()], ..Verdict::default() };
+    assert!(!verdict.is_complete());
+    assert_eq!(verdict.remarks(), ["the check 'make test' did not end: the loop's time was over"]);
+    // Nobody knows whether it failed before, so it is not excused.
+    let base = crate::ledger::Base { checks: vec![cut, check("old", false)], ..Default::default() };
+    assert_eq!(base.failed(), ["old"]);
+    // The flag is only written where it says something: older readers see what they know.
+    assert!(!serde_json::to_string(&check("a", true)).unwrap().contains("cut"));
 }
 
 fn verdict() -> impl Strategy<Value = Verdict> {

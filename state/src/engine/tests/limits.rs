@@ -27,7 +27,7 @@ fn entries(effects: &[Effect]) -> Vec<&Entry> {
 }
 
 fn check(passed: bool) -> CheckResult {
-    CheckResult { name: "make test".into(), passed, output: String::new(), seconds: 1.0 }
+    CheckResult { name: "make test".into(), passed, output: String::new(), seconds: 1.0, cut: false }
 }
 
 #[test]
@@ -116,6 +116,72 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
         at(102_000),
     );
     assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::Verified });
+}
+
+#[test]
+fn no_agent_is_started_when_the_time_is_over_before_it() {
+    let limited = || verified(Budgets { max_time: Some(100), ..Budgets::default() });
+    // The base line took it all.
+    let mut worker = limited();
+    worker.step(Event::Start, at(0));
+    assert_eq!(worker.ralph().unwrap().time_left(at(30_000)), Some(Duration::from_secs(70)));
+    let effects = worker.step(Event::SpawnFailed(Run(1), SpawnError::OutOfTime), at(101_000));
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::OutOfTime(100) });
+    assert_eq!(worker.ralph().unwrap().iteration, 0, "nobody has worked");
+    let told = entries(&effects);
+    assert_eq!(*told[0], Entry::OutOfTime { iteration: 1, limit: 100, whole: true });
+    assert_eq!(*told[2], Entry::LoopFailed { iterations: 0, reason: StopReason::OutOfTime(100) });
+    // A daemon that died during the base line found that nothing had been started.
+    let mut worker = limited();
+    worker.step(Event::Start, at(0));
+    worker.step(Event::NeverStarted(Run(1)), at(100_000));
+    assert_eq!(*worker.phase(), Phase::Stopped { reason: StopReason::OutOfTime(100) });
+    // A paused loop is limited by nothing, and a pause of its agent does not give it more time.
+    let mut worker = limited();
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Pause(PauseBy::User), at(0));
+    assert_eq!(worker.ralph().unwrap().time_left(at(500_000)), None);
+    let mut worker = Worker::looping(STDIN, 9, 60);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::SpawnFailed(Run(1), SpawnError::OutOfTime), at(0));
+    assert_eq!(worker.ralph().unwrap().failures, 1, "a loop without a limit cannot be out of time");
+}
+
+#[test]
+fn what_went_wrong_last_is_told_until_something_else_goes_on() {
+    let no = |run| Event::SpawnFailed(Run(run), SpawnError::Other("no room".into()));
+    let mut worker = verified(Budgets { max_failures: 2, ..Budgets::default() });
+    worker.step(Event::Start, at(0));
+    worker.step(no(1), at(0));
+    assert_eq!(worker.reason().unwrap(), "next try 1s after a failure: no room");
+    worker.step(Event::Tick, at(1000));
+    assert_eq!((worker.failure(), worker.reason()), (None, None));
+    worker.step(no(2), at(1000));
+    assert_eq!(worker.reason().unwrap(), "2 consecutive failures: no room");
+    // So is what kept the gates from being tried; that an agent failed is told by its exit.
+    let trouble = Verdict { trouble: Some("the agent was not started: no".into()), ..Verdict::default() };
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(127), trouble, 1000);
+    assert_eq!(worker.failure(), Some("the agent was not started: no"));
+    let failed = Verdict { checks: vec![check(false)], ..Verdict::default() };
+    let (worker, _) = judged(verified(Budgets::default()), Exit::Code(1), failed, 1000);
+    assert_eq!(worker.failure(), None);
+}
+
+#[test]
+fn what_was_there_before_any_agent_is_known_to_be_past() {
+    let mut worker = verified(Budgets::default());
+    let worked = |worker: &Worker| worker.ralph().unwrap().worked;
+    worker.step(Event::Start, at(0));
+    worker.step(Event::SpawnFailed(Run(1), SpawnError::Other("no room".into())), at(0));
+    worker.step(Event::Tick, at(1000));
+    assert!(!worked(&worker), "the base line may still be taken");
+    worker.step(Event::Up(Run(2)), at(1000));
+    assert!(worked(&worker));
+    // Nor may it be when the daemon did not see it come up.
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    worker.step(Event::PaneLost(Run(1)), at(0));
+    assert!(worked(&worker));
 }
 
 #[test]

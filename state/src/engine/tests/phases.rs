@@ -328,6 +328,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("up", Event::Up(run)),
         ("spawn-failed", Event::SpawnFailed(run, SpawnError::Other("no".into()))),
         ("no-prompt", Event::SpawnFailed(run, SpawnError::Prompt("gone".into()))),
+        ("no-time", Event::SpawnFailed(run, SpawnError::OutOfTime)),
         ("adopted", Event::Adopted(run)),
         ("never-started", Event::NeverStarted(run)),
         ("ready", Event::Screen(run, ready(1))),
@@ -374,14 +375,15 @@ const TABLE: &[(&str, &str)] = &[
     (
         "doomed",
         "pause P>doomed, kill P>doomed, edited P>doomed, up PT>ending(kill), \
-         spawn-failed P>stopped(killed), no-prompt P>stopped(killed), adopted PT>ending(kill), \
+         spawn-failed P>stopped(killed), no-prompt P>stopped(killed), no-time P>stopped(killed), \
+         adopted PT>ending(kill), \
          never-started P>stopped(killed), exited PJ>judging(0,kill), \
          pane-lost PJ>judging(lost,kill), server-lost P>stopped(killed)",
     ),
     (
         "spawning",
         "pause P>spawning, kill P>doomed, edited P>spawning, up P>starting, \
-         spawn-failed P>backoff(1s), no-prompt P>stopped(prompt_file), adopted P>starting, \
+         spawn-failed P>backoff(1s), no-prompt P>stopped(prompt_file), no-time P>backoff(1s), adopted P>starting, \
          never-started PS>spawning, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
@@ -509,7 +511,7 @@ fn what_must_have_been_told_follows_from_the_state() {
     worker.step(Event::Kill, at(0));
     worker.step(Event::SpawnFailed(R, SpawnError::Other("x".into())), at(0));
     assert!(
-        told(&worker).ends_with("[DONE] loop killed after 1 iterations reason=killed"),
+        told(&worker).ends_with("[DONE] loop killed after 1 iteration reason=killed"),
         "{}",
         told(&worker)
     );

@@ -210,7 +210,7 @@ fn the_gates_come_first_at_the_end_of_an_iteration() {
         script(1, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]),
         &[
             "persist; judge 1 => judging(1)",
-            "persist; \"iteration 1 completed (exit: 1, duration: 1s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 1 iterations\" => stopped(done_pattern)",
+            "persist; \"iteration 1 completed (exit: 1, duration: 1s)\"; \"done pattern matched, stopping loop\"; \"loop complete after 1 iteration\" => stopped(done_pattern)",
         ],
     );
 }
@@ -332,7 +332,7 @@ fn a_prompt_that_is_gone_ends_the_loop() {
         script(0, [Event::Start, Event::SpawnFailed(Run(1), gone)]),
         &[
             "persist; \"starting iteration 1/9\"; spawn 1 => spawning",
-            "persist; \"loop failed after 1 iterations: prompt file not found: /p\" => stopped(prompt_file)",
+            "persist; \"loop failed after 1 iteration: prompt file not found: /p\" => stopped(prompt_file)",
         ],
     );
     assert_eq!(
@@ -565,10 +565,10 @@ fn a_kill_while_spawning_waits_for_what_becomes_of_it() {
         (Event::Adopted(Run(1)), "persist; term 1 => ending(kill)"),
         (
             Event::SpawnFailed(Run(1), SpawnError::Other("no".into())),
-            "persist; \"killed after 1 iterations\" => stopped(killed)",
+            "persist; \"killed after 1 iteration\" => stopped(killed)",
         ),
-        (Event::NeverStarted(Run(1)), "persist; \"killed after 1 iterations\" => stopped(killed)"),
-        (Event::ServerLost(Run(1)), "persist; \"killed after 1 iterations\" => stopped(killed)"),
+        (Event::NeverStarted(Run(1)), "persist; \"killed after 1 iteration\" => stopped(killed)"),
+        (Event::ServerLost(Run(1)), "persist; \"killed after 1 iteration\" => stopped(killed)"),
         (Event::Exited(Run(1), OK), "persist; judge 1 => judging(0,kill)"),
         (Event::PaneLost(Run(1)), "persist; judge 1 => judging(lost,kill)"),
     ];

@@ -372,6 +372,7 @@ impl Op {
             6..=9 => Event::Up(run),
             10 if arg < 80 => Event::SpawnFailed(run, SpawnError::Other("no".into())),
             10 if arg < 90 => Event::SpawnFailed(run, SpawnError::Prompt("gone".into())),
+            10 if arg < 100 => Event::SpawnFailed(run, SpawnError::OutOfTime),
             11 if arg < 128 => Event::Adopted(run),
             11 => Event::NeverStarted(run),
             12..=15 => Event::Screen(run, self.reading()),
@@ -400,6 +401,7 @@ impl Op {
             passed: arg.is_multiple_of(2),
             output: String::new(),
             seconds: 1.0,
+            cut: false,
         };
         Verdict {
             done_pattern: [None, Some(false), Some(arg < 20)][usize::from(arg % 3)],
