@@ -112,18 +112,20 @@ fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Valu
         .map_err(|_| error(format!("the value of `{}` is no UTF-8", key.name())))?;
     let value = rest.trim_ascii_start();
     let start = colon + 1 + (rest.len() - value.len());
-    let (text, length) = read_value(value).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
+    let is_spaced = value.len() < rest.len();
+    let (text, length) =
+        read_value(value, is_spaced).map_err(|what| error(format!("`{}`: {what}", key.name())))?;
     // An empty value stands right behind the colon, whatever white space follows it.
     let start = if length == 0 { colon + 1 } else { start };
     Ok(Some(Value { key, line, text, at: start..start + length }))
 }
 
 /// A value and its length with quotes: in double quotes, in single quotes, or plain up to a comment.
-fn read_value(value: &str) -> Result<(String, usize), String> {
+fn read_value(value: &str, is_spaced: bool) -> Result<(String, usize), String> {
     let quoted = match value.chars().next() {
         Some('"') => double_quoted(value)?,
         Some('\'') => single_quoted(value)?,
-        _ => return Ok(plain(value)),
+        _ => return Ok(plain(value, is_spaced)),
     };
     let rest = value.get(quoted.1..).unwrap_or_default();
     let is_end = rest.trim_ascii().is_empty()
@@ -164,10 +166,12 @@ fn single_quoted(value: &str) -> Result<(String, usize), String> {
     Err("the closing quote is missing".to_owned())
 }
 
-fn plain(value: &str) -> (String, usize) {
-    // A comment begins after white space, or where a value would.
-    let is_comment =
-        |at: usize| value.get(..at).is_some_and(|before| before.is_empty() || before.ends_with([' ', '\t']));
+fn plain(value: &str, is_spaced: bool) -> (String, usize) {
+    // A comment begins after white space.
+    let is_comment = |at: usize| {
+        let before = value.get(..at).unwrap_or_default();
+        if before.is_empty() { is_spaced } else { before.ends_with([' ', '\t']) }
+    };
     let comment = value.match_indices('#').map(|(at, _)| at).find(|at| is_comment(*at));
     let text = value.get(..comment.unwrap_or(value.len())).unwrap_or_default().trim_ascii_end();
     let is_null = matches!(text, "null" | "~");

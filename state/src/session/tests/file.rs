@@ -100,6 +100,22 @@ fn other_ways_to_write_a_value_are_read() {
 }
 
 #[test]
+fn a_comment_begins_after_white_space() {
+    for (line, branch) in [
+        ("branch:#", "#"),
+        ("branch:#x # y", "#x"),
+        ("branch: #x", ""),
+        ("branch: a#b\t# c", "a#b"),
+        ("branch: 'a' # c", "a"),
+    ] {
+        let text = BY_HAND.replace("branch: \"\"", line);
+        assert_eq!(read(&text).branch, branch, "{line}");
+        let changed = rewritten(&text, |state| state.branch = "new".into());
+        assert_eq!(read(&changed).branch, "new", "{line}: {changed}");
+    }
+}
+
+#[test]
 fn ours_are_read_where_somebody_wrote_them() {
     let text = BY_HAND.replace("branch", "kind: ulw\non_promise_no_work: warn\nno_diff_limit: 4\nbranch");
     let state = read(&text);
