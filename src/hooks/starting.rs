@@ -134,9 +134,17 @@ fn go_on(sessions: &Sessions, wanted: &Wanted, found: &Located, now: DateTime<Ut
         return Err(Error::new(ErrorCode::Conflict, format!("this session has {what} already ({where_it_is}): {shown}"))
             .hint("to end it: /cancel-ralph, or swarm session cancel; to let a paused one go on, start it again without a task"));
     }
-    let outcome = resume(&state, &book, &wanted.session, now);
+    let outcome = resume(&state, &past_the_pause(book), &wanted.session, now);
     let after = carry_out(sessions, &wanted.session, found, &outcome)?;
     Ok(Started { path: found.path.clone(), state: after.unwrap_or(state), resumed: true, warnings: vec![] })
+}
+
+/// What was said while the loop was paused is none of its turns.
+fn past_the_pause(mut book: Book) -> Book {
+    if let Some(mark) = &mut book.mark {
+        mark.position = fs::metadata(&mark.transcript).map_or(mark.position, |found| found.len());
+    }
+    book
 }
 
 fn limit(state: &SessionLoop) -> String {
