@@ -14,6 +14,10 @@ use crate::budget::Budgets;
 use crate::gates::Gates;
 use crate::profiles::Profile;
 
+mod status;
+
+pub use status::{LoopStatus, Outcome, Status};
+
 /// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
 ///
 /// It becomes a tmux window, a git branch and a file name, so it is checked once, here, and nowhere else.
@@ -367,137 +371,5 @@ pub struct RestartSpec {
     pub max_restarts: u32,
 }
 
-/// The one word for how a worker is, as `status` shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// Its pane is being made, or it is not ready yet.
-    Starting,
-    /// The agent is alive.
-    Running,
-    /// The agent is alive and waits for a person.
-    Waiting,
-    /// Between two runs: after a failure, or before a restart.
-    BackingOff,
-    /// tmux does not answer; what became of the agent is not known yet.
-    Unreachable,
-    /// Ended as it was meant to, or was told to end; a paused loop with no agent is also `stopped`.
-    Stopped,
-    /// Ended badly.
-    Failed,
-    /// The tmux server (or the pane) went away under it.
-    Lost,
-}
-
-impl Status {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::BackingOff => "backing_off",
-            Self::Unreachable => "unreachable",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// True while swarm still looks after it (exit status 0 of `swarm status`).
-    pub fn is_live(self) -> bool {
-        match self {
-            Self::Starting | Self::Running | Self::Waiting | Self::BackingOff | Self::Unreachable => true,
-            Self::Stopped | Self::Failed | Self::Lost => false,
-        }
-    }
-}
-
-/// How a worker that is over has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Well: it did what was asked, or its command exited with 0.
-    Done,
-    /// Badly.
-    Failed,
-    /// Somebody ended it.
-    Killed,
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// The document's word for how a loop is, as `state.json` holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoopStatus {
-    /// Going on (also while its worker is lost).
-    Running,
-    /// Will not start another iteration until it is resumed.
-    Paused,
-    /// Over: complete, out of iterations, or killed.
-    Stopped,
-    /// Over: gave up.
-    Failed,
-}
-
-impl LoopStatus {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Paused => "paused",
-            Self::Stopped => "stopped",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-impl fmt::Display for LoopStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_checked_once_and_for_all() {
-        for good in ["a", "agent", "task-1", "A_b-9", &"n".repeat(64)] {
-            assert_eq!(WorkerName::new(good).map(String::from), Ok(good.to_owned()));
-        }
-        let long = "n".repeat(65);
-        for bad in ["", ".", "..", "-rf", "--all", "a/b", "../../x", "a b", "a\nb", "state.json", "é", &long]
-        {
-            assert!(WorkerName::new(bad).is_err(), "{bad:?} was taken");
-        }
-    }
-
-    #[test]
-    fn only_zero_is_success() {
-        assert!(Exit::Code(0).is_success());
-        for exit in [Exit::Code(1), Exit::Signal(9), Exit::Lost, Exit::Unknown] {
-            assert!(!exit.is_success());
-        }
-        assert_eq!(Exit::Signal(9).code(), Some(137));
-        assert_eq!(Exit::Unknown.code(), None);
-    }
-
-    #[test]
-    fn debug_of_a_spec_holds_no_secret() {
-        let spec = WorkerSpec {
-            cmd: vec!["x".into()],
-            env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),
-            prompt: Prompt::Text("hush".into()),
-            ..WorkerSpec::bare(WorkerName::new("a").unwrap())
-        };
-        let text = format!("{spec:?}");
-        assert!(!text.contains("s3cr3t") && !text.contains("hush"), "{text}");
-    }
-}
+mod tests;

@@ -1,0 +1,131 @@
+use std::process::{Child, Command};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Ends its process however the test ends.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        signal_tree(self.0.id() as i32, Signal::SIGKILL);
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A shell with children; says when they are there.
+fn family(script: &str) -> Guard {
+    use std::io::Read;
+    let mut child =
+        Command::new("sh").args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    Guard(child)
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !done() {
+        assert!(std::time::Instant::now() < until, "waited in vain: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_tree_holds_children_and_what_made_itself_a_session() {
+    let family = family("sleep 1000 & setsid sh -c 'sleep 1001 & sleep 1002; :' & echo; wait");
+    let root = family.0.id() as i32;
+    wait_until("all five", || tree(root).iter().filter(|proc| proc.comm == "sleep").count() == 3);
+    let members = tree(root);
+    assert!(members.iter().all(|proc| proc.pid != root));
+    let deepest =
+        members.iter().find(|proc| proc.sid != nix::unistd::getsid(None).unwrap().as_raw()).unwrap();
+    assert!(ancestors(deepest.pid).contains(&root));
+    assert!(ancestors(root).contains(&Pid::this().as_raw()));
+    let hit = signal_tree(root, Signal::SIGKILL);
+    assert!(hit.len() >= 3 && hit.iter().all(|proc| proc.pid != root), "{hit:?}");
+    wait_until("nobody is left", || tree(root).is_empty());
+}
+
+#[test]
+fn a_pid_that_was_reused_is_not_hit() {
+    let family = family("echo; exec sleep 1000");
+    let pid = family.0.id() as i32;
+    let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into(), sid: 0 };
+    assert!(!linux::send(&Proc { start_time: real.start_time + 1, ..real.clone() }, Signal::SIGKILL));
+    assert!(is_alive(pid));
+    assert!(!linux::send(&Proc { pid: 1, ..real.clone() }, Signal::SIGCONT));
+    assert!(!linux::send(&Proc { pid: Pid::this().as_raw(), ..real.clone() }, Signal::SIGCONT));
+    assert!(linux::send(&real, Signal::SIGKILL));
+    wait_until("it is dead", || !is_alive(pid));
+    assert!(signal_tree(1, Signal::SIGCONT).is_empty() && signal_tree(-1, Signal::SIGCONT).is_empty());
+}
+
+#[test]
+fn who_is_asked_to_end_may_start_what_it_needs_for_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let saved = dir.path().join("saved");
+    for _ in 0..10 {
+        let script = format!(
+            "(trap 'sleep 0.02; mkdir {}; exit' TERM; sleep 1000 & echo; wait) & wait",
+            saved.display()
+        );
+        let family = family(&script);
+        let root = family.0.id() as i32;
+        wait_until("all are there", || tree(root).iter().any(|proc| proc.comm == "sleep"));
+        assert!(tree(root).iter().all(|proc| proc.start_time <= linux::now().unwrap()));
+        signal_tree(root, Signal::SIGTERM);
+        wait_until("they have ended", || tree(root).is_empty());
+        assert!(saved.is_dir(), "the agent was ended in the middle of its end");
+        std::fs::remove_dir(&saved).unwrap();
+    }
+}
+
+#[test]
+fn work_is_counted() {
+    let family = family("echo; while :; do :; done");
+    wait_until("it worked", || cpu_seconds(family.0.id() as i32) > 0.05);
+    assert_eq!(cpu_seconds(-1), 0.0);
+}
+
+#[tokio::test]
+async fn the_end_of_a_process_is_waited_for() {
+    let mut family = family("echo; exec sleep 1000");
+    let pid = family.0.id() as i32;
+    let early = tokio::time::timeout(std::time::Duration::from_millis(20), wait_gone(pid)).await;
+    assert!(early.is_err(), "it still lives");
+    family.0.kill().unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(20), wait_gone(pid)).await.unwrap();
+    family.0.wait().unwrap();
+    wait_gone(pid).await;
+    wait_gone(0).await;
+    wait_gone(-5).await;
+}
+
+#[test]
+fn a_name_may_hold_anything() {
+    let line = b"42 (a) b (c)) S 1 42 7 0 -1 4 0 0 0 0 1 2 3 4 20 0 1 0 777 0 0";
+    let stat = linux::parse(line).unwrap();
+    assert_eq!((stat.pid, stat.ppid, stat.sid, stat.start_time, stat.ticks), (42, 1, 7, 777, 10));
+    assert_eq!(stat.comm, "a) b (c)");
+}
+
+#[test]
+fn a_root_that_ended_is_known_by_its_session() {
+    let stat = |pid: i32, ppid, sid| {
+        let line = format!("{pid} (x) S {ppid} 0 {sid} 0 -1 4 0 0 0 0 1 2 3 4 20 0 1 0 777 0 0");
+        linux::parse(line.as_bytes()).unwrap()
+    };
+    let all = vec![stat(1, 0, 1), stat(60, 1, 60), stat(51, 1, 50), stat(70, 51, 70), stat(71, 1, 70)];
+    let picked: Vec<i32> = linux::pick(50, all).iter().map(|stat| stat.pid).collect();
+    assert_eq!(picked, [51, 70, 71]);
+}
+
+proptest! {
+    #[test]
+    fn no_line_panics(line in prop::collection::vec(any::<u8>(), 0..100), text in "[0-9() SZ-]{0,80}") {
+        let _ = (linux::parse(&line), linux::parse(text.as_bytes()));
+    }
+}
