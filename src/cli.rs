@@ -68,12 +68,10 @@ Loops (a loop starts its agent again and again, each time with a fresh context):
   ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
   ralph approve   Take changed checks         ralph clean     Remove what is left of it
 
-Loops within a session that you started yourself:
+Loops within a session of your own:
   session start   Loop within one session     session status  Show that loop
-  session ls      List such loops             session cancel  End one
-  session logs    Show what became of its stops
-  hooks install   Let sessions be held        hooks uninstall Take the hooks out again
-  hooks status    Say where hooks are         plugin install  Give sessions their commands
+  session cancel  End it                      hook            What agent CLIs call
+  hooks install   Let sessions be held        plugin install  Give them commands
 
 Service:
   daemon       Run, start, stop, restart or look at the daemon

@@ -4,7 +4,7 @@
 //! [`run`] is `swarm hook`: [`stops`] keeps the loops within [`sessions`] going by what the [`tail`] of a transcript
 //! says, [`tell`] tells the daemon what the hook of a worker's agent knows. What follows from an event is decided in
 //! `swarm_state::{hook, session}`. For the sessions that a user starts, [`install`] and [`plugin`] change settings files:
-//! [`merge`] is what, [`recognise`] what is ours in them, [`layout`] and [`file`] how.
+//! [`merge`] is what, [`recognise`] what is ours in them, [`layout`] and [`mod@file`] how.
 
 pub mod command;
 pub mod file;

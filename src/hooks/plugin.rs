@@ -163,7 +163,7 @@ pub fn install(
     Ok(Installed { written, settings, dir: plan.settings.map(|(_, dir)| dir) })
 }
 
-/// Takes away what [`install`] wrote for this place, as far as it is still as it was written and no other place needs it.
+/// Takes away what [`install()`] wrote for this place, as far as it is still as it was written and no other place needs it.
 ///
 /// # Errors
 /// When a file cannot be removed, or the settings file cannot be changed.
