@@ -19,13 +19,18 @@
 use crate::checks;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
+use crate::store::Store;
 use crate::tmux;
 use crate::wrapper;
 
+use super::driver::root_mark;
 use super::slot::Slot;
 
 /// The variable that names, with `:` between them, the workers by which a worker was spawned.
 pub(super) const SPAWNED_BY: &str = "SWARM_SPAWNED_BY";
+
+/// Stands there for a worker that nobody knows; no worker has this name.
+const ANYBODY: &str = "*";
 
 /// Refuses what a worker wants to do to itself.
 pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
@@ -38,7 +43,8 @@ pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     let root = context.root_mark();
     let is_own = |pid: &i32| {
         let env = procs::environment(*pid);
-        let is_marked = env.contains(&root) && workers(&env).any(|worker| worker == name.as_str());
+        let is_marked = env.contains(&root)
+            && workers(&env).any(|worker| [name.as_str(), ANYBODY].contains(&worker.as_str()));
         is_marked || env.iter().any(|line| line.starts_with(&check))
     };
     let refuse = |message: String, hint: &str| Err(Error::new(ErrorCode::Conflict, message).hint(hint));
@@ -61,12 +67,19 @@ fn is_stray(line: &[i32], socket: &std::path::Path) -> bool {
     below.is_some_and(|pane| pane.is_none_or(|pid| !wrapper::is_pane(*pid)))
 }
 
-/// The workers of this root that a caller belongs to, nearest first, and those by which these were spawned.
-pub(super) fn workers_of(peer: Option<i32>, root_mark: &Vec<u8>) -> Vec<String> {
+/// The workers of this root that a caller belongs to, nearest first, and those by which these were spawned; `*` where it
+/// could be any.
+pub(super) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
+    let Some(peer) = peer else { return vec![] };
+    let line = [&[peer][..], &procs::ancestors(peer)].concat();
     let mut found: Vec<String> = vec![];
-    for pid in peer.into_iter().flat_map(|peer| [&[peer][..], &procs::ancestors(peer)].concat()) {
+    if is_stray(&line, &store.paths().tmux_socket()) {
+        found.push(ANYBODY.to_owned());
+    }
+    let root_mark = root_mark(store);
+    for pid in line {
         let env = procs::environment(pid);
-        if env.contains(root_mark) {
+        if env.contains(&root_mark) {
             for worker in workers(&env) {
                 if !found.contains(&worker) {
                     found.push(worker);

@@ -11,7 +11,6 @@ use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::screen::Pattern;
 
 use super::asker::{SPAWNED_BY, refuse_own, workers_of};
-use super::driver::root_mark;
 use super::legacy;
 use super::slot::{self, AfterStop, Newborn, Reply, Slot};
 use super::supervisor::Supervisor;
@@ -27,7 +26,7 @@ const MAX_ARG: u64 = 120_000;
 impl Supervisor {
     /// Makes a worker; the answer comes when its first run is up.
     pub(super) fn spawn(&mut self, mut params: SpawnParams, peer: Option<i32>, reply: Reply) {
-        let by = workers_of(peer, &root_mark(&self.store));
+        let by = workers_of(peer, &self.store);
         if !by.is_empty() {
             // What it starts may not do for its maker what that one may not.
             params.env.insert(SPAWNED_BY.into(), by.join(":"));

@@ -195,6 +195,23 @@ fn a_respawn_whose_daemon_dies_happens_once() {
     walk(&Story { before: with_worktree, words, says: "respawned a (tmux: ", runs: 2 });
 }
 
+/// Waits until one daemon is there and none is on its way: a follower that ends may just have begun to start one, which
+/// would outlive this world.
+fn alone(w: &World) {
+    w.start_daemon();
+    let mark = format!("SWARM_DIR={}", w.swarm_dir().display());
+    let has = |pid: &std::path::Path, file: &str, text: &str| {
+        let words = std::fs::read(pid.join(file)).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == text.as_bytes())
+    };
+    w.until("one daemon", || {
+        let all = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let daemons =
+            all.filter(|pid| has(pid, "cmdline", "--ready-on-stdout") && has(pid, "environ", &mark));
+        (daemons.count() == 1).then_some(())
+    });
+}
+
 /// A verified loop, followed to its end in one command, with a daemon that dies at any point of its life.
 #[test]
 fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
@@ -227,7 +244,9 @@ fn a_loop_that_is_followed_ends_well_wherever_its_daemon_dies() {
             (&"all_checks_passed".into(), &2.into(), 2),
             "{point}: {result}"
         );
-        !is_alive(first)
+        let died = !is_alive(first);
+        alone(&w);
+        died
     };
     let book = World::new();
     run("SWARM_CRASH_COUNT", book.path("points").to_str().unwrap());

@@ -334,16 +334,27 @@ fn nobody_steers_a_loop_from_within_swarms_own_tmux() {
 fn a_worker_that_an_agent_spawned_does_nothing_for_it_that_it_may_not_do_itself() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
-    let script = d.path("b.sh");
-    std::fs::write(&script, from_elsewhere(&d, "ralph approve a")).unwrap();
-    // The second is spawned by the first.
-    let inner = format!("'{SWARM}' spawn --name c -- sh '{}'", script.display());
-    std::fs::write(d.path("c.sh"), inner).unwrap();
-    let how = format!("echo 'exit 0' >check.sh; '{SWARM}' spawn --name b -- sh \"$D/c.sh\" >&2");
-    let result = d.result(1, &["--check", "sh check.sh", "-n", "1"], &steering(&d, &how));
-    assert_eq!(error(&result, 1), "protected files were changed: check.sh", "{}", d.read("trouble"));
-    let said = d.read("said");
-    assert!(said.starts_with("swarm: error: worker 'a' may not approve its own changes\n"), "{said}");
+    let (socket, dir) = (d.w.tmux_socket(), d.w.swarm_dir());
+    // `b` by the agent itself, and by a window of swarm's tmux server; `b` spawns `c`, which approves.
+    for (n, door) in [(1, String::new()), (2, format!("tmux -S '{}' new-window -d ", socket.display()))] {
+        let script = |name: &str, text: &str| {
+            let path = d.path(&format!("{name}{n}.sh"));
+            std::fs::write(&path, text).unwrap();
+            format!("sh '{}'", path.display())
+        };
+        let approve = script("c", &from_elsewhere(&d, "ralph approve a"));
+        let inner = script("b", &format!("'{SWARM}' spawn --name c{n} -- {approve}"));
+        let spawn = format!("SWARM_DIR='{}' '{SWARM}' spawn --name b{n} -- {inner} >&2", dir.display());
+        let how = format!("echo 'exit 0' >check.sh; {door}{} >&2", script("a", &spawn));
+        let result = d.result(1, &["--check", "sh check.sh", "-n", "1"], &steering(&d, &how));
+        assert_eq!(error(&result, 1), "protected files were changed: check.sh", "{}", d.read("trouble"));
+        let said = d.read("said");
+        assert!(said.starts_with("swarm: error: worker 'a' may not approve its own changes\n"), "{said}");
+        for file in ["said", "tried"] {
+            std::fs::remove_file(d.path(file)).unwrap();
+        }
+        d.git(&["checkout", "-q", "check.sh"]);
+    }
 }
 
 #[test]

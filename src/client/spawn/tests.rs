@@ -106,7 +106,7 @@ fn prompts_of_plain_workers() {
     let (message, status) =
         refused(&["--ralph", "--ralph-dir", &_dir.path().display().to_string(), "--prompt", "x", "--", "c"]);
     assert!(message.starts_with("--prompt does not go with --ralph"), "{message}");
-    assert_eq!(status, 1);
+    assert_eq!(status, 2);
 }
 
 #[test]
