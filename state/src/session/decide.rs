@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use crate::outage::{self, Outage};
 use crate::promise::{Claim, Promise, Work};
 use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
-use crate::session::texts::block_text;
+use crate::session::texts::{ANSWERED_TWICE, block_text};
 use crate::session::{Book, Decision, Found, Kind, LastStop, LogLine, Owner, SessionId, SessionLoop, Status};
 
 /// The longest text that may be an error message, bytes.
@@ -25,7 +25,7 @@ pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
     let owner = stop.session.as_ref().filter(|session| state.belongs_to(session) && !stop.is_sub_agent);
     let Some(owner) = owner else { return untouched(book, None) };
     if let Some(last) = book.last_stop.as_ref().filter(|last| is_same(last, stop)) {
-        return repeated(state, book, last);
+        return repeated(book, last);
     }
     if !state.active {
         return untouched(book, Some(Status::NotActive));
@@ -117,10 +117,11 @@ fn is_same(last: &LastStop, stop: &Stop) -> bool {
     last.key == stop.key && nothing_since
 }
 
-/// The answer that was given already. What followed from it has happened.
-fn repeated(state: &SessionLoop, book: &Book, last: &LastStop) -> Outcome {
+/// The answer that was given already, but for the task: the agent has it from the first who answered. What followed
+/// from it has happened.
+fn repeated(book: &Book, last: &LastStop) -> Outcome {
     let answer = match last.decision {
-        Decision::Block => Answer::Block(block_text(state, last.found, book.tool_calls)),
+        Decision::Block => Answer::Block(ANSWERED_TWICE.to_owned()),
         Decision::Allow => Answer::Allow(last.message.clone()),
     };
     Outcome { answer, ..untouched(book, book.status) }

@@ -113,6 +113,10 @@ fn pause_rule(state: &SessionLoop) -> String {
     state.pause.as_ref().map(rule).unwrap_or_default()
 }
 
+/// What a second hook says to a stop that another hook of swarm's has answered.
+pub(super) const ANSWERED_TWICE: &str =
+    "The loop goes on. (Another hook of swarm's has fed the task back to you for this stop.)";
+
 /// What the agent is told in place of its stop. `tool_calls` is how many there were since the loop began.
 pub fn block_text(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
     let body = String::from_utf8_lossy(&state.body);
