@@ -29,7 +29,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !done() {
         assert!(std::time::Instant::now() < until, "waited in vain: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
 }
 
