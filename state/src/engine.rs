@@ -22,10 +22,12 @@
 //! any knowledge of what a screen shows (that is [`crate::screen`]).
 
 mod clock;
+mod events;
 mod follow_up;
 mod heard;
 mod limits;
 mod look;
+mod made;
 mod reports;
 mod restart;
 mod step;
@@ -41,17 +43,15 @@ use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
 pub use clock::{AwakeClock, Jump};
+pub use events::{Effect, Event, SpawnError};
 pub use heard::Heard;
 pub use restart::Restarts;
 pub use watch::Watch;
 
 use crate::budget::{Budgets, Spent};
-use crate::format::RalphFile;
-use crate::gates::Verdict;
-use crate::model::{Exit, LoopStatus, Run};
+use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
-use crate::screen::Reading;
 
 /// How long TERM is given before KILL, and how long between two KILLs.
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -230,89 +230,6 @@ pub enum Phase {
     },
 }
 
-/// Why a run could not be started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SpawnError {
-    /// The prompt file is gone or unreadable: the loop ends. Holds the documented message.
-    Prompt(String),
-    /// What comes before the agent took all of the loop's time: the loop ends, and nobody has worked.
-    OutOfTime,
-    /// Anything else: a failure like another.
-    Other(String),
-}
-
-/// What a worker can be told.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// A person: begin.
-    Start,
-    /// A person, or the daemon that is stopping: start no further iteration.
-    Pause(PauseBy),
-    /// A person: go on.
-    Resume,
-    /// A person: end it.
-    Kill,
-    /// A person changed settings.
-    Edited(Edits),
-    /// The deadline has come (or any other moment: it is harmless).
-    Tick,
-    /// tmux answers, or no longer does.
-    Reachable(bool),
-    /// The run's pane is up.
-    Up(Run),
-    /// The run could not be started and nothing of it is left.
-    SpawnFailed(Run, SpawnError),
-    /// A fresh daemon found the run's pane alive.
-    Adopted(Run),
-    /// A fresh daemon found that the run was never started.
-    NeverStarted(Run),
-    /// A look at the run's screen.
-    Screen(Run, Reading),
-    /// The run's pane printed nothing since the last look.
-    Quiet(Run),
-    /// The prompt was delivered and taken.
-    PromptSent(Run),
-    /// It was not.
-    PromptFailed(Run, String),
-    /// A person typed something into the run's pane.
-    Typed(Run),
-    /// The agent's own hooks told something.
-    Heard(Run, Heard),
-    /// Whether the run's process tree is computing.
-    Probed(Run, bool),
-    /// The run ended and its pane holds its last output.
-    Exited(Run, Exit),
-    /// The run's pane vanished while tmux lives; nothing of it runs any more.
-    PaneLost(Run),
-    /// The tmux server is gone and the run with it.
-    ServerLost(Run),
-    /// The run's output is stored, its pane is closed, and this is what the gates say.
-    Judged(Run, Verdict),
-}
-
-/// What the edge must do, in this order.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Write the worker down; nothing after it in the list may happen before it did.
-    Persist,
-    /// Start the run.
-    Spawn(Run),
-    /// Paste the prompt and see that it was taken.
-    Deliver(Run),
-    /// Ask the whole process tree to end.
-    Terminate(Run),
-    /// End what is left of it by force.
-    ForceKill(Run),
-    /// Find out whether the process tree is computing.
-    Probe(Run),
-    /// Look at the run's screen now.
-    Look(Run),
-    /// Store the output, close the pane, try the gates.
-    Judge(Run),
-    /// Tell those who listen.
-    Tell(Entry),
-}
-
 /// One worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Worker {
@@ -360,92 +277,6 @@ enum Kind {
 }
 
 impl Worker {
-    /// A worker that runs its command once.
-    pub fn plain(policy: Policy) -> Self {
-        Self {
-            policy,
-            phase: Phase::Idle,
-            run: Run::default(),
-            last_exit: None,
-            trouble: None,
-            ralph: None,
-            restarts: None,
-            greeted: Run::default(),
-            reachable: true,
-        }
-    }
-
-    /// A worker that loops. `gated`: more is asked for than a done pattern.
-    pub fn verified(
-        policy: Policy,
-        max_iterations: u32,
-        inactivity_timeout: u64,
-        budgets: Budgets,
-        gated: bool,
-    ) -> Self {
-        let mut worker = Self::looping(policy, max_iterations, inactivity_timeout);
-        if let Some(ralph) = &mut worker.ralph {
-            (ralph.budgets, ralph.gated) = (budgets, gated);
-        }
-        worker
-    }
-
-    /// A worker that loops, with no limit but its iterations and failures and no gate but a done pattern.
-    pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
-        let ralph = Loop {
-            iteration: 0,
-            max_iterations: max_iterations.max(1),
-            inactivity_timeout: inactivity_timeout.max(1),
-            failures: 0,
-            total_failures: 0,
-            iteration_started: None,
-            started_mono: Duration::ZERO,
-            paused: None,
-            budgets: Budgets::default(),
-            gated: false,
-            worked: false,
-            spent: Spent::default(),
-            since: None,
-            outages: 0,
-            outage: None,
-            stalls: 0,
-            last_end: None,
-        };
-        Self { ralph: Some(ralph), ..Self::plain(policy) }
-    }
-
-    /// A worker of which nothing is left but the live pane of a run.
-    pub fn found(policy: Policy, run: Run) -> Self {
-        Self { phase: Phase::Running { watch: Watch::default() }, run, ..Self::plain(policy) }
-    }
-
-    /// The same worker, taken for lost: what became of it is not ours to know.
-    #[must_use]
-    pub fn lost(mut self) -> Self {
-        self.phase = Phase::Lost;
-        self
-    }
-
-    /// The same worker, over; an earlier swarm said so.
-    #[must_use]
-    pub fn over(mut self, reason: StopReason) -> Self {
-        self.phase = Phase::Stopped { reason };
-        self
-    }
-
-    /// The same loop with the numbers of an earlier swarm's file; a plain worker stays as it is.
-    #[must_use]
-    pub fn counted(mut self, file: &RalphFile, started: Option<DateTime<FixedOffset>>) -> Self {
-        if let Some(ralph) = &mut self.ralph {
-            ralph.iteration = file.current_iteration;
-            ralph.failures = file.consecutive_failures;
-            ralph.total_failures = file.total_failures;
-            ralph.iteration_started = started;
-            ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
-        }
-        self
-    }
-
     /// Its phase.
     pub fn phase(&self) -> &Phase {
         &self.phase

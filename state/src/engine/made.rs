@@ -1,0 +1,99 @@
+//! How a worker comes to be: asked for, found, or told of by an earlier swarm's file.
+
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+
+use super::{Loop, Phase, Policy, Watch, Worker};
+use crate::budget::{Budgets, Spent};
+use crate::format::RalphFile;
+use crate::model::{LoopStatus, Run};
+use crate::notice::{PauseBy, StopReason};
+
+impl Worker {
+    /// A worker that runs its command once.
+    pub fn plain(policy: Policy) -> Self {
+        Self {
+            policy,
+            phase: Phase::Idle,
+            run: Run::default(),
+            last_exit: None,
+            trouble: None,
+            ralph: None,
+            restarts: None,
+            greeted: Run::default(),
+            reachable: true,
+        }
+    }
+
+    /// A worker that loops. `gated`: more is asked for than a done pattern.
+    pub fn verified(
+        policy: Policy,
+        max_iterations: u32,
+        inactivity_timeout: u64,
+        budgets: Budgets,
+        gated: bool,
+    ) -> Self {
+        let mut worker = Self::looping(policy, max_iterations, inactivity_timeout);
+        if let Some(ralph) = &mut worker.ralph {
+            (ralph.budgets, ralph.gated) = (budgets, gated);
+        }
+        worker
+    }
+
+    /// A worker that loops, with no limit but its iterations and failures and no gate but a done pattern.
+    pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        let ralph = Loop {
+            iteration: 0,
+            max_iterations: max_iterations.max(1),
+            inactivity_timeout: inactivity_timeout.max(1),
+            failures: 0,
+            total_failures: 0,
+            iteration_started: None,
+            started_mono: Duration::ZERO,
+            paused: None,
+            budgets: Budgets::default(),
+            gated: false,
+            worked: false,
+            spent: Spent::default(),
+            since: None,
+            outages: 0,
+            outage: None,
+            stalls: 0,
+            last_end: None,
+        };
+        Self { ralph: Some(ralph), ..Self::plain(policy) }
+    }
+
+    /// A worker of which nothing is left but the live pane of a run.
+    pub fn found(policy: Policy, run: Run) -> Self {
+        Self { phase: Phase::Running { watch: Watch::default() }, run, ..Self::plain(policy) }
+    }
+
+    /// The same worker, taken for lost: what became of it is not ours to know.
+    #[must_use]
+    pub fn lost(mut self) -> Self {
+        self.phase = Phase::Lost;
+        self
+    }
+
+    /// The same worker, over; an earlier swarm said so.
+    #[must_use]
+    pub fn over(mut self, reason: StopReason) -> Self {
+        self.phase = Phase::Stopped { reason };
+        self
+    }
+
+    /// The same loop with the numbers of an earlier swarm's file; a plain worker stays as it is.
+    #[must_use]
+    pub fn counted(mut self, file: &RalphFile, started: Option<DateTime<FixedOffset>>) -> Self {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.iteration = file.current_iteration;
+            ralph.failures = file.consecutive_failures;
+            ralph.total_failures = file.total_failures;
+            ralph.iteration_started = started;
+            ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
+        }
+        self
+    }
+}

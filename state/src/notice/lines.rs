@@ -1,0 +1,196 @@
+//! A notice in words: the line of `iterations.log`, and what the follower prints.
+
+use super::{Entry, IterationExit, PauseBy, StopReason, counted, duration};
+
+impl Entry {
+    /// The line that the follower prints, without its line end; `None` when it prints nothing.
+    pub fn follow_line(&self, name: &str) -> Option<String> {
+        match self {
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Idle { .. }
+            | Self::PromptSent { .. }
+            | Self::RunEnded { .. }
+            | Self::Cleaned
+            | Self::Stopped { .. } => None,
+            Self::PromptFailed { .. }
+            | Self::Waiting { .. }
+            | Self::IterationStarted { .. }
+            | Self::IterationEnded { .. }
+            | Self::IterationFailed { .. }
+            | Self::Inactivity { .. }
+            | Self::InactivityExtended { .. }
+            | Self::Checked { .. }
+            | Self::GatesMissed { .. }
+            | Self::GatesHeld { .. }
+            | Self::Outage { .. }
+            | Self::OutOfTime { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::LoopComplete { .. }
+            | Self::LoopFailed { .. }
+            | Self::Paused { .. }
+            | Self::Resumed
+            | Self::Lost { .. }
+            | Self::Warning { .. } => Some(format!("[ralph] {name}: {}", self.words())),
+        }
+    }
+
+    /// What happened, in words without the worker's name.
+    pub fn words(&self) -> String {
+        match self {
+            Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
+            Self::IterationEnded { iteration, exit, seconds } => {
+                format!(
+                    "iteration {iteration} completed (exit: {}, duration: {})",
+                    exit.word(),
+                    duration(*seconds, " ")
+                )
+            }
+            Self::IterationFailed { iteration, exit, attempt, limit, backoff, message, .. } => {
+                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+                let next = backoff
+                    .map(|s| format!(", retrying in {} (attempt {attempt}/{limit})", duration(s, " ")))
+                    .unwrap_or_default();
+                format!("iteration {iteration} failed (exit: {}){why}{next}", exit.word())
+            }
+            Self::Inactivity { timeout, restarting, .. } => {
+                format!("inactivity timeout ({timeout}s){}", if *restarting { ", restarting" } else { "" })
+            }
+            Self::InactivityExtended { timeout, .. } => {
+                format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
+            }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let base = if *iteration == 0 { " before the first iteration" } else { "" };
+                let word = if *passed { "passed" } else { "failed" };
+                format!("check '{check}' {word}{base} ({})", duration(*seconds, " "))
+            }
+            Self::GatesMissed { missing, .. } => format!("not done: {}", missing.join("; ")),
+            Self::GatesHeld { .. } => "every gate holds, stopping loop".to_owned(),
+            Self::Outage { message, wait, .. } => {
+                format!("waiting: {message} (next try in {})", duration(*wait, " "))
+            }
+            Self::OutOfTime { limit, whole: true, .. } => format!("out of time ({})", duration(*limit, " ")),
+            Self::OutOfTime { iteration, limit, .. } => {
+                format!("iteration {iteration} is out of time ({})", duration(*limit, " "))
+            }
+            Self::DonePatternMatched { .. } => "done pattern matched, stopping loop".to_owned(),
+            Self::LoopComplete { iterations, .. } => format!("loop complete after {}", count(*iterations)),
+            Self::LoopFailed { reason, iterations } => failed_text(reason, *iterations),
+            Self::Paused { by: PauseBy::User } => "paused".to_owned(),
+            Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
+            Self::Paused { by: PauseBy::NoProgress } => "paused (no progress)".to_owned(),
+            Self::Resumed => "resumed".to_owned(),
+            Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
+            Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
+            Self::Lost { reason } => format!("lost: {reason}"),
+            Self::Warning { message } => format!("warning: {message}"),
+            Self::Started { run } => format!("run {run} started"),
+            Self::Ready { .. } => "ready".to_owned(),
+            Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
+            Self::PromptSent { .. } => "prompt sent".to_owned(),
+            Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
+            Self::Stopped { reason } => format!("over: {}", reason.word()),
+            Self::RunEnded { run, exit, backoff, message, .. } => {
+                let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+                let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
+                format!("run {run} ended (exit: {}){why}{next}", exit.word())
+            }
+        }
+    }
+
+    /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
+    pub fn log_lines(&self) -> Vec<String> {
+        match self {
+            Self::IterationStarted { iteration, max } => vec![format!("[START] iteration {iteration}/{max}")],
+            Self::IterationEnded { iteration, exit, seconds } => vec![end_line(*iteration, *exit, *seconds)],
+            Self::IterationFailed { iteration, exit, seconds, attempt, limit, backoff, .. } => {
+                let wait = backoff.map(|s| format!(" backoff={}", duration(s, ""))).unwrap_or_default();
+                let word = exit.word();
+                vec![
+                    end_line(*iteration, *exit, *seconds),
+                    format!("[FAIL] iteration {iteration} exit={word} attempt={attempt}/{limit}{wait}"),
+                ]
+            }
+            Self::Inactivity { iteration, timeout, .. } => {
+                vec![format!("[TIMEOUT] iteration {iteration} inactivity={timeout}s")]
+            }
+            Self::InactivityExtended { iteration, timeout } => {
+                vec![format!("[EXTEND] iteration {iteration} inactivity={timeout}s reason=computing")]
+            }
+            Self::GatesMissed { iteration, missing } => {
+                vec![format!("[CHECK] iteration {iteration} not done: {}", missing.join("; "))]
+            }
+            Self::GatesHeld { iteration } => vec![format!("[CHECK] iteration {iteration} every gate holds")],
+            Self::Outage { iteration, message, wait } => {
+                let wait = duration(*wait, "");
+                vec![format!("[WAIT] iteration {iteration} is done again after {wait}: {message}")]
+            }
+            Self::Checked { iteration, check, passed, seconds } => {
+                let (word, took) = (if *passed { "PASS" } else { "FAIL" }, duration(*seconds, ""));
+                vec![format!("[CHECK] iteration {iteration} {word} duration={took} {}", one_line(check))]
+            }
+            Self::OutOfTime { iteration, limit, whole } => {
+                let what = if *whole { "max-time" } else { "iteration-timeout" };
+                vec![format!("[TIMEOUT] iteration {iteration} {what}={limit}s")]
+            }
+            Self::LoopComplete { iterations, reason } => {
+                vec![format!("[DONE] loop complete after {} reason={}", count(*iterations), reason.slug())]
+            }
+            Self::LoopFailed { iterations, reason } => {
+                let head =
+                    if *reason == StopReason::Killed { "[DONE] loop killed" } else { "[FAIL] loop failed" };
+                vec![format!("{head} after {} reason={}", count(*iterations), reason.slug())]
+            }
+            Self::Paused { by: PauseBy::User } => vec!["[PAUSE]".into()],
+            Self::Paused { by: PauseBy::Shutdown } => vec!["[PAUSE] reason=shutdown".into()],
+            Self::Paused { by: PauseBy::NoProgress } => vec!["[PAUSE] reason=no_progress".into()],
+            Self::Resumed => vec!["[RESUME]".into()],
+            Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
+            Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
+            Self::Lost { reason } => vec![format!("[LOST] {reason}")],
+            Self::Warning { message } => vec![format!("[WARN] {message}")],
+            Self::Started { .. }
+            | Self::Ready { .. }
+            | Self::Idle { .. }
+            | Self::PromptSent { .. }
+            | Self::DonePatternMatched { .. }
+            | Self::RunEnded { .. }
+            | Self::Cleaned
+            | Self::Stopped { .. } => vec![],
+        }
+    }
+}
+
+fn failed_text(reason: &StopReason, iterations: u32) -> String {
+    match reason {
+        StopReason::Failures(n) => format!("{}, stopping loop", counted(*n, "consecutive failure")),
+        StopReason::Killed => format!("killed after {}", count(iterations)),
+        StopReason::Complete
+        | StopReason::Verified
+        | StopReason::Promised
+        | StopReason::Unverified
+        | StopReason::OutOfTime(_)
+        | StopReason::Cost { .. }
+        | StopReason::Tokens { .. }
+        | StopReason::Outage(_)
+        | StopReason::MaxIterations
+        | StopReason::Prompt(_)
+        | StopReason::Exited(_)
+        | StopReason::SpawnFailed(_)
+        | StopReason::GaveUp(_) => format!("loop failed after {}: {}", count(iterations), reason.word()),
+    }
+}
+
+fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
+    format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
+}
+
+/// A command of several lines, in one.
+fn one_line(command: &str) -> String {
+    command.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `1 iteration`, `47 iterations`.
+fn count(iterations: u32) -> String {
+    counted(iterations, "iteration")
+}

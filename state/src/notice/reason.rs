@@ -1,0 +1,177 @@
+//! How an iteration ended, who paused a loop, and why a worker is over.
+
+use serde::{Deserialize, Serialize};
+
+use super::{counted, dollars, duration};
+
+/// How an iteration ended, as the log and the follower word it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IterationExit {
+    /// The agent ended by itself.
+    Exit(crate::model::Exit),
+    /// swarm ended it: the screen did not change for too long.
+    Inactivity,
+    /// swarm ended it: the done pattern had matched and the agent's turn was over.
+    Done,
+    /// swarm ended it: it was killed.
+    Killed,
+    /// It never started.
+    SpawnFailed,
+    /// swarm ended it: the iteration's time was up.
+    Timeout,
+    /// swarm ended it: the loop's time was up.
+    OutOfTime,
+    /// A usage limit, an overloaded API or a login: it is done again and not used up.
+    Outage,
+    /// swarm ended it: the agent said that its API had failed it.
+    ApiError,
+    /// swarm ended it: the agent said that its context was full.
+    ContextSpent,
+}
+
+impl IterationExit {
+    /// One word without spaces, for `exit=…`.
+    pub fn word(self) -> String {
+        use crate::model::Exit;
+        match self {
+            Self::Exit(Exit::Code(code)) => code.to_string(),
+            Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
+            Self::Exit(Exit::Lost) => "lost".into(),
+            Self::Exit(Exit::Unknown) => "unknown".into(),
+            Self::Inactivity => "inactivity".into(),
+            Self::Done => "done".into(),
+            Self::Killed => "killed".into(),
+            Self::SpawnFailed => "spawn-failed".into(),
+            Self::Timeout => "timeout".into(),
+            Self::OutOfTime => "out-of-time".into(),
+            Self::Outage => "outage".into(),
+            Self::ApiError => "api-error".into(),
+            Self::ContextSpent => "context-spent".into(),
+        }
+    }
+}
+
+/// Who paused a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseBy {
+    /// A person, with `swarm ralph pause` or Ctrl-C at the follower.
+    User,
+    /// `swarm daemon stop` or a SIGTERM to the daemon.
+    Shutdown,
+    /// swarm, because nothing moved for as many iterations as `--no-progress` says.
+    NoProgress,
+}
+
+/// Why a worker has ended for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// Every gate held.
+    Complete,
+    /// The iteration limit, with no gate but a done pattern.
+    MaxIterations,
+    /// Every gate held, checks or a promise among them.
+    Verified,
+    /// Every gate holds, none of them a check: the promise is what counted.
+    Promised,
+    /// The iteration limit, and the gates never held.
+    Unverified,
+    /// The time limit, seconds.
+    OutOfTime(u64),
+    /// The cost limit, millionths of a US dollar.
+    Cost {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// The token limit.
+    Tokens {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// Something that waiting does not mend, in the CLI's words.
+    Outage(String),
+    /// Five failures in a row.
+    Failures(u32),
+    /// The prompt file is gone or cannot be read; the documented message.
+    Prompt(String),
+    /// Somebody killed it.
+    Killed,
+    /// A plain worker's command ended by itself.
+    Exited(crate::model::Exit),
+    /// A plain worker could not be started.
+    SpawnFailed(String),
+    /// A plain worker was started again so many times in a row, and always in vain.
+    GaveUp(u32),
+}
+
+impl StopReason {
+    /// True when a loop that ended so has done what was asked.
+    pub fn is_success(&self) -> bool {
+        match self {
+            Self::Complete | Self::Verified | Self::Promised | Self::MaxIterations => true,
+            Self::Exited(exit) => exit.is_success(),
+            Self::Unverified
+            | Self::OutOfTime(_)
+            | Self::Cost { .. }
+            | Self::Tokens { .. }
+            | Self::Outage(_)
+            | Self::Failures(_)
+            | Self::Prompt(_)
+            | Self::Killed
+            | Self::SpawnFailed(_)
+            | Self::GaveUp(_) => false,
+        }
+    }
+
+    /// One word without spaces, for `reason=…` in the log and `reason` in state.json.
+    pub fn slug(&self) -> &'static str {
+        match self {
+            Self::Complete => "done_pattern",
+            Self::MaxIterations | Self::Unverified => "max_iterations",
+            Self::Verified => "all_checks_passed",
+            Self::Promised => "promise_accepted",
+            Self::OutOfTime(_) => "timeout",
+            Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
+            Self::Outage(_) => "outage",
+            Self::Failures(_) => "consecutive_failures",
+            Self::Prompt(_) => "prompt_file",
+            Self::Killed => "killed",
+            Self::Exited(_) => "exited",
+            Self::SpawnFailed(_) => "spawn_failed",
+            Self::GaveUp(_) => "max_restarts",
+        }
+    }
+
+    /// The phrase that `status` shows as the reason.
+    pub fn word(&self) -> String {
+        match self {
+            Self::Complete => "done pattern matched".into(),
+            Self::MaxIterations => "max iterations".into(),
+            Self::Verified => "every gate holds".into(),
+            Self::Promised => "promise accepted".into(),
+            Self::Unverified => "max iterations, and not every gate holds".into(),
+            Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
+            Self::Cost { spent, limit } => {
+                format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
+            }
+            Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
+            Self::Failures(n) => counted(*n, "consecutive failure"),
+            Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
+            Self::Killed => "killed".into(),
+            Self::GaveUp(restarts) => format!("gave up after {}", counted(*restarts, "restart")),
+            Self::Exited(exit) => match exit {
+                crate::model::Exit::Code(0) => "exited".into(),
+                crate::model::Exit::Code(code) => format!("exit status {code}"),
+                crate::model::Exit::Signal(signal) => format!("signal {signal}"),
+                crate::model::Exit::Lost => "its pane vanished".into(),
+                crate::model::Exit::Unknown => "exit status unknown".into(),
+            },
+        }
+    }
+}

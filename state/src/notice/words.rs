@@ -1,0 +1,31 @@
+//! Amounts and lists in words, for every message.
+
+/// `$1.50`; with more places where cents do not tell it.
+pub fn dollars(millionths: u64) -> String {
+    let amount = millionths as f64 / 1e6;
+    if millionths.is_multiple_of(10_000) { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
+/// `1 restart`, `2 restarts`.
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &str) -> String {
+    let ending = if count == N::from(1) { "" } else { "s" };
+    format!("{count} {thing}{ending}")
+}
+
+/// `a, b and 3 more`: at most so many by name.
+pub fn named(things: &[String], most: usize) -> String {
+    match things.split_at_checked(most) {
+        Some((shown, rest)) if !rest.is_empty() => format!("{} and {} more", shown.join(", "), rest.len()),
+        _ => things.join(", "),
+    }
+}
+
+/// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
+pub fn duration(seconds: u64, gap: &str) -> String {
+    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (h, m) {
+        (0, 0) => format!("{s}s"),
+        (0, _) => format!("{m}m{gap}{s}s"),
+        _ => format!("{h}h{gap}{m}m{gap}{s}s"),
+    }
+}
