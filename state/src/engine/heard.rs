@@ -65,7 +65,7 @@ impl Worker {
         };
         let more = match heard {
             Heard::Prompt | Heard::Working => {
-                watch.over = None;
+                (watch.over, watch.rests) = (None, false);
                 watch.restart();
                 self.answered()
             }
@@ -130,7 +130,7 @@ impl Worker {
                 watch.over = Some(Over::Doubted);
                 None
             }
-            Over::Doubted if !watch.idle() => None,
+            Over::Doubted if !watch.looks_idle() => None,
             Over::Looking(_) | Over::Doubted => Some(self.turn_is_over(now)),
         }
     }
@@ -142,9 +142,12 @@ impl Worker {
         if self.ralph.is_some() {
             return self.end(Why::TurnOver, now);
         }
-        if std::mem::replace(&mut watch.idle_told, true) {
+        // The screen may have told it before.
+        if watch.rests | std::mem::replace(&mut watch.idle_told, true) {
+            watch.rests = true;
             return vec![];
         }
+        watch.rests = true;
         vec![Effect::Tell(Entry::Idle { run: self.run.0 })]
     }
 }

@@ -79,6 +79,21 @@ fn a_plain_worker_is_told_idle_and_lives() {
     after(&mut worker, script(1, [Event::Tick]));
     let told = after(&mut worker, script(1, [Event::Screen(R, screen(1))]));
     assert_eq!(told, "idle => running");
+    assert!(worker.is_idle(), "no input box is needed for that");
+    // A screen that changes for its own reasons is no work and no second end.
+    let quiet = [Event::Screen(R, calm(2)), Event::Quiet(R), Event::Quiet(R), Event::Quiet(R)];
+    for (second, event) in (2..).step_by(2).zip(quiet) {
+        let told = after(&mut worker, script(second, [event]));
+        assert!(!told.contains("idle"), "{told}");
+        assert!(worker.is_idle());
+    }
+    for at_work in [Event::Screen(R, busy(3)), Event::Heard(R, Heard::Prompt), Event::Typed(R)] {
+        after(&mut worker, script(9, [Event::Heard(R, Heard::TurnOver)]));
+        after(&mut worker, script(10, [Event::Tick, Event::Screen(R, screen(1))]));
+        assert!(worker.is_idle());
+        after(&mut worker, script(11, [at_work]));
+        assert!(!worker.is_idle());
+    }
     for quiet in [Heard::ApiError("529".into()), Heard::ContextSpent] {
         assert_eq!(after(&mut worker, script(2, [Event::Heard(R, quiet)])), "=> running");
     }
