@@ -30,6 +30,9 @@ by_hand() { # AGENT
         {hooks: {Stop: run($stop), StopFailure: run($failure), UserPromptSubmit: run($prompt)}}' >"$file"
 }
 
+# Codex reads a project's hooks only where the project is trusted, and asks for that in its window.
+trusted() { printf '[projects."%s"]\ntrust_level = "trusted"\n' "$dir" >>"$HOME/.codex/config.toml"; }
+
 # Claude Code takes no command that it does not know; what the hook reads is the prompt as it was typed.
 commands() {
     mkdir -p "$dir/.claude/commands"
@@ -46,12 +49,15 @@ log_of() { # NAME
 # shellcheck disable=SC2317 # until_true calls it
 has_ended() { jq -se 'any(.[]; .status != null)' "$(log_of "$1")"; }
 
+# How many there were to which the model replied.
+requests() { if [ -f "$work/mock/requests" ]; then wc -c <"$work/mock/requests" | tr -d ' '; else echo 0; fi; }
+
 told() { # NAME
     log=$(log_of "$1")
     [ -n "$log" ] || { echo 'no loop'; return; }
     kept=gone
     for file in "$work/$1"/.claude/*.local.md; do [ ! -f "$file" ] || kept=kept; done
-    jq -rs --arg requests "$(wc -c <"$work/mock/requests" | tr -d ' ')" --arg kept "$kept" '
+    jq -rs --arg requests "$(requests)" --arg kept "$kept" '
         ([.[] | select(.why != "started") | .promise]
          | reduce .[] as $one ([]; if length > 0 and .[-1].word == $one then .[-1].n += 1 else . + [{word: $one, n: 1}] end)
          | map(.word + (if .n > 1 then " x\(.n)" else "" end)) | join("+"))
@@ -74,6 +80,7 @@ session() { # CLI NAME PROMPT [-- START-ARGS...]
         ;;
     codex)
         installed codex
+        trusted
         (cd "$dir" && timeout -k 5 120 codex exec --dangerously-bypass-approvals-and-sandbox \
             --dangerously-bypass-hook-trust "$prompt") </dev/null >"$work/$name.out" 2>&1 || :
         ;;
@@ -83,7 +90,10 @@ session() { # CLI NAME PROMPT [-- START-ARGS...]
         ;;
     claude-own) typed "$name" "$prompt" claude --session-id "$id" --dangerously-skip-permissions ;;
     # It takes no command that it does not know; behind a blank it is a prompt.
-    codex-tui) typed "$name" " $prompt" codex --dangerously-bypass-approvals-and-sandbox ;;
+    codex-tui)
+        trusted
+        typed "$name" " $prompt" codex --dangerously-bypass-approvals-and-sandbox
+        ;;
     esac
 }
 
@@ -132,7 +142,9 @@ END
     session "$cli" "$cli-idle" '/ralph-loop "mend it" --max-iterations 5'
     row "$row" 'a promise without work' 'rejected+found PROMISE_ACCEPTED, 3 requests, file gone' "$(told "$cli-idle")"
 
-    texts 5 | prepare "$cli-ceiling"
+    prepare "$cli-ceiling" <<END
+$(texts 5)
+END
     session "$cli" "$cli-ceiling" '/ralph-loop "mend it" --max-iterations 3'
     row "$row" 'the ceiling' 'missing x3 MAX_ITERATIONS_REACHED, 3 requests, file gone' "$(told "$cli-ceiling")"
 
@@ -168,7 +180,9 @@ END
     esac
     row "$row" 'an error of the API' "$expected" "$(told "$cli-error")"
 
-    texts 20 | prepare "$cli-many"
+    prepare "$cli-many" <<END
+$(texts 20)
+END
     session "$cli" "$cli-many" '/ralph-loop "mend it" --max-iterations 12'
     case $cli in
     # Nobody has raised the host's own limit.
@@ -182,7 +196,10 @@ END
 fresh() { # CLI ROW COMMAND...
     cli=$1 row=$2
     shift 2
-    texts 3 | prepare "$cli-fresh"
+    prepare "$cli-fresh" <<END
+$(texts 3)
+END
+    trusted
     (cd "$dir" && timeout -k 5 120 "$SWARM" spawn --name "$cli-fresh" --ralph --prompt-file PROMPT.md -n 3 \
         --inactivity-timeout 900 -- "$@") </dev/null >"$work/$cli-fresh.out" 2>&1 || :
     row "$row" 'fresh-context: ended by its hooks' 'done+done+done, 3 requests' "$(exits "$cli-fresh")"
@@ -191,7 +208,7 @@ fresh() { # CLI ROW COMMAND...
 
 exits() { # NAME
     printf '%s, %s requests' "$(sed -n 's/.*\[END\] iteration [0-9]* exit=\([^ ]*\).*/\1/p' \
-        "$SWARM_DIR/ralph/$1/iterations.log" | paste -sd+ -)" "$(wc -c <"$work/mock/requests" | tr -d ' ')"
+        "$SWARM_DIR/ralph/$1/iterations.log" | paste -sd+ -)" "$(requests)"
 }
 
 # shellcheck disable=SC2317 # until_true calls it
@@ -199,7 +216,9 @@ is_status() { [ "$("$SWARM" status "$1" --format json | jq -r .status)" = "$2" ]
 
 # A usage limit is told by a hook in a screen that stays: the loop waits, and no iteration is used up.
 limited() {
-    texts 1 | prepare limited
+    prepare limited <<END
+$(texts 1)
+END
     printf '429\nYou have hit your usage limit\n' >"$work/mock/outage"
     (cd "$dir" && "$SWARM" spawn --name limited --ralph --prompt-file PROMPT.md -n 1 --inactivity-timeout 900 -d -- \
         claude --dangerously-skip-permissions) </dev/null >"$work/limited.out" 2>&1 || :
@@ -214,7 +233,9 @@ limited() {
 # An interactive session to whom nothing is passed: its hooks are those of the project.
 own_session() {
     printf '[agents.claude]\nhooks = "off"\n' >"$HOME/.config/swarm/config.toml"
-    texts 5 | prepare claude-own
+    prepare claude-own <<END
+$(texts 5)
+END
     installed claude
     # The plugin brings hooks of its own: each stop is reported twice.
     (cd "$dir" && "$SWARM" plugin install) >"$work/plugin" 2>&1 || commands
