@@ -67,8 +67,11 @@ impl Told {
             HookNews::ApiError { message } => told.error = Some(message.clone()),
             // It got over it.
             HookNews::Prompt | HookNews::TurnOver => told.error = None,
-            HookNews::Session { .. } | HookNews::Working | HookNews::ContextSpent | HookNews::Asks { .. } => {
-            }
+            HookNews::Session { .. }
+            | HookNews::Working
+            | HookNews::Idle
+            | HookNews::ContextSpent
+            | HookNews::Asks { .. } => {}
         }
         Some(told)
     }
@@ -125,7 +128,7 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
 /// A command that runs once ends by itself when its turn is over, and prints its result then.
 fn is_for_one_shot(heard: &Heard) -> bool {
     match heard {
-        Heard::TurnOver | Heard::ApiError(_) => false,
+        Heard::TurnOver | Heard::Idle | Heard::ApiError(_) => false,
         Heard::Prompt | Heard::Working | Heard::ContextSpent | Heard::Asks(_) => true,
     }
 }

@@ -86,7 +86,8 @@ fn say(answer: Answer, host: HookHost) -> Option<String> {
 fn tell_daemon(paths: &Paths, place: &Place, event: HookEvent, input: &HookInput, held: bool) {
     let news = match event {
         HookEvent::SessionStart => {
-            let anew = input.cause.as_deref().is_some_and(|cause| ["clear", "compact"].contains(&cause));
+            // A compaction keeps the session's id; that of another one is of an agent which this one started.
+            let anew = input.cause.as_deref() == Some("clear");
             Some(HookNews::Session { anew })
         }
         _ => heard(event, input, held).map(HookNews::from),

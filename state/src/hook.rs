@@ -186,7 +186,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
         HookEvent::PreCompact => Some(Heard::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
             // It comes a minute after the end of a turn: no news where that was heard.
-            Some("idle_prompt") => Some(Heard::TurnOver),
+            Some("idle_prompt") => Some(Heard::Idle),
             Some("permission_prompt" | "elicitation_dialog") => Some(Heard::Asks(
                 input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),
             )),
@@ -313,7 +313,7 @@ mod tests {
             (HookEvent::PreToolUse, &plain, false, Some(Heard::Working)),
             (HookEvent::PreCompact, &plain, false, Some(Heard::ContextSpent)),
             (HookEvent::Notification, &says("permission_prompt"), false, Some(Heard::Asks("may I".into()))),
-            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::TurnOver)),
+            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::Idle)),
             (HookEvent::Notification, &says("auth_success"), false, None),
             (HookEvent::SubagentStop, &plain, false, None),
             (HookEvent::SessionStart, &plain, false, None),

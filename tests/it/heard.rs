@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::world::{Agent, SWARM, World};
+use crate::world::{Agent, SWARM, World, signal};
 
 /// A world in which a fake agent is called `claude`, and the agent.
 fn world() -> (World, Agent) {
@@ -125,6 +126,9 @@ fn background_tasks_are_no_end_of_a_turn() {
     agent.tell("calm I wait for the tests.");
     let tasks = json!([{ "id": "b1", "type": "shell", "status": "running" }]);
     agent.hook(&w, 1, "Stop", &json!({ "last_assistant_message": "waiting", "background_tasks": tasks }));
+    // A minute later it says that it waits, whatever it waits for.
+    let idle = json!({ "notification_type": "idle_prompt", "message": "Claude is waiting for your input" });
+    agent.hook(&w, 1, "Notification", &idle);
     w.let_pass(3);
     assert_eq!(agent.starts(), 1);
     agent.hook(&w, 1, "UserPromptSubmit", &json!({ "prompt": "<task-notification>b1</task-notification>" }));
@@ -285,6 +289,25 @@ fn a_daemon_that_dies_right_after_it_heard_leaves_the_end_to_the_next() {
     w.start_daemon();
     agent.until_prompted(&w, 2);
     assert!(w.iterations_log("l").contains("[END] iteration 1 exit=done"), "{}", w.iterations_log("l"));
+}
+
+#[test]
+fn a_daemon_that_is_slow_hears_what_a_hook_said_that_did_not_wait() {
+    let (w, mut agent) = world();
+    w.hooked_loop(&[], &[]);
+    agent.until_prompted(&w, 1);
+    agent.tell("calm All done.");
+    let daemon = w.daemon_pid().unwrap();
+    signal(daemon, Signal::SIGSTOP);
+    // Another session's word is worth nothing, whether it can be asked where it comes from or not.
+    agent.hook(&w, 1, "Stop", &json!({ "session_id": "nested" }));
+    signal(daemon, Signal::SIGCONT);
+    w.let_pass(3);
+    assert_eq!(agent.starts(), 1);
+    signal(daemon, Signal::SIGSTOP);
+    agent.hook(&w, 1, "Stop", &stop("All done."));
+    signal(daemon, Signal::SIGCONT);
+    agent.until_prompted(&w, 2);
 }
 
 #[test]

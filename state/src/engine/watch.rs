@@ -45,6 +45,9 @@ pub struct Watch {
     /// The agent said that its turn is over, and nothing has come of it or after it since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rests: bool,
+    /// It said last that it goes on though its turn would be over: something that runs will wake it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) held: bool,
     /// The agent said that its turn is over: what follows is being found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,
