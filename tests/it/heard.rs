@@ -1,6 +1,9 @@
 //! What an agent's hooks tell of it, end to end: a fake Claude Code runs the hooks that it is given.
 
 use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -359,6 +362,30 @@ fn a_session_that_was_not_named_is_found_by_what_its_hooks_say() {
         (&json!(1050), &json!(1)),
         "{report}"
     );
+}
+
+#[test]
+fn a_host_that_is_slow_to_say_what_happened_is_waited_for() {
+    let w = World::new();
+    let start = ["session", "start", "all of it", "--session-id", "s", "--max-iterations", "0"];
+    let _ = w.swarm(&start).ok();
+    // A try in which the machine took longer than any host says nothing.
+    w.until("a try in time", || {
+        let mut hook = w.command(SWARM);
+        hook.args(["hook", "stop"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let start = Instant::now();
+        let mut hook = hook.spawn().unwrap();
+        let mut host = hook.stdin.take().unwrap();
+        for part in [r#"{"session_id":"s","last_assist"#, r#"ant_message":"so far"}"#] {
+            std::thread::park_timeout(Duration::from_millis(300));
+            host.write_all(part.as_bytes()).unwrap();
+        }
+        let in_time = start.elapsed() < Duration::from_millis(900);
+        // It is never closed.
+        let answer = hook.wait_with_output().unwrap();
+        drop(host);
+        in_time.then(|| assert!(answer.stdout.starts_with(br#"{"decision":"block""#), "{answer:?}"))
+    });
 }
 
 #[test]

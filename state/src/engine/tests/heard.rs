@@ -136,7 +136,7 @@ fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() 
     for (heard, then) in [
         (Heard::Prompt, "persist; ready => running"),
         (Heard::TurnOver, "persist; ready => running"),
-        (Heard::Asks("may I".into()), "persist; waiting => starting"),
+        (Heard::Asks("may I".into()), "persist; \"waiting for a person: may I\" => starting"),
     ] {
         let mut worker = Worker::looping(policy.clone(), 9, 60);
         after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
