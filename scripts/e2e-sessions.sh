@@ -204,6 +204,19 @@ exits() { # NAME
 # shellcheck disable=SC2317 # until_true calls it
 is_status() { [ "$("$SWARM" status "$1" --format json | jq -r .status)" = "$2" ]; }
 
+# Its turn is over and a task of its own runs for more than a minute, after which the agent says that it idles.
+background() {
+    prepare background <<'END'
+{"text":"I start it.","sh":"sleep 75","background":true}
+{"text":"It runs."}
+{"text":"It has ended."}
+END
+    (cd "$dir" && timeout -k 5 180 "$SWARM" spawn --name background --ralph --prompt-file PROMPT.md -n 1 \
+        --inactivity-timeout 900 -- claude --dangerously-skip-permissions) </dev/null >"$work/background.out" 2>&1 || :
+    row 'claude (TUI)' 'fresh-context: a background task' 'done, 3 requests' "$(exits background)"
+    "$SWARM" kill background >/dev/null 2>&1 || :
+}
+
 # A usage limit is told by a hook in a screen that stays: the loop waits, and no iteration is used up.
 limited() {
     prepare limited <<END
@@ -248,6 +261,7 @@ for cli; do
     claude-tui)
         cases claude-tui 'claude (TUI)'
         fresh claude-tui 'claude (TUI)' claude --dangerously-skip-permissions
+        background
         limited
         own_session
         ;;
