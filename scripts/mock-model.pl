@@ -1,11 +1,11 @@
 #!/usr/bin/perl
-# A model that says what it is told to: for e2e-agents.sh, which lets real agent CLIs talk to it. Loopback only.
+# A model that says what it is told to: for the e2e scripts, which let real agent CLIs talk to it. Loopback only.
 #
 #   mock-model.pl DIR        writes the port that it took to DIR/port
 #
 # DIR/replies holds one JSON object a line, one for each request that offers tools: "text" is said, "sh" is a
-# shell command that is called, by the tool that the request offers for that. When they are used up it says
-# "Nothing more to do.". Other requests (a title, say) get "title". As long as DIR/outage is there each
+# shell command that is called, by the tool that the request offers for that ("background": true asks Claude Code to
+# let it run on its own). When they are used up it says "Nothing more to do.". Other requests (a title, say) get "title". As long as DIR/outage is there each
 # request gets the HTTP status that stands in its first line and the message that stands in its second.
 # DIR/requests gets a byte for each request that was for a reply.
 #
@@ -63,7 +63,7 @@ sub serve {
         if $status;
     my $tools = $request->{tools} // [];
     my $reply = @$tools ? next_reply() : { text => 'title' };
-    my @calls = defined $reply->{sh} ? call($tools, $reply->{sh}) : ();
+    my @calls = defined $reply->{sh} ? call($tools, $reply->{sh}, $reply->{background}) : ();
     $speak->($client, $request, $reply->{text} // '', @calls);
 }
 
@@ -105,11 +105,12 @@ sub next_reply {
 }
 
 sub call {
-    my ($tools, $command) = @_;
+    my ($tools, $command, $background) = @_;
     my %named = map { ($_->{name} // $_->{function}{name} // '') => 1 } @$tools;
     my $name  = (grep { $named{$_} } qw(Bash bash exec_command shell_command))[0] // 'Bash';
     my $input = $name eq 'exec_command' ? { cmd => $command } : { command => $command };
     $input->{description} = 'run it' if lc $name eq 'bash';
+    $input->{run_in_background} = JSON::PP::true if $background;
     return { name => $name, input => $input };
 }
 

@@ -49,7 +49,7 @@ pub enum WaitFor {
     Done,
     /// The agent shows its input box
     Ready,
-    /// The agent's turn is over: its input box has been there unchanged for a few seconds
+    /// The agent's turn is over: it said so, or its input box has been there unchanged for a few seconds
     Idle,
     /// It waits for a person: a dialog, a login, a trust question
     Waiting,

@@ -27,7 +27,10 @@ pnpm, yarn or bun reads (not what any of these runs in turn), and files named wi
 they are as they were, or you say `swarm ralph approve NAME`. `swarm why NAME` says which are watched.
 
 After each iteration the whole tree, but for what git ignores and what lies in a repository within it, is kept as a commit \
-under refs/swarm/; `swarm ralph restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.";
+under refs/swarm/; `swarm ralph restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.
+
+Claude Code and Codex get hooks for each run, by which an interactive agent tells that its turn is over, and any that its \
+context is full: that ends the iteration. swarm-spawn(1) says what else they tell, and how to turn them off.";
 
 const LOOP_EXAMPLES: &str = "\
 Examples:

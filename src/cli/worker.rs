@@ -28,7 +28,15 @@ inactivity time-out; each start is an iteration with a fresh context, and each r
 afresh. The command follows the loop and ends with its result: 0 when the done pattern matched or all \
 iterations are used, 1 when the loop failed. Closing the terminal does not end the loop. Ctrl-C pauses \
 it: the current agent may finish, no other is started; a second Ctrl-C leaves at once. With --detach the \
-command returns when the first agent runs.";
+command returns when the first agent runs.
+
+Claude Code and Codex get hooks for the run (as --settings FILE, into which your own --settings are joined, and as \
+-c arguments); no file of yours is touched. By them an agent tells that it has its prompt, that its turn is over, that it \
+asks for something, that its API failed it, and that its context is full. What a person would see then: an interactive \
+iteration ends a second after the agent's turn, unless another hook or a background task keeps it going; it ends too \
+when its context is full; an API error fails it or, when it is a usage limit or an outage, is waited for; `waiting` says \
+what for. A command that runs once (claude -p, codex exec) ends by itself as ever. Without hooks the screen alone is gone by; \
+hooks = \"off\" under [agents.claude] of the settings turns them off.";
 
 /// The help of `respawn` in long form and in its man page.
 pub(super) const RESPAWN_LONG: &str = "\

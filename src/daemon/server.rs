@@ -96,7 +96,7 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     let mut lines = Lines { from: BufReader::new(read) };
     let hello = timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
-    send(&mut write, &own_hello()).await?;
+    let is_gone = send(&mut write, &own_hello()).await.is_err();
     match serde_json::from_slice::<ClientHello>(&hello) {
         // The client knows both versions now and says so; there is nothing to talk about.
         Ok(hello) if hello.swarm != VERSION => return Ok(()),
@@ -113,6 +113,8 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
         match call {
             // The line had an end, so the next one may make sense.
             Err(error) => refuse(&mut write, id, error).await?,
+            // A hook waits for nobody; what it said is as true when it has left. Any other client wants an answer.
+            Ok(call) if is_gone && !matches!(call, Call::Hook(_)) => return Ok(()),
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
                 pass(&inbox, Input::Subscribe { params, reply })?;

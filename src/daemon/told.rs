@@ -1,7 +1,7 @@
 //! What the hooks of a worker's own agent tell, and whether it is of that agent.
 //!
-//! A request counts when it comes from below the pane of the worker's present run, and from the session that spoke
-//! first there: an agent that starts another agent passes its environment on, and the end of that one's turn is no
+//! A request counts when it comes from below the pane of the worker's present run (where the process that made it is
+//! still there to be asked), and from the session that spoke first there: an agent that starts another agent passes its environment on, and the end of that one's turn is no
 //! end of its own. What the end of a run needs of it (the session, its transcript, the API's error) is kept in the
 //! run's folder, for a daemon that takes over as well. Deliberately absent: what an event of which CLI means
 //! (`swarm hook` knows), and what follows from it (the engine's).
@@ -67,8 +67,11 @@ impl Told {
             HookNews::ApiError { message } => told.error = Some(message.clone()),
             // It got over it.
             HookNews::Prompt | HookNews::TurnOver => told.error = None,
-            HookNews::Session { .. } | HookNews::Working | HookNews::ContextSpent | HookNews::Asks { .. } => {
-            }
+            HookNews::Session { .. }
+            | HookNews::Working
+            | HookNews::Idle
+            | HookNews::ContextSpent
+            | HookNews::Asks { .. } => {}
         }
         Some(told)
     }
@@ -85,11 +88,13 @@ impl Supervisor {
     fn hear(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
         let (name, slot) = self.find(&params.name).ok()?;
         let run = present_run(slot, params.run)?;
-        if !is_from_below(slot, peer?) {
-            return None;
-        }
         let dir = slot.driver.context.run_dir(run);
         let known = Told::of(&dir);
+        // On a busy machine a hook has gone before it is asked who it was: then its session speaks for it.
+        let is_known = || known.session.is_some() && known.session == params.session;
+        if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
+            return None;
+        }
         let told = known.with(params)?;
         if told != known {
             told.keep(&dir);
@@ -111,15 +116,19 @@ fn present_run(slot: &Slot, said: Option<u64>) -> Option<Run> {
     (slot.engine.has_pane() && said.is_none_or(|said| said == run.0)).then_some(run)
 }
 
-fn is_from_below(slot: &Slot, peer: i32) -> bool {
-    let Some(pane) = slot.pane.as_ref().filter(|pane| pane.run == slot.engine.run()) else { return false };
-    procs::ancestors(peer).contains(&pane.pid)
+/// Whether it is a process of the pane; `None` when there is no such process any more.
+fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
+    let Some(pane) = slot.pane.as_ref().filter(|pane| pane.run == slot.engine.run()) else {
+        return Some(false);
+    };
+    let line = procs::ancestors(peer);
+    (!line.is_empty()).then(|| line.contains(&pane.pid))
 }
 
 /// A command that runs once ends by itself when its turn is over, and prints its result then.
 fn is_for_one_shot(heard: &Heard) -> bool {
     match heard {
-        Heard::TurnOver | Heard::ApiError(_) => false,
+        Heard::TurnOver | Heard::Idle | Heard::ApiError(_) => false,
         Heard::Prompt | Heard::Working | Heard::ContextSpent | Heard::Asks(_) => true,
     }
 }

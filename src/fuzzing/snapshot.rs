@@ -54,6 +54,7 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::PromptFailed(run, "no".into()),
         Event::Probed(run, true),
         Event::Heard(run, Heard::TurnOver),
+        Event::Heard(run, Heard::Idle),
         Event::Heard(run, Heard::Working),
         Event::Heard(run, Heard::Asks("may I".into())),
         Event::Exited(run, Exit::Signal(9)),

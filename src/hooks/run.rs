@@ -26,8 +26,11 @@ use crate::protocol::HookNews;
 /// How long the whole may take, the wait for a transcript that is behind included.
 const LIMIT: Duration = Duration::from_millis(2450);
 
-/// How long the host may take to write its input.
-const INPUT: Duration = Duration::from_millis(200);
+/// How long the host may take to write its input: on a busy machine it starts a hook well before it does.
+const INPUT: Duration = Duration::from_millis(1000);
+
+/// How long one that has said something whole may take to close its end.
+const CLOSE: Duration = Duration::from_millis(100);
 
 /// An input that is longer is none, bytes.
 const LONGEST: usize = 32 << 20;
@@ -86,7 +89,8 @@ fn say(answer: Answer, host: HookHost) -> Option<String> {
 fn tell_daemon(paths: &Paths, place: &Place, event: HookEvent, input: &HookInput, held: bool) {
     let news = match event {
         HookEvent::SessionStart => {
-            let anew = input.cause.as_deref().is_some_and(|cause| ["clear", "compact"].contains(&cause));
+            // A compaction keeps the session's id; that of another one is of an agent which this one started.
+            let anew = input.cause.as_deref() == Some("clear");
             Some(HookNews::Session { anew })
         }
         _ => heard(event, input, held).map(HookNews::from),
@@ -105,10 +109,11 @@ fn input() -> Option<Vec<u8>> {
     }
     let (start, mut bytes, mut part) = (Instant::now(), vec![], vec![0; 64 << 10]);
     loop {
-        let left = INPUT.checked_sub(start.elapsed()).unwrap_or_default();
+        let left = INPUT.saturating_sub(start.elapsed());
+        // A host that never closes it has said all that it says.
+        let left = if is_whole(&bytes) { left.min(CLOSE) } else { left };
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
         let ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).unwrap_or(0);
-        // A host that never closes it has said all that it says.
         if ready == 0 {
             return Some(bytes);
         }
@@ -120,4 +125,9 @@ fn input() -> Option<Vec<u8>> {
             return None;
         }
     }
+}
+
+/// Whether it can be all that the host says.
+fn is_whole(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_end().ends_with(b"}") && HookInput::parse(bytes).is_some()
 }

@@ -40,6 +40,8 @@ pub enum HookNews {
     Working,
     /// Its turn is over.
     TurnOver,
+    /// It has waited for a person for a while.
+    Idle,
     /// Its turn ended with an error of its API.
     ApiError {
         /// The error.
@@ -69,6 +71,7 @@ impl HookNews {
             Self::Prompt => Some(Heard::Prompt),
             Self::Working => Some(Heard::Working),
             Self::TurnOver => Some(Heard::TurnOver),
+            Self::Idle => Some(Heard::Idle),
             Self::ApiError { message } => Some(Heard::ApiError(message.clone())),
             Self::ContextSpent => Some(Heard::ContextSpent),
             Self::Asks { what } => Some(Heard::Asks(what.clone())),
@@ -82,6 +85,7 @@ impl From<Heard> for HookNews {
             Heard::Prompt => Self::Prompt,
             Heard::Working => Self::Working,
             Heard::TurnOver => Self::TurnOver,
+            Heard::Idle => Self::Idle,
             Heard::ApiError(message) => Self::ApiError { message },
             Heard::ContextSpent => Self::ContextSpent,
             Heard::Asks(what) => Self::Asks { what },

@@ -178,11 +178,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
             Some(Heard::Working)
         }
         HookEvent::Stop => Some(Heard::TurnOver),
-        HookEvent::StopFailure => {
-            let words =
-                input.error.as_ref().or(input.last_message.as_ref()).filter(|words| !words.trim().is_empty());
-            Some(Heard::ApiError(words.cloned().unwrap_or_else(|| "API error".to_owned())))
-        }
+        HookEvent::StopFailure => Some(Heard::ApiError(api_error(input))),
         // The CLI's own note that a task in the background has ended wakes the agent like a prompt.
         HookEvent::UserPromptSubmit if is_own_note(input) => Some(Heard::Working),
         HookEvent::UserPromptSubmit => Some(Heard::Prompt),
@@ -190,7 +186,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
         HookEvent::PreCompact => Some(Heard::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
             // It comes a minute after the end of a turn: no news where that was heard.
-            Some("idle_prompt") => Some(Heard::TurnOver),
+            Some("idle_prompt") => Some(Heard::Idle),
             Some("permission_prompt" | "elicitation_dialog") => Some(Heard::Asks(
                 input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),
             )),
@@ -200,6 +196,17 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
         | HookEvent::SessionStart
         | HookEvent::SessionEnd
         | HookEvent::CodexNotify => None,
+    }
+}
+
+/// The kind of the error and what the person was told of it, each where it is given.
+fn api_error(input: &HookInput) -> String {
+    let given = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
+    match (given(&input.error), given(&input.last_message)) {
+        (kind, said) if kind.is_empty() && said.is_empty() => "API error".to_owned(),
+        (kind, said) if kind.is_empty() || said.contains(&kind) => said,
+        (kind, said) if said.is_empty() => kind,
+        (kind, said) => format!("{kind}: {said}"),
     }
 }
 
@@ -288,18 +295,25 @@ mod tests {
             ..plain.clone()
         };
         let failed = HookInput { error: Some("rate_limit".into()), ..plain.clone() };
+        let worded = HookInput { last_message: Some("hit your limit".into()), ..failed.clone() };
         let rows = [
             (HookEvent::Stop, &plain, false, Some(Heard::TurnOver)),
             (HookEvent::Stop, &plain, true, Some(Heard::Working)),
             (HookEvent::Stop, &busy, false, Some(Heard::Working)),
             (HookEvent::StopFailure, &failed, false, Some(Heard::ApiError("rate_limit".into()))),
+            (
+                HookEvent::StopFailure,
+                &worded,
+                false,
+                Some(Heard::ApiError("rate_limit: hit your limit".into())),
+            ),
             (HookEvent::StopFailure, &plain, false, Some(Heard::ApiError("API error".into()))),
             (HookEvent::UserPromptSubmit, &plain, false, Some(Heard::Prompt)),
             (HookEvent::UserPromptSubmit, &note, false, Some(Heard::Working)),
             (HookEvent::PreToolUse, &plain, false, Some(Heard::Working)),
             (HookEvent::PreCompact, &plain, false, Some(Heard::ContextSpent)),
             (HookEvent::Notification, &says("permission_prompt"), false, Some(Heard::Asks("may I".into()))),
-            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::TurnOver)),
+            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::Idle)),
             (HookEvent::Notification, &says("auth_success"), false, None),
             (HookEvent::SubagentStop, &plain, false, None),
             (HookEvent::SessionStart, &plain, false, None),

@@ -81,11 +81,11 @@ pub fn common() -> Vec<Wording> {
         ),
         wording(
             Kind::Login,
-            r"(?i)\b(?:invalid|incorrect) (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|authentication_error",
+            r"(?i)\b(?:invalid|incorrect) (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|\bauthentication_(?:error|failed)\b|\bbilling_error\b",
         ),
         wording(
             Kind::Overload,
-            r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable|\bexperiencing high demand\b",
+            r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\bserver_error\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable|\bexperiencing high demand\b",
         ),
     ]
 }
@@ -109,10 +109,10 @@ impl Outage {
     /// What an error that the CLI stated means; `None` for one that waiting does not mend.
     pub fn of_error(error: &ApiError, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         let by_words = Self::of_text(&error.message, wordings, wall);
-        let by_status = match error.status? {
-            401 | 403 => Kind::Login,
-            408 | 429 | 500..=599 => Kind::Overload,
-            _ => return by_words,
+        let by_status = match error.status {
+            Some(401 | 403) => Kind::Login,
+            Some(408 | 429 | 500..=599) => Kind::Overload,
+            Some(_) | None => return by_words,
         };
         let plain = Self { kind: by_status, message: one_line(&error.message), until: None };
         Some(by_words.unwrap_or(plain))

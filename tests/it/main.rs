@@ -20,6 +20,7 @@ mod ends;
 mod eof;
 mod events;
 mod follow;
+mod heard;
 mod hooks;
 mod host;
 mod hygiene;

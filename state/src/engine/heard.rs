@@ -26,6 +26,8 @@ pub enum Heard {
     Working,
     /// Its turn is over: no loop of ours keeps it, and none of its background tasks runs.
     TurnOver,
+    /// It has waited for a person for a while; also while its background tasks run.
+    Idle,
     /// Its turn ended with an error of its API, in these words.
     ApiError(String),
     /// Its context is full and about to be compacted.
@@ -58,18 +60,27 @@ impl Over {
 
 impl Worker {
     pub(super) fn heard(&mut self, heard: Heard, now: Now) -> Vec<Effect> {
-        let mut effects = self.heard_of_prompt(&heard);
+        let mut effects = self.heard_of_prompt(&heard, now);
         let looping = self.ralph.is_some();
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
             return effects;
         };
         let more = match heard {
             Heard::Prompt | Heard::Working => {
-                watch.over = None;
+                (watch.over, watch.rests) = (None, false);
                 watch.restart();
-                self.answered()
+                let held = heard == Heard::Working;
+                let is_news = std::mem::replace(&mut watch.held, held) != held;
+                let mut effects = self.answered();
+                if is_news && effects.is_empty() {
+                    effects.push(Effect::Persist);
+                }
+                effects
             }
-            Heard::TurnOver => {
+            // What it waits for is its own task, which will wake it.
+            Heard::Idle if watch.held => vec![],
+            Heard::TurnOver | Heard::Idle => {
+                watch.held = false;
                 watch.over = Some(Over::Said(now.after(TURN_QUIET)));
                 self.answered();
                 // A daemon that takes over must know it: the agent says it once.
@@ -88,11 +99,17 @@ impl Worker {
         effects
     }
 
-    /// Whatever the agent does while its prompt is being delivered, it has it.
-    fn heard_of_prompt(&mut self, heard: &Heard) -> Vec<Effect> {
+    /// Whatever the agent does while its prompt is being delivered, it has it; and one that needs no delivery has come
+    /// up, whether its screen was seen or not.
+    fn heard_of_prompt(&mut self, heard: &Heard, now: Now) -> Vec<Effect> {
         match (&self.phase, heard) {
             (Phase::Prompting { .. }, Heard::Prompt | Heard::TurnOver | Heard::ApiError(_)) => {
                 self.prompt_over(None)
+            }
+            (Phase::Starting { .. }, Heard::Prompt | Heard::Working | Heard::TurnOver)
+                if !self.policy.paste =>
+            {
+                self.ready(now)
             }
             _ => vec![],
         }
@@ -130,7 +147,7 @@ impl Worker {
                 watch.over = Some(Over::Doubted);
                 None
             }
-            Over::Doubted if !watch.idle() => None,
+            Over::Doubted if !watch.looks_idle() => None,
             Over::Looking(_) | Over::Doubted => Some(self.turn_is_over(now)),
         }
     }
@@ -142,9 +159,12 @@ impl Worker {
         if self.ralph.is_some() {
             return self.end(Why::TurnOver, now);
         }
-        if std::mem::replace(&mut watch.idle_told, true) {
+        // The screen may have told it before.
+        if watch.rests | std::mem::replace(&mut watch.idle_told, true) {
+            watch.rests = true;
             return vec![];
         }
+        watch.rests = true;
         vec![Effect::Tell(Entry::Idle { run: self.run.0 })]
     }
 }

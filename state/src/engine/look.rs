@@ -51,7 +51,10 @@ impl Worker {
     /// The agent has something to do: what was seen of its screen before does not say that its turn is over.
     pub(super) fn typed(&mut self) -> Vec<Effect> {
         match &mut self.phase {
-            Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
+            Phase::Starting { watch, .. } | Phase::Running { watch } => {
+                watch.rests = false;
+                watch.restart();
+            }
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Prompting { .. }
@@ -72,7 +75,7 @@ impl Worker {
             return vec![];
         }
         let mut effects = vec![];
-        if watch.idle() && !watch.idle_told {
+        if watch.looks_idle() && !watch.rests && !watch.idle_told {
             watch.idle_told = true;
             effects.push(Effect::Tell(Entry::Idle { run: self.run.0 }));
         }

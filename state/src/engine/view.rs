@@ -64,7 +64,7 @@ impl Worker {
         self.calm_watch().is_some_and(|watch| watch.ready)
     }
 
-    /// True while the agent's turn is over, as far as the screen tells.
+    /// True while the agent's turn is over, as it said or its screen tells.
     pub fn is_idle(&self) -> bool {
         self.calm_watch().is_some_and(Watch::idle)
     }

@@ -42,7 +42,13 @@ pub struct Watch {
     /// That its turn is over was told since the screen changed last.
     #[serde(default)]
     pub(super) idle_told: bool,
-    /// The agent said that its turn is over.
+    /// The agent said that its turn is over, and nothing has come of it or after it since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) rests: bool,
+    /// It said last that it goes on though its turn would be over: something that runs will wake it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) held: bool,
+    /// The agent said that its turn is over: what follows is being found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,
 }
@@ -66,6 +72,7 @@ impl Watch {
         self.stable = self.stable.saturating_add(gap);
         let Some(reading) = reading else { return false };
         self.working = reading.working;
+        self.rests &= !reading.working;
         self.ready = reading.ready && reading.blocked.is_none();
         self.done |= reading.done;
         let resized = self.print.is_some() && self.size != reading.size;
@@ -90,9 +97,14 @@ impl Watch {
         self.idle_told = false;
     }
 
-    /// True when the agent's turn is over, as far as the screen tells: its input box is there, it does not
-    /// say that it is at work, and nothing has changed for a few seconds.
+    /// True when the agent's turn is over: it said so, or its input box is there, it does not say that it is at work,
+    /// and nothing has changed for a few seconds.
     pub(super) fn idle(&self) -> bool {
+        self.rests || self.looks_idle()
+    }
+
+    /// The same, as far as the screen tells.
+    pub(super) fn looks_idle(&self) -> bool {
         self.ready && !self.working && self.stable >= IDLE_QUIET
     }
 
@@ -104,7 +116,7 @@ impl Watch {
 
     /// Forgets when the last look was, what it saw and what was being found out: another daemon took it.
     pub(super) fn forget_time(&mut self) {
-        (self.ready, self.idle_told) = (false, false);
+        (self.ready, self.idle_told, self.rests) = (false, false, false);
         self.seen = None;
         self.settled = None;
         self.probing = false;

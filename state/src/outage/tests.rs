@@ -95,6 +95,13 @@ fn a_stated_error_goes_by_its_status_and_its_words() {
     assert_eq!(of("whatever", Some(401)), Some(Kind::Login));
     assert_eq!(of("prompt is too long", Some(400)), None);
     assert_eq!(of("error_max_turns", None), None);
+    // A hook tells no status.
+    assert_eq!(of("rate_limit: You've hit your limit · resets 3pm", None), Some(Kind::Limit));
+    assert_eq!(of("rate_limit", None), Some(Kind::Overload));
+    assert_eq!(of("server_error: API Error: 529 Overloaded", None), Some(Kind::Overload));
+    assert_eq!(of("authentication_failed", None), Some(Kind::Login));
+    assert_eq!(of("billing_error", None), Some(Kind::Login));
+    assert_eq!(of("invalid_request: prompt is too long", None), None);
 }
 
 #[test]

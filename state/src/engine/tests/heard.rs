@@ -63,6 +63,24 @@ fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
 }
 
 #[test]
+fn an_agent_that_idles_has_ended_its_turn_unless_something_runs_that_will_wake_it() {
+    let mut worker = at_iteration(1, 9);
+    after(&mut worker, script(9, [Event::Screen(R, calm(1))]));
+    let told = after(&mut worker, script(10, [Event::Heard(R, Heard::Working)]));
+    assert_eq!(told, "persist => running", "the next daemon must know it too");
+    worker.rebase(at(1_000));
+    after(&mut worker, script(1, [Event::Adopted(R)]));
+    assert_eq!(after(&mut worker, script(60, [Event::Heard(R, Heard::Idle)])), "=> running");
+    assert_eq!(worker.deadline(), None);
+    // The end of another turn was not heard.
+    after(&mut worker, script(70, [Event::Heard(R, Heard::Prompt)]));
+    assert_eq!(after(&mut worker, script(130, [Event::Heard(R, Heard::Idle)])), "persist => running");
+    after(&mut worker, script(131, [Event::Tick]));
+    let told = after(&mut worker, script(131, [Event::Screen(R, calm(1))]));
+    assert_eq!(told, "persist; term 1 => ending(turnover)");
+}
+
+#[test]
 fn another_daemon_goes_by_the_screen() {
     let mut worker = over();
     worker.rebase(at(1_000));
@@ -79,6 +97,21 @@ fn a_plain_worker_is_told_idle_and_lives() {
     after(&mut worker, script(1, [Event::Tick]));
     let told = after(&mut worker, script(1, [Event::Screen(R, screen(1))]));
     assert_eq!(told, "idle => running");
+    assert!(worker.is_idle(), "no input box is needed for that");
+    // A screen that changes for its own reasons is no work and no second end.
+    let quiet = [Event::Screen(R, calm(2)), Event::Quiet(R), Event::Quiet(R), Event::Quiet(R)];
+    for (second, event) in (2..).step_by(2).zip(quiet) {
+        let told = after(&mut worker, script(second, [event]));
+        assert!(!told.contains("idle"), "{told}");
+        assert!(worker.is_idle());
+    }
+    for at_work in [Event::Screen(R, busy(3)), Event::Heard(R, Heard::Prompt), Event::Typed(R)] {
+        after(&mut worker, script(9, [Event::Heard(R, Heard::TurnOver)]));
+        after(&mut worker, script(10, [Event::Tick, Event::Screen(R, screen(1))]));
+        assert!(worker.is_idle());
+        after(&mut worker, script(11, [at_work]));
+        assert!(!worker.is_idle());
+    }
     for quiet in [Heard::ApiError("529".into()), Heard::ContextSpent] {
         assert_eq!(after(&mut worker, script(2, [Event::Heard(R, quiet)])), "=> running");
     }
@@ -95,6 +128,30 @@ fn a_prompt_that_the_agent_tells_of_was_taken() {
         after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, calm(1))]));
         assert_eq!(after(&mut worker, script(1, [Event::Heard(R, heard)])), then);
     }
+}
+
+#[test]
+fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() {
+    let policy = Policy { ready_wait: true, ..STDIN };
+    for (heard, then) in [
+        (Heard::Prompt, "persist; ready => running"),
+        (Heard::TurnOver, "persist; ready => running"),
+        (Heard::Asks("may I".into()), "persist; \"waiting for a person: may I\" => starting"),
+    ] {
+        let mut worker = Worker::looping(policy.clone(), 9, 60);
+        after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
+        let is_over = heard == Heard::TurnOver;
+        assert_eq!(after(&mut worker, script(1, [Event::Heard(R, heard)])), then);
+        if is_over {
+            after(&mut worker, script(2, [Event::Tick]));
+            let ended = after(&mut worker, script(2, [Event::Screen(R, screen(1))]));
+            assert_eq!(ended, "persist; term 1 => ending(turnover)");
+        }
+    }
+    // What is to be pasted yet is not there yet, whatever somebody has typed.
+    let mut worker = Worker::looping(PASTE, 9, 60);
+    after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
+    assert_eq!(after(&mut worker, script(1, [Event::Heard(R, Heard::Prompt)])), "=> starting");
 }
 
 #[test]

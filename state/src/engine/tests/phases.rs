@@ -337,6 +337,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("sent", Event::PromptSent(run)),
         ("not-sent", Event::PromptFailed(run, "no".into())),
         ("turn-over", Event::Heard(run, Heard::TurnOver)),
+        ("idles", Event::Heard(run, Heard::Idle)),
         ("prompt", Event::Heard(run, Heard::Prompt)),
         ("working", Event::Heard(run, Heard::Working)),
         ("api-error", Event::Heard(run, Heard::ApiError("529".into()))),
@@ -390,8 +391,8 @@ const TABLE: &[(&str, &str)] = &[
     (
         "starting",
         "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
-         ready PD>prompting, dialog P>starting, turn-over P>starting, api-error PT>ending(apierror), \
-         context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, working P>starting, \
+         api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (
@@ -404,7 +405,8 @@ const TABLE: &[(&str, &str)] = &[
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over P>running, api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         turn-over P>running, idles P>running, working P>running, api-error PT>ending(apierror), \
+         context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (

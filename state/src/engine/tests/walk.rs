@@ -18,12 +18,13 @@ use crate::promise::Claim;
 
 /// Anything that a hook may tell.
 fn heard(arg: u8) -> Heard {
-    match arg % 6 {
+    match arg % 7 {
         0 => Heard::Prompt,
         1 => Heard::Working,
         2 => Heard::ApiError("529".into()),
         3 => Heard::ContextSpent,
         4 => Heard::Asks("may I".into()),
+        5 => Heard::Idle,
         _ => Heard::TurnOver,
     }
 }

@@ -1,0 +1,279 @@
+#!/bin/sh
+# The drill on real agent CLIs within one session: loops that Claude Code and Codex are held in by their Stop hooks, and
+# fresh-context loops whose iterations their hooks end; with a model that says what each case needs (mock-model.pl).
+# Prints a table: what was expected, what was seen; exits 1 when a row differs.
+#
+#   AGENTS=DIR scripts/e2e-sessions.sh [CLI...]     claude, claude-tui, codex, codex-tui; default all
+#
+# `claude` and `codex` run once (-p, exec) with hooks installed in the project, as a user's own sessions have them; the
+# other two are interactive workers, to whom swarm passes its hooks for the run. All else as in e2e-agents.sh. What a
+# session's log says of each stop is put as its promise (missing, found, rejected, pause, error), then the last status,
+# how many requests the model got, and whether the state file is still there.
+# shellcheck disable=SC2034,SC2154 # what the common part uses and sets
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+all_clis='claude claude-tui codex codex-tui'
+# shellcheck source=/dev/null
+. "$here/e2e-common.sh"
+
+# The hooks that a user's own sessions have in this project.
+installed() { (cd "$dir" && "$SWARM" hooks install --agent "$1") >"$work/installed" 2>&1; } # AGENT
+
+# Codex reads a project's hooks only where the project is trusted, and asks for that in its window.
+trusted() { printf '[projects."%s"]\ntrust_level = "trusted"\n' "$dir" >>"$HOME/.codex/config.toml"; }
+
+# Claude Code takes no command that it does not know; what the hook reads is the prompt as it was typed.
+commands() {
+    mkdir -p "$dir/.claude/commands"
+    echo 'Work on what the loop says.' >"$dir/.claude/commands/ralph-loop.md"
+}
+
+# The only loop that there was in a project: where its log is.
+log_of() { # NAME
+    for book in "$SWARM_DIR"/sessions/*/loop.json; do
+        [ ! -f "$book" ] || [ "$(jq -r .project_dir "$book")" != "$work/$1" ] || echo "${book%loop.json}log.jsonl"
+    done
+}
+
+# shellcheck disable=SC2317 # until_true calls it
+has_ended() { [ -f "$work/mock/outage" ] || jq -se 'any(.[]; .status != null)' "$(log_of "$1")"; }
+
+# How many there were to which the model replied.
+requests() { if [ -f "$work/mock/requests" ]; then wc -c <"$work/mock/requests" | tr -d ' '; else echo 0; fi; }
+
+told() { # NAME
+    log=$(log_of "$1")
+    [ -n "$log" ] || { echo 'no loop'; return; }
+    kept=gone
+    for file in "$work/$1"/.claude/*.local.md; do [ ! -f "$file" ] || kept=kept; done
+    jq -rs --arg requests "$(requests)" --arg kept "$kept" '
+        ([.[] | select(.why != "started") | .promise]
+         | reduce .[] as $one ([]; if length > 0 and .[-1].word == $one then .[-1].n += 1 else . + [{word: $one, n: 1}] end)
+         | map(.word + (if .n > 1 then " x\(.n)" else "" end)) | join("+"))
+        + " " + ([.[] | .status // empty] | last // "no end") + ", \($requests) requests, file \($kept)"' "$log"
+}
+
+# One session: a prompt that starts a loop, until the loop or the agent is over. With --start, a shell starts it instead.
+session() { # CLI NAME PROMPT [-- START-ARGS...]
+    cli=$1 name=$2 prompt=$3
+    shift 3
+    [ "${1:-}" != -- ] || shift
+    id=$(uuid)
+    [ $# -eq 0 ] || "$SWARM" session start --cwd "$dir" --session-id "$id" "$@" >"$work/$name.start" 2>&1 || :
+    case $cli in
+    claude)
+        installed claude
+        commands
+        (cd "$dir" && timeout -k 5 120 claude -p --session-id "$id" --dangerously-skip-permissions "$prompt") \
+            </dev/null >"$work/$name.out" 2>&1 || :
+        ;;
+    codex)
+        installed codex
+        trusted
+        (cd "$dir" && timeout -k 5 120 codex exec --dangerously-bypass-approvals-and-sandbox \
+            --dangerously-bypass-hook-trust "$prompt") </dev/null >"$work/$name.out" 2>&1 || :
+        ;;
+    claude-tui)
+        commands
+        typed "$name" "$prompt" claude --session-id "$id" --dangerously-skip-permissions
+        ;;
+    claude-own) typed "$name" "$prompt" claude --session-id "$id" --dangerously-skip-permissions ;;
+    # It takes no command that it does not know; behind a blank it is a prompt.
+    codex-tui)
+        trusted
+        typed "$name" " $prompt" codex --dangerously-bypass-approvals-and-sandbox
+        ;;
+    esac
+}
+
+uuid() { cat /proc/sys/kernel/random/uuid; }
+
+typed() { # NAME PROMPT COMMAND...
+    name=$1 prompt=$2
+    shift 2
+    (cd "$dir" && timeout -k 5 60 "$SWARM" spawn --name "$name" -- "$@") </dev/null >"$work/$name.out" 2>&1 || :
+    timeout -k 5 60 "$SWARM" wait "$name" --for ready </dev/null >>"$work/$name.out" 2>&1 || :
+    timeout -k 5 60 "$SWARM" send "$name" -- "$prompt" </dev/null >>"$work/$name.out" 2>&1 || :
+    until_true 90 has_ended "$name" || :
+    # What there is to be told of its end is told by then.
+    timeout -k 5 30 "$SWARM" wait "$name" --for idle --timeout 20 </dev/null >>"$work/$name.out" 2>&1 || :
+    "$SWARM" logs "$name" </dev/null >"$work/$name.screen" 2>&1 || :
+    "$SWARM" kill "$name" >/dev/null 2>&1 || :
+}
+
+do_it_project() {
+    mkdir -p "$dir/.do-it/specs"
+    echo '{"project_name": "drill", "project_type": "generic"}' >"$dir/.do-it/specs/_meta.json"
+    echo 'Mend it.' >"$dir/.do-it/specs/it.md"
+}
+
+texts() { # COUNT
+    n=0
+    while [ $((n += 1)) -le "$1" ]; do echo "{\"text\":\"Not yet, $n.\"}"; done
+}
+
+cases() { # CLI ROW
+    cli=$1 row=$2
+
+    prepare "$cli-promise" <<'END'
+{"text":"I look.","sh":"ls"}
+{"text":"Not yet."}
+{"text":"I mend it.","sh":"touch fixed"}
+{"text":"All of it.\n\n<promise>DONE</promise>"}
+END
+    session "$cli" "$cli-promise" '/ralph-loop "mend it" --max-iterations 5'
+    row "$row" 'until its promise' 'missing+found PROMISE_ACCEPTED, 4 requests, file gone' "$(told "$cli-promise")"
+
+    prepare "$cli-idle" <<'END'
+{"text":"All was done before.\n\n<promise>DONE</promise>"}
+{"text":"I mend it.","sh":"touch fixed"}
+{"text":"<promise>DONE</promise>"}
+END
+    session "$cli" "$cli-idle" '/ralph-loop "mend it" --max-iterations 5'
+    row "$row" 'a promise without work' 'rejected+found PROMISE_ACCEPTED, 3 requests, file gone' "$(told "$cli-idle")"
+
+    prepare "$cli-ceiling" <<END
+$(texts 5)
+END
+    session "$cli" "$cli-ceiling" '/ralph-loop "mend it" --max-iterations 3'
+    row "$row" 'the ceiling' 'missing x3 MAX_ITERATIONS_REACHED, 3 requests, file gone' "$(told "$cli-ceiling")"
+
+    prepare "$cli-cancel" <<END
+{"text":"Not yet."}
+{"text":"It is called off.","sh":"$SWARM session cancel"}
+{"text":"The end."}
+END
+    session "$cli" "$cli-cancel" '/ralph-loop "mend it" --max-iterations 5'
+    row "$row" 'cancelled in its midst' 'missing+unread CANCELLED, 3 requests, file gone' "$(told "$cli-cancel")"
+
+    prepare "$cli-pause" <<'END'
+{"text":"Not yet."}
+{"text":"A person must say.\n\n<promise>PAUSE</promise>"}
+END
+    do_it_project
+    case $cli in
+    codex*) session "$cli" "$cli-pause" '/do-it:ralph 5' ;;
+    *) session "$cli" "$cli-pause" 'Begin.' -- --do-it 5 ;;
+    esac
+    row "$row" 'the pause promise (do-it)' 'missing+pause PAUSED, 2 requests, file gone' "$(told "$cli-pause")"
+
+    prepare "$cli-error" <<END
+{"text":"I look.","sh":"ls"}
+{"text":"Not yet."}
+{"text":"It goes down.","sh":"printf '529\\\\nOverloaded\\\\n' >$work/mock/outage"}
+END
+    session "$cli" "$cli-error" '/ralph-loop "mend it" --max-iterations 5'
+    case $cli in
+    # It runs no hook when its API has failed it: the loop stays as it is.
+    codex*) expected='missing no end, 3 requests, file kept' ;;
+    *) expected='missing+error PAUSED, 3 requests, file kept' ;;
+    esac
+    row "$row" 'an error of the API' "$expected" "$(told "$cli-error")"
+
+    prepare "$cli-many" <<END
+$(texts 20)
+END
+    session "$cli" "$cli-many" '/ralph-loop "mend it" --max-iterations 12'
+    case $cli in
+    # Nobody has raised the host's own limit.
+    claude) expected='missing x9 HOST_CAP, 9 requests, file kept' ;;
+    *) expected='missing x12 MAX_ITERATIONS_REACHED, 12 requests, file gone' ;;
+    esac
+    row "$row" 'more than 8 turns' "$expected" "$(told "$cli-many")"
+}
+
+# A fresh-context loop of an interactive agent: no silence ends an iteration here, only its hooks can.
+fresh() { # CLI ROW COMMAND...
+    cli=$1 row=$2
+    shift 2
+    prepare "$cli-fresh" <<END
+$(texts 3)
+END
+    trusted
+    (cd "$dir" && timeout -k 5 120 "$SWARM" spawn --name "$cli-fresh" --ralph --prompt-file PROMPT.md -n 3 \
+        --inactivity-timeout 900 -- "$@") </dev/null >"$work/$cli-fresh.out" 2>&1 || :
+    row "$row" 'fresh-context: ended by its hooks' 'done+done+done, 3 requests' "$(exits "$cli-fresh")"
+    "$SWARM" kill "$cli-fresh" >/dev/null 2>&1 || :
+}
+
+exits() { # NAME
+    printf '%s, %s requests' "$(sed -n 's/.*\[END\] iteration [0-9]* exit=\([^ ]*\).*/\1/p' \
+        "$SWARM_DIR/ralph/$1/iterations.log" | paste -sd+ -)" "$(requests)"
+}
+
+# shellcheck disable=SC2317 # until_true calls it
+is_status() { [ "$("$SWARM" status "$1" --format json | jq -r .status)" = "$2" ]; }
+
+# Its turn is over and a task of its own runs for more than a minute, after which the agent says that it idles.
+background() {
+    prepare background <<'END'
+{"text":"I start it.","sh":"sleep 75","background":true}
+{"text":"It runs."}
+{"text":"It has ended."}
+END
+    (cd "$dir" && timeout -k 5 180 "$SWARM" spawn --name background --ralph --prompt-file PROMPT.md -n 1 \
+        --inactivity-timeout 900 -- claude --dangerously-skip-permissions) </dev/null >"$work/background.out" 2>&1 || :
+    row 'claude (TUI)' 'fresh-context: a background task' 'done, 3 requests' "$(exits background)"
+    "$SWARM" kill background >/dev/null 2>&1 || :
+}
+
+# A usage limit is told by a hook in a screen that stays: the loop waits, and no iteration is used up.
+limited() {
+    prepare limited <<END
+$(texts 1)
+END
+    printf '429\nYou have hit your usage limit\n' >"$work/mock/outage"
+    (cd "$dir" && "$SWARM" spawn --name limited --ralph --prompt-file PROMPT.md -n 1 --inactivity-timeout 900 -d -- \
+        claude --dangerously-skip-permissions) </dev/null >"$work/limited.out" 2>&1 || :
+    seen='never waited'
+    if until_true 120 is_status limited waiting; then
+        seen="waiting, iteration $(jq .current_iteration "$SWARM_DIR/ralph/limited/state.json"), $(exits limited)"
+    fi
+    "$SWARM" kill limited >/dev/null 2>&1 || :
+    row 'claude (TUI)' 'fresh-context: a usage limit' 'waiting, iteration 0, outage, 0 requests' "$seen"
+}
+
+# An interactive session to whom nothing is passed: its hooks are those of the project.
+own_session() {
+    printf '[agents.claude]\nhooks = "off"\n' >"$HOME/.config/swarm/config.toml"
+    prepare claude-own <<END
+$(texts 5)
+END
+    installed claude
+    # The plugin brings hooks of its own: each stop is reported twice.
+    (cd "$dir" && "$SWARM" plugin install) >"$work/plugin" 2>&1
+    session claude-own claude-own '/ralph-loop "mend it" --max-iterations 3'
+    rm -f "$HOME/.config/swarm/config.toml"
+    row 'claude (TUI)' 'hooks installed, none passed' 'missing x3 MAX_ITERATIONS_REACHED, 3 requests, file gone' "$(told claude-own)"
+}
+
+mkdir -p "$HOME/.config/swarm"
+printf '%-13s | %-33s | %-64s | %-64s |\n' CLI case expected seen
+for cli; do
+    program=${cli%%-*}
+    if ! version=$("$program" --version 2>/dev/null </dev/null); then
+        printf '%-13s | not installed\n' "$cli"
+        continue
+    fi
+    printf '%-13s | %s\n' "$cli" "$version"
+    case $cli in
+    claude) cases claude 'claude -p' ;;
+    claude-tui)
+        cases claude-tui 'claude (TUI)'
+        fresh claude-tui 'claude (TUI)' claude --dangerously-skip-permissions
+        background
+        limited
+        own_session
+        ;;
+    codex) cases codex 'codex exec' ;;
+    codex-tui)
+        cases codex-tui 'codex (TUI)'
+        fresh codex-tui 'codex (TUI)' codex --dangerously-bypass-approvals-and-sandbox
+        ;;
+    *)
+        echo "no such CLI here: $cli" >&2
+        exit 2
+        ;;
+    esac
+done
+exit "$differs"
