@@ -57,13 +57,13 @@ pub struct SessionStart {
     #[arg(value_name = "TASK")]
     pub task: Vec<String>,
     /// Turns: 1 to 100, or 0 for no limit [default: 20]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub max_iterations: Option<u32>,
     /// What the agent must say when it is done, as <promise>TOKEN</promise> [default: DONE]
     #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = parse_promise)]
     pub completion_promise: Option<swarm_state::promise::Promise>,
     /// Tool calls without which a promise is none [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_tool_calls: Option<u64>,
     /// What to do with a promise without them
     #[arg(long, value_enum, value_name = "POLICY")]
@@ -72,7 +72,7 @@ pub struct SessionStart {
     #[arg(long, conflicts_with = "do_it")]
     pub ulw: bool,
     /// Loop a do-it project by its contract, MAX turns at most
-    #[arg(long, value_name = "MAX", num_args = 0..=1, default_missing_value = "", conflicts_with = "completion_promise")]
+    #[arg(long, value_name = "MAX", num_args = 0..=1, allow_negative_numbers = true, default_missing_value = "", conflicts_with = "completion_promise")]
     pub do_it: Option<String>,
     /// A contract of your own in place of the built-in one
     #[arg(long, value_name = "FILE", requires = "do_it")]
@@ -84,7 +84,7 @@ pub struct SessionStart {
     #[arg(long, requires = "do_it")]
     pub archive_on_branch_change: bool,
     /// Pause after N stops in a row without a change in the tree (0: never)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub no_diff_limit: Option<u32>,
     /// Whose loop it is [default: the agent session around this command]
     #[arg(long, value_name = "ID", value_parser = parse_session)]

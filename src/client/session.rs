@@ -11,7 +11,7 @@ use swarm_state::session::{
     Book, Ceiling, Kind, LogLine, SessionId, SessionLoop, Words, brief, do_it_words, loop_words, start_text,
 };
 
-use super::render::Out;
+use super::render::{Out, table};
 use super::{Ended, Failure};
 use crate::cli::{Format, PageFormat, SessionCancel, SessionCommand, SessionLs, SessionStart, SessionWhich};
 use crate::error::{Error, Result};
@@ -292,14 +292,18 @@ fn ls(sessions: &Sessions, args: &SessionLs, out: Out) -> Ended {
         Format::Json => out.json(&rows)?,
         Format::Names => out.lines(&rows.iter().map(|row| row.session.clone()).collect::<Vec<_>>())?,
         Format::Table if rows.is_empty() => {
-            out.line("no session loops (start one: swarm session start --help)")?
+            out.note("no session loops (start one: swarm session start --help)")
         }
-        Format::Table => out.lines(&rows.iter().map(line).collect::<Vec<_>>())?,
+        Format::Table => {
+            let cells: Vec<_> = rows.iter().map(cells).collect();
+            let head = ["SESSION", "KIND", "ITER", "STATUS", "PROJECT"];
+            out.lines(&table(&head, &cells, &[4, 0], out.width))?;
+        }
     }
     Ok(0)
 }
 
-fn line(row: &Row) -> String {
+fn cells(row: &Row) -> Vec<String> {
     let at = match (row.iteration, row.max_iterations) {
         (Some(at), Some(0)) => format!("{at}/unlimited"),
         (Some(at), Some(max)) => format!("{at}/{max}"),
@@ -311,8 +315,8 @@ fn line(row: &Row) -> String {
         (false, None) => "gone",
     };
     let project = row.project.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();
-    let kind = row.kind.as_deref().unwrap_or("-");
-    format!("{}  {kind}  {at}  {standing}  {}", row.session, printable(&project))
+    let kind = row.kind.clone().unwrap_or_else(|| "-".to_owned());
+    vec![row.session.clone(), kind, at, standing.to_owned(), project]
 }
 
 // ---- cancel, logs ----

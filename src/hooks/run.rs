@@ -29,6 +29,9 @@ const LIMIT: Duration = Duration::from_millis(2450);
 /// How long the host may take to write its input.
 const INPUT: Duration = Duration::from_millis(200);
 
+/// How long more of it is waited for before it is looked at.
+const MORE: Duration = Duration::from_millis(20);
+
 /// An input that is longer is none, bytes.
 const LONGEST: usize = 32 << 20;
 
@@ -97,6 +100,11 @@ fn tell_daemon(paths: &Paths, place: &Place, event: HookEvent, input: &HookInput
     tell::tell(&paths.socket(), place, &session, news);
 }
 
+/// Whether what was read is a whole object. Nothing else is tried that does not end like one.
+fn is_whole(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_end().ends_with(b"}") && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+}
+
 /// What the host writes: all of it, or one object; nothing from a terminal.
 fn input() -> Option<Vec<u8>> {
     let mut stdin = std::io::stdin().lock();
@@ -105,12 +113,16 @@ fn input() -> Option<Vec<u8>> {
     }
     let (start, mut bytes, mut part) = (Instant::now(), vec![], vec![0; 64 << 10]);
     loop {
-        let left = INPUT.checked_sub(start.elapsed()).unwrap_or_default();
+        let left = INPUT.saturating_sub(start.elapsed());
+        let wait = if bytes.is_empty() { left } else { left.min(MORE) };
         let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        let ready = poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)).unwrap_or(0);
+        let ready = poll(&mut fds, PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO)).unwrap_or(0);
         // A host that never closes it has said all that it says.
-        if ready == 0 {
+        if ready == 0 && (left.is_zero() || is_whole(&bytes)) {
             return Some(bytes);
+        }
+        if ready == 0 {
+            continue;
         }
         match stdin.read(&mut part) {
             Ok(0) | Err(_) => return Some(bytes),
