@@ -10,8 +10,8 @@ use super::PageFormat;
 pub(super) const SESSION_LONG: &str = "\
 Look after loops within a session.
 
-A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its
-promise, the task comes back to it. The hooks must be there first: swarm hooks install, or the plugin (swarm plugin
+A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its \
+promise, the task comes back to it. The hooks must be there first: swarm hooks install, or the plugin (swarm plugin \
 install). Inside the agent the same is done with /ralph-loop, /ulw-loop, /do-it:ralph and /cancel-ralph.
 
 The loop's state is a file in the project's .claude directory. It may be read and edited; removing it ends the loop.";
@@ -47,8 +47,9 @@ Examples:
   swarm session start --do-it 30          (a do-it project; checks it first)
   swarm session start                     (lets a paused loop go on)
 
-A start in a session whose loop was paused, or was let stop in doubt, lets it go on where it was. Options
-may also stand within the task, as they do behind /ralph-loop; what is in quotes there, and what follows `--`, is text.";
+A start in a session whose loop was paused, or was let stop in doubt, lets it go on where it was; -n gives it another limit.
+
+Options may also stand within the task, as they do behind /ralph-loop; what is in quotes there, and what follows `--`, is text.";
 
 /// `swarm session start`
 #[derive(Debug, Args)]
@@ -65,7 +66,7 @@ pub struct SessionStart {
     /// Tool calls without which a promise is none [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_tool_calls: Option<u64>,
-    /// What to do with a promise without them
+    /// What to do with a promise without them [default: reject]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub on_promise_no_work: Option<super::NoWork>,
     /// Put the instruction to work without holding back before each turn
@@ -134,9 +135,9 @@ pub struct SessionLs {
 pub(super) const HOOK_LONG: &str = "\
 What agent CLIs call; there is no reason to type it.
 
-It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends
-with status 0 and says nothing when in doubt, so it never harms the agent. Events: stop, subagent-stop, stop-failure,
-session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify; any other
+It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends \
+with status 0 and says nothing when in doubt, so it never harms the agent. Events: stop, subagent-stop, stop-failure, \
+session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify; any other \
 passes.";
 
 /// `swarm hook`

@@ -298,5 +298,7 @@ fn the_log_says_each_iteration_what_was_found_and_why() {
     ] {
         assert!(ran.out.contains(part), "no {part:?}: {}", ran.out);
     }
+    assert!(ran.out.lines().next().unwrap().ends_with("  iteration 1  (started)"), "{}", ran.out);
     host.swarm_session(&["status"]).code(1).says("PROMISE_ACCEPTED");
+    assert_eq!(host.status()["status"], "PROMISE_ACCEPTED");
 }
