@@ -26,8 +26,9 @@ use crate::protocol::HookNews;
 /// How long the whole may take, the wait for a transcript that is behind included.
 const LIMIT: Duration = Duration::from_millis(2450);
 
-/// How long the host may take to write its input.
-const INPUT: Duration = Duration::from_millis(200);
+/// How long the host may take to write its input. Most have written it before this runs; on a machine that is busy one can
+/// be late, and a stop that is missed ends the loop's work.
+const INPUT: Duration = Duration::from_secs(1);
 
 /// How long more of it is waited for before it is looked at.
 const MORE: Duration = Duration::from_millis(20);
