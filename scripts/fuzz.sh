@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-300}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- protocol_line control_stream screen state_file
+[ $# -gt 0 ] || set -- protocol_line control_stream screen state_file session_stop
 
 out=$PWD/target/fuzz
 work=$(mktemp -d)
@@ -44,6 +44,9 @@ seed() {
         find state/fixtures/v0 state/fixtures/v1 -type f | while IFS= read -r file; do
             cp "$file" "$work/$1/$(echo "$file" | tr / _)"
         done
+        ;;
+    session_stop)
+        cp state/fixtures/stops/* "$work/$1/"
         ;;
     *)
         echo "no seeds for $1" >&2

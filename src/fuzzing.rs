@@ -8,11 +8,16 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 use swarm_state::format::{self, FORMAT};
+use swarm_state::hook::HookInput;
 use swarm_state::model::WorkerName;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::screen::{Pattern, Reader, printable, strip};
+use swarm_state::session::{
+    After, Answer, Book, Failure, LogLine, SessionFile, SessionId, Stop, StopKey, decide,
+};
 
 use crate::daemon::server;
+use crate::hooks::tail::{self, From};
 use crate::protocol::{ClientHello, DaemonHello, Response};
 
 mod snapshot;
@@ -125,6 +130,57 @@ pub fn state_file(bytes: &[u8]) {
     }
     if let Ok(engine) = serde_json::from_slice::<Value>(bytes) {
         snapshot::walk(engine);
+    }
+}
+
+/// A stop within a session: what the hook is told, the transcript, the state file and the book, with NUL between them.
+/// The first byte chooses what else is known.
+///
+/// # Panics
+/// When a state file or a book is not the same after it was written again, or a stop is counted by more than one.
+pub fn session_stop(bytes: &[u8]) {
+    let [choice, rest @ ..] = bytes else { return };
+    let mut parts = rest.splitn(4, |byte| *byte == 0);
+    let mut part = || parts.next().unwrap_or_default();
+    let (input, transcript, file, book) = (part(), part(), part(), part());
+    let input = HookInput::parse(input).unwrap_or_default();
+    let book = Book::parse(book);
+    assert_eq!(Book::parse(&book.render()), book);
+    let from = From { mark: book.mark.as_ref(), began: None, last_message: input.last_message.as_deref() };
+    let tail = tail::of_bytes(transcript, choice & 1 != 0, from);
+    let Ok(mut file) = SessionFile::parse(file) else { return };
+    assert_eq!(SessionFile::parse(&file.render()).as_ref().map(SessionFile::state), Ok(file.state()));
+    let state = file.state().clone();
+    let session = input.session.as_deref().and_then(|id| SessionId::new(id).ok());
+    let stop = Stop {
+        session: session.or_else(|| state.session().cloned()),
+        is_sub_agent: choice & 2 != 0,
+        background_tasks: input.background_tasks.unwrap_or(0),
+        said: input.last_message.clone().or_else(|| Some(tail.texts.join("\n"))),
+        tool_calls: Some(tail.tool_calls),
+        is_cut: tail.is_cut,
+        stop_hook_active: input.stop_hook_active,
+        host_cap: (choice & 4 != 0).then_some(8),
+        failure: input.error.clone().filter(|_| choice & 8 != 0).map(Failure::Reported),
+        key: StopKey::of(input.turn.as_deref(), input.stop_hook_active, input.last_message.as_deref()),
+        is_news: Some(tail.is_news),
+        mark: Some(tail.mark),
+        ..Stop::default()
+    };
+    let outcome = decide(&state, &book, &stop);
+    let is_block = matches!(outcome.answer, Answer::Block(_));
+    if let After::Write(next) = outcome.after {
+        assert!(
+            next.iteration == state.iteration
+                || is_block && next.iteration == state.iteration.saturating_add(1)
+        );
+        assert_eq!(next.body, state.body);
+        file.set((*next).clone());
+        assert_eq!(SessionFile::parse(&file.render()).as_ref().map(SessionFile::state), Ok(&*next));
+    }
+    assert_eq!(Book::parse(&outcome.book.render()), outcome.book);
+    if let Some(line) = outcome.log {
+        assert_eq!(LogLine::parse(line.render().trim_end()), Some(line));
     }
 }
 

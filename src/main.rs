@@ -23,9 +23,10 @@ fn main() -> ExitCode {
             0
         }
         (Some("__demo-agent"), _) => demo::main(),
-        // A hook harms nobody: what it is given is not the command line's to refuse.
-        (Some("hook"), Some(event)) if !event.as_encoded_bytes().starts_with(b"-") => {
-            hook(args[2..].to_vec())
+        // A hook harms nobody: what it is given is not the command line's to refuse, since the status of a mistake
+        // would hold the agent.
+        (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
+            hook(args.get(2..).unwrap_or_default().to_vec())
         }
         _ => command_line(cli::as_meant(args), Out::from_env()),
     };
@@ -66,7 +67,7 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             Ok(0)
         }
         Command::Session(args) => client::session::run(args.command, Out::from_env()),
-        // Only without an event does it come here.
+        // It comes here for its help alone.
         Command::Hook(args) => Ok(hook(vec![args.event.into()])),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),

@@ -10,8 +10,8 @@ use super::PageFormat;
 pub(super) const SESSION_LONG: &str = "\
 Look after loops within a session.
 
-A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its
-promise, the task comes back to it. The hooks must be there first: swarm hooks install, or the plugin (swarm plugin
+A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its \
+promise, the task comes back to it. The hooks must be there first: swarm hooks install, or the plugin (swarm plugin \
 install). Inside the agent the same is done with /ralph-loop, /ulw-loop, /do-it:ralph and /cancel-ralph.
 
 The loop's state is a file in the project's .claude directory. It may be read and edited; removing it ends the loop.";
@@ -47,8 +47,9 @@ Examples:
   swarm session start --do-it 30          (a do-it project; checks it first)
   swarm session start                     (lets a paused loop go on)
 
-A start in a session whose loop was paused, or was let stop in doubt, lets it go on where it was. Options
-may also stand within the task, as they do behind /ralph-loop; what is in quotes there, and what follows `--`, is text.";
+A start in a session whose loop was paused, or was let stop in doubt, lets it go on where it was; -n gives it another limit.
+
+Options may also stand within the task, as they do behind /ralph-loop; what is in quotes there, and what follows `--`, is text.";
 
 /// `swarm session start`
 #[derive(Debug, Args)]
@@ -57,22 +58,22 @@ pub struct SessionStart {
     #[arg(value_name = "TASK")]
     pub task: Vec<String>,
     /// Turns: 1 to 100, or 0 for no limit [default: 20]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub max_iterations: Option<u32>,
     /// What the agent must say when it is done, as <promise>TOKEN</promise> [default: DONE]
     #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = parse_promise)]
     pub completion_promise: Option<swarm_state::promise::Promise>,
     /// Tool calls without which a promise is none [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub min_tool_calls: Option<u64>,
-    /// What to do with a promise without them
+    /// What to do with a promise without them [default: reject]
     #[arg(long, value_enum, value_name = "POLICY")]
     pub on_promise_no_work: Option<super::NoWork>,
     /// Put the instruction to work without holding back before each turn
     #[arg(long, conflicts_with = "do_it")]
     pub ulw: bool,
     /// Loop a do-it project by its contract, MAX turns at most
-    #[arg(long, value_name = "MAX", num_args = 0..=1, default_missing_value = "", conflicts_with = "completion_promise")]
+    #[arg(long, value_name = "MAX", num_args = 0..=1, allow_negative_numbers = true, default_missing_value = "", conflicts_with = "completion_promise")]
     pub do_it: Option<String>,
     /// A contract of your own in place of the built-in one
     #[arg(long, value_name = "FILE", requires = "do_it")]
@@ -84,7 +85,7 @@ pub struct SessionStart {
     #[arg(long, requires = "do_it")]
     pub archive_on_branch_change: bool,
     /// Pause after N stops in a row without a change in the tree (0: never)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub no_diff_limit: Option<u32>,
     /// Whose loop it is [default: the agent session around this command]
     #[arg(long, value_name = "ID", value_parser = parse_session)]
@@ -134,9 +135,9 @@ pub struct SessionLs {
 pub(super) const HOOK_LONG: &str = "\
 What agent CLIs call; there is no reason to type it.
 
-It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends
-with status 0 and says nothing when in doubt, so it never harms the agent. Events: stop, subagent-stop, stop-failure,
-session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify; any other
+It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends \
+with status 0 and says nothing when in doubt, so it never harms the agent. Events: stop, subagent-stop, stop-failure, \
+session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify; any other \
 passes.";
 
 /// `swarm hook`

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use swarm_state::screen::printable;
 use swarm_state::session::{
-    Book, Ceiling, Kind, LogLine, SessionId, SessionLoop, Words, brief, do_it_words, loop_words, start_text,
+    Book, Ceiling, Found, Kind, LogLine, SessionId, SessionLoop, Words, brief, do_it_words, loop_words,
+    start_text,
 };
 
-use super::render::Out;
+use super::render::{Out, table};
 use super::{Ended, Failure};
 use crate::cli::{Format, PageFormat, SessionCancel, SessionCommand, SessionLs, SessionStart, SessionWhich};
 use crate::error::{Error, Result};
@@ -197,15 +198,12 @@ fn which(sessions: &Sessions, args: &SessionWhich) -> Result<Option<Located>> {
 
 fn status(sessions: &Sessions, args: &SessionWhich, out: Out) -> Ended {
     let Some(found) = which(sessions, args)? else {
-        let book = args
-            .session_id
-            .as_ref()
-            .map(|session| sessions.book(session))
-            .filter(|book| book.status.is_some());
-        match (args.format, book) {
-            (PageFormat::Json, _) => out.json(&Option::<View>::None)?,
-            (PageFormat::Text, Some(book)) => {
-                out.line(&format!("no loop; the last one ended: {}", ended(&book)))?
+        let session = args.session_id.clone().map_or_else(around, |session| Ok(Some(session)))?;
+        let last = session.map(|session| row(sessions, &session)).filter(|row| row.status.is_some());
+        match (args.format, last) {
+            (PageFormat::Json, last) => out.json(&last)?,
+            (PageFormat::Text, Some(row)) => {
+                out.line(&format!("no loop; the last one ended: {}", ended(row.status, row.why.as_deref())))?
             }
             (PageFormat::Text, None) => out.line("no loop here")?,
         }
@@ -241,17 +239,18 @@ fn readable(found: &Located) -> Result<&SessionLoop, Failure> {
 }
 
 fn standing(state: &SessionLoop, book: &Book) -> String {
+    let ended = || ended(book.status.map(swarm_state::session::Status::word), book.why.as_deref());
     match (state.active, book.status) {
         (true, None) => "active".to_owned(),
-        (true, Some(_)) => format!("let stop ({})", ended(book)),
-        (false, Some(_)) => format!("paused ({})", ended(book)),
+        (true, Some(_)) => format!("let stop ({})", ended()),
+        (false, Some(_)) => format!("paused ({})", ended()),
         (false, None) => "paused".to_owned(),
     }
 }
 
-fn ended(book: &Book) -> String {
-    let status = book.status.map(swarm_state::session::Status::word).unwrap_or_default();
-    match &book.why {
+fn ended(status: Option<&str>, why: Option<&str>) -> String {
+    let status = status.unwrap_or_default();
+    match why {
         Some(why) => format!("{status}: {}", printable(why)),
         None => status.to_owned(),
     }
@@ -292,14 +291,18 @@ fn ls(sessions: &Sessions, args: &SessionLs, out: Out) -> Ended {
         Format::Json => out.json(&rows)?,
         Format::Names => out.lines(&rows.iter().map(|row| row.session.clone()).collect::<Vec<_>>())?,
         Format::Table if rows.is_empty() => {
-            out.line("no session loops (start one: swarm session start --help)")?
+            out.note("no session loops (start one: swarm session start --help)")
         }
-        Format::Table => out.lines(&rows.iter().map(line).collect::<Vec<_>>())?,
+        Format::Table => {
+            let cells: Vec<_> = rows.iter().map(cells).collect();
+            let head = ["SESSION", "KIND", "ITER", "STATUS", "PROJECT"];
+            out.lines(&table(&head, &cells, &[4, 0], out.width))?;
+        }
     }
     Ok(0)
 }
 
-fn line(row: &Row) -> String {
+fn cells(row: &Row) -> Vec<String> {
     let at = match (row.iteration, row.max_iterations) {
         (Some(at), Some(0)) => format!("{at}/unlimited"),
         (Some(at), Some(max)) => format!("{at}/{max}"),
@@ -311,8 +314,8 @@ fn line(row: &Row) -> String {
         (false, None) => "gone",
     };
     let project = row.project.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();
-    let kind = row.kind.as_deref().unwrap_or("-");
-    format!("{}  {kind}  {at}  {standing}  {}", row.session, printable(&project))
+    let kind = row.kind.clone().unwrap_or_else(|| "-".to_owned());
+    vec![row.session.clone(), kind, at, standing.to_owned(), project]
 }
 
 // ---- cancel, logs ----
@@ -364,6 +367,11 @@ fn log_line(line: &LogLine) -> String {
         (swarm_state::session::Decision::Allow, None) => "allowed",
     };
     let time = line.time.format("%Y-%m-%d %H:%M:%S");
+    // No stop that was judged: a start, a cancel, a doubt.
+    if line.promise == Found::Unread {
+        let status = line.status.map(|status| format!("{}  ", status.word())).unwrap_or_default();
+        return format!("{time}  iteration {}  {status}({})", line.iteration, printable(&line.why));
+    }
     format!(
         "{time}  iteration {}  promise {}  {decision}  ({})",
         line.iteration,

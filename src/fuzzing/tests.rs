@@ -88,6 +88,7 @@ fn known_inputs_hold() {
         control_stream(&text);
     }
     screens().iter().for_each(|text| screen(text));
+    seeds("state/fixtures/stops").iter().for_each(|stop| session_stop(stop));
 }
 
 proptest! {
@@ -99,6 +100,7 @@ proptest! {
         control_stream(&bytes);
         screen(&bytes);
         state_file(&bytes);
+        session_stop(&bytes);
     }
 
     #[test]
@@ -117,6 +119,13 @@ proptest! {
         mutated(seeds("state/fixtures/v1")), numbers(seeds("state/fixtures/v1")),
     ]) {
         state_file(&file);
+    }
+
+    #[test]
+    fn changed_stops_hold(stop in prop_oneof![
+        mutated(seeds("state/fixtures/stops")), numbers(seeds("state/fixtures/stops")),
+    ]) {
+        session_stop(&stop);
     }
 
     #[test]

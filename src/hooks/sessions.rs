@@ -108,6 +108,8 @@ impl Sessions {
 
     /// A place for a file that is gone again after use.
     pub(super) fn scratch(&self, session: &SessionId) -> PathBuf {
+        // At the start of a loop its directory is not there yet; without one, nothing is known of the tree.
+        let _ = private_dir(&self.dir(session));
         self.dir(session).join(format!("index.{}", std::process::id()))
     }
 

@@ -6,12 +6,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use swarm_state::promise::Promise;
 use swarm_state::session::{
-    After, Book, Decision, DoItOptions, Found, Kind, LogLine, MIN_TOOL_CALLS, Outcome, Owner, RALPH_COMPLETE,
-    STATE_DIR, SessionFile, SessionId, SessionLoop, Status, Words, cancel, resume,
+    After, Book, Ceiling, DO_IT_FILE, Decision, DoItOptions, Found, Kind, LogLine, MIN_TOOL_CALLS, Outcome,
+    Owner, RALPH_COMPLETE, STATE_DIR, SessionFile, SessionId, SessionLoop, Status, Words, cancel, resume,
 };
 
 use super::project;
@@ -21,6 +22,9 @@ use crate::error::{Error, ErrorCode, Result};
 
 /// The same start told twice (two hooks are installed) comes within this time.
 const SAME_START: TimeDelta = TimeDelta::seconds(10);
+
+/// How long the state of the tree may take to find out at the start; a prompt waits for it.
+const AT_START: Duration = Duration::from_secs(2);
 
 /// What is to be started.
 #[derive(Clone, Debug)]
@@ -69,17 +73,14 @@ pub fn start(sessions: &Sessions, wanted: &Wanted) -> Result<Started> {
         Kind::Ralph | Kind::Ulw => (task_loop(wanted, now)?, DoItOptions::default(), vec![]),
     };
     let mut warnings = warnings;
-    warnings.extend(
-        swarm_state::session::Ceiling::new(state.max_iterations)
-            .ok()
-            .and_then(|c| c.warning())
-            .map(ToOwned::to_owned),
-    );
+    warnings.extend(warning(&state));
     let file = SessionFile::new(state.clone());
     write_state(&path, &file).map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
+    // Before the tree is looked at, which the state file is no part of.
+    project::overlook(&root, &path);
     // Stops are counted from here on in which the tree stays as it is now.
     let tree = (wanted.words.no_diff_limit.unwrap_or(0) > 0)
-        .then(|| tree_of(&root, &sessions.scratch(&wanted.session)))
+        .then(|| tree_of(&root, &sessions.scratch(&wanted.session), AT_START))
         .flatten();
     let book = Book {
         tree,
@@ -94,7 +95,6 @@ pub fn start(sessions: &Sessions, wanted: &Wanted) -> Result<Started> {
     if let Err(error) = noted {
         warnings.push(format!("the loop runs, but nothing of it can be logged: {error}"));
     }
-    project::overlook(&root, &path);
     Ok(Started { path, state, resumed: false, warnings })
 }
 
@@ -134,9 +134,35 @@ fn go_on(sessions: &Sessions, wanted: &Wanted, found: &Located, now: DateTime<Ut
         return Err(Error::new(ErrorCode::Conflict, format!("this session has {what} already ({where_it_is}): {shown}"))
             .hint("to end it: /cancel-ralph, or swarm session cancel; to let a paused one go on, start it again without a task"));
     }
+    let (state, mut warnings) = with_new_words(state, &wanted.words);
+    warnings.extend(warning(&state));
     let outcome = resume(&state, &past_the_pause(book), &wanted.session, now);
     let after = carry_out(sessions, &wanted.session, found, &outcome)?;
-    Ok(Started { path: found.path.clone(), state: after.unwrap_or(state), resumed: true, warnings: vec![] })
+    Ok(Started { path: found.path.clone(), state: after.unwrap_or(state), resumed: true, warnings })
+}
+
+/// A loop that goes on takes a new limit. Its other terms stay, and who wants them changed is told.
+fn with_new_words(state: SessionLoop, words: &Words) -> (SessionLoop, Vec<String>) {
+    let max_iterations = words.max_iterations.map_or(state.max_iterations, Ceiling::turns);
+    let said = [
+        ("--completion-promise", words.completion_promise.is_some()),
+        ("--min-tool-calls", words.min_tool_calls.is_some()),
+        ("--on-promise-no-work", words.on_no_work.is_some()),
+        ("--no-diff-limit", words.no_diff_limit.is_some()),
+        ("--contract", words.contract.is_some()),
+    ];
+    let unheard: Vec<&str> = said.into_iter().filter(|(_, is_said)| *is_said).map(|(name, _)| name).collect();
+    let warnings = (!unheard.is_empty()).then(|| {
+        format!(
+            "the loop goes on as it was, without {}: cancel it and start anew to change that",
+            unheard.join(", ")
+        )
+    });
+    (SessionLoop { max_iterations, ..state }, warnings.into_iter().collect())
+}
+
+fn warning(state: &SessionLoop) -> Option<String> {
+    Ceiling::new(state.max_iterations).ok()?.warning().map(ToOwned::to_owned)
 }
 
 /// What was said while the loop was paused is none of its turns.
@@ -240,10 +266,12 @@ pub fn end(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Resu
 /// # Errors
 /// Several, of which none was named.
 pub fn chosen(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Result<Option<Located>> {
-    if let Some(session) = session {
-        return Ok(sessions.find(session, &[dir]));
-    }
     let mut around = sessions.around(dir);
+    if let Some(session) = session {
+        // A project has one do-it loop: where nobody can read whose it is, it may be this session's.
+        let is_meant = |found: &Located| found.file.is_err() && found.path.ends_with(DO_IT_FILE);
+        return Ok(sessions.find(session, &[dir]).or_else(|| around.into_iter().find(is_meant)));
+    }
     match around.len() {
         0 | 1 => Ok(around.pop()),
         _ => {

@@ -28,8 +28,11 @@ const BEHIND: Duration = Duration::from_millis(2000);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_millis(40);
 
-/// How long the state of the tree may take to find out.
-const TREE: Duration = Duration::from_millis(250);
+/// How long the state of the tree may take to find out, where a loop asks for it.
+const TREE: Duration = Duration::from_millis(1500);
+
+/// How long all of it may take that is found out of a stop.
+const LOOKING: Duration = Duration::from_millis(2150);
 
 /// How often Claude Code lets itself be kept going in a row when nothing else is said.
 const HOST_CAP: u32 = 8;
@@ -96,7 +99,7 @@ impl Asked<'_> {
         book: &Book,
         found: &Located,
     ) -> Stop {
-        let input = self.input;
+        let (input, start) = (self.input, Instant::now());
         let told = input.last_message.as_deref();
         let reported = (self.event == HookEvent::StopFailure).then(|| {
             Failure::Reported(
@@ -113,6 +116,10 @@ impl Asked<'_> {
             Some(whole.texts.join("\n\n"))
         });
         let limit = if state.kind == Kind::DoIt { book.do_it.no_diff_limit } else { state.no_diff_limit };
+        let tree = (limit > 0).then(|| {
+            let left = LOOKING.saturating_sub(start.elapsed()).min(TREE);
+            tree_of(&found.project(), &sessions.scratch(session), left)
+        });
         Stop {
             session: Some(session.clone()),
             now: Utc::now(),
@@ -125,7 +132,7 @@ impl Asked<'_> {
             stop_hook_active: input.stop_hook_active,
             host_cap: self.host_cap(),
             failure: reported.or_else(marked),
-            tree: (limit > 0).then(|| tree_of(&found.project(), &sessions.scratch(session))).flatten(),
+            tree: tree.flatten(),
             key: StopKey::of(input.turn.as_deref(), input.stop_hook_active, told),
             is_news: tail.as_ref().map(|tail| tail.is_news),
             mark: tail.map(|tail| tail.mark),
@@ -211,9 +218,9 @@ fn unread(why: String) -> LogLine {
 }
 
 /// How the working tree looks, as a text; `None` when that is not known in time.
-pub(super) fn tree_of(project: &Path, scratch: &Path) -> Option<String> {
+pub(super) fn tree_of(project: &Path, scratch: &Path, limit: Duration) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { tokio::time::timeout(TREE, git::tree(project, scratch)).await.ok()?.ok()? })
+    runtime.block_on(async { tokio::time::timeout(limit, git::tree(project, scratch)).await.ok()?.ok()? })
 }
 
 /// Adds a note to the project's progress file, where it has one.

@@ -7,9 +7,10 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use memchr::{memchr, memmem};
 use serde_json::Value;
 use swarm_state::session::Mark;
 use swarm_state::transcript::Reader;
@@ -61,13 +62,23 @@ pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = vec![];
     file.take(MOST).read_to_end(&mut bytes)?;
-    let mut lines = Lines::new(&bytes);
-    if start > wanted {
+    let mut tail = of_bytes(&bytes, start > wanted, From { mark, ..from });
+    tail.mark.position = start.saturating_add(tail.mark.position);
+    path.clone_into(&mut tail.mark.transcript);
+    Ok(tail)
+}
+
+/// What its last bytes say; the position in [`Tail::mark`] is one in them. `is_cut`: they begin within a line, and older
+/// ones were left out.
+pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: From<'_>) -> Tail {
+    let mark = from.mark;
+    let mut lines = Lines::new(bytes);
+    if is_cut {
         lines.skip_one();
     }
     let mut reading = Reading {
         reader: Reader::default(),
-        tail: Tail { is_cut: start > wanted, ..Tail::default() },
+        tail: Tail { is_cut, ..Tail::default() },
         began: from.began.filter(|_| mark.is_none()),
         known: mark.and_then(|mark| mark.message.clone()),
         last_message: from.last_message,
@@ -88,9 +99,8 @@ pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
     tail.texts = account.texts;
     tail.tool_calls = account.tool_calls.unwrap_or(0);
     tail.error = account.error.map(|error| error.message);
-    let position = start.saturating_add(lines.taken as u64);
-    tail.mark = Mark { transcript: path.to_owned(), position, message };
-    Ok(tail)
+    tail.mark = Mark { transcript: PathBuf::new(), position: lines.taken as u64, message };
+    tail
 }
 
 /// Whole lines; what stands behind the last line end counts when it is a whole object.
@@ -105,7 +115,7 @@ impl<'a> Lines<'a> {
     }
 
     fn skip_one(&mut self) {
-        let end = self.bytes.iter().position(|byte| *byte == b'\n');
+        let end = memchr(b'\n', self.bytes);
         self.taken = end.map_or(self.bytes.len(), |end| end + 1);
     }
 
@@ -115,7 +125,7 @@ impl<'a> Lines<'a> {
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let rest = self.rest();
-        if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+        if let Some(end) = memchr(b'\n', rest) {
             self.taken += end + 1;
             return rest.get(..end);
         }
@@ -168,8 +178,14 @@ impl Reading<'_> {
             (self.tail.is_news, self.answered) = (true, false);
             return None;
         }
+        // No turn ends with what a tool gave: the agent's words on it are still to come.
+        if value["type"] == "user" {
+            self.answered = false;
+            return None;
+        }
         let (id, text) = answer(&value)?;
-        self.answered = true;
+        // A thought comes before words or a call.
+        self.answered |= !is_thought(&value);
         // The words that the stop before was told may have come late.
         let is_known = id.is_some() && id == self.known;
         let is_late = text.is_some() && text.as_deref() == self.last_message;
@@ -193,12 +209,9 @@ impl Reading<'_> {
 }
 
 fn is_of_interest(bytes: &[u8]) -> bool {
-    let has = |word: &[u8]| bytes.windows(word.len()).any(|part| part == word);
-    has(b"assistant")
-        || has(b"\"user\"")
-        || has(b"function_call")
-        || has(b"custom_tool_call")
-        || has(b"local_shell_call")
+    // All that Codex calls a call ends like the last.
+    const WORDS: [&[u8]; 3] = [b"assistant", b"\"user\"", b"_call\""];
+    WORDS.iter().any(|word| memmem::find(bytes, word).is_some())
 }
 
 /// Whether a line is something that the agent was told: a prompt, a hook's feedback; no tool's result.
@@ -209,6 +222,12 @@ fn is_prompt(value: &Value) -> bool {
     }
     let payload = &value["payload"];
     value["type"] == "response_item" && payload["type"] == "message" && payload["role"] == "user"
+}
+
+/// Whether a line of the agent's has nothing but thoughts.
+fn is_thought(value: &Value) -> bool {
+    let is_part = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.contains("thinking"));
+    value["message"]["content"].as_array().is_some_and(|blocks| blocks.iter().all(is_part))
 }
 
 /// The id and the text of a line of the agent's; `None` when it is none.

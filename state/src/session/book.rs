@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Utc};
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::session::Status;
 
@@ -169,9 +170,19 @@ pub struct LogLine {
 }
 
 impl Book {
-    /// Reads a book. A broken one is an empty one: nothing in it is needed.
+    /// Reads a book. What is broken in it is left out, and all of it when it is no book: nothing in it is needed.
     pub fn parse(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or_default()
+        serde_json::from_slice(bytes).unwrap_or_else(|_| Self::sound(bytes).unwrap_or_default())
+    }
+
+    /// The values that can be read, each by itself.
+    fn sound(bytes: &[u8]) -> Option<Self> {
+        let Ok(Value::Object(fields)) = serde_json::from_slice(bytes) else { return None };
+        let is_sound =
+            |field: &Map<String, Value>| serde_json::from_value::<Self>(field.clone().into()).is_ok();
+        let fields: Map<String, Value> =
+            fields.into_iter().map(|field| Map::from_iter([field])).filter(is_sound).flatten().collect();
+        serde_json::from_value(fields.into()).ok()
     }
 
     /// The file's bytes.

@@ -180,17 +180,19 @@ impl Case<'_> {
         let has_worked = stop.tool_calls.is_some_and(|calls| calls > 0) || stop.is_cut;
         let has_cap = stop.host_cap.is_some_and(|cap| cap > 0);
         let is_fresh_row = has_worked || !has_cap || stop.stop_hook_active == Some(false);
-        let is_still = match (&self.before.tree, &stop.tree) {
-            (Some(before), Some(now)) => before == now,
-            (None, _) | (_, None) => false,
-        };
         let before = self.before.clone();
+        let without_diff = match (&before.tree, &stop.tree) {
+            (Some(before_it), Some(now)) if before_it == now => before.without_diff.saturating_add(1),
+            (Some(_), Some(_)) => 0,
+            // What could not be looked at neither adds to a row nor ends it.
+            (None, _) | (_, None) => before.without_diff,
+        };
         Book {
             tool_calls: before.tool_calls.saturating_add(stop.tool_calls.unwrap_or(0)),
             has_gap: before.has_gap || stop.is_cut,
             mark: stop.mark.clone().or(before.mark),
             blocks_in_a_row: if is_fresh_row { 0 } else { before.blocks_in_a_row },
-            without_diff: if is_still { before.without_diff.saturating_add(1) } else { 0 },
+            without_diff,
             tree: stop.tree.clone().or(before.tree),
             last_words: Some(said).filter(|said| is_short(said)).map(ToOwned::to_owned),
             last_was_error: matches!(stop.failure, Some(Failure::Marked(_))),

@@ -305,6 +305,10 @@ fn a_lost_or_broken_book_loses_no_loop() {
         assert_eq!(Book::parse(bytes), Book::default());
     }
     assert_eq!(Book::parse(b"{\"tool_calls\":3,\"later\":1}").tool_calls, 3);
+    let odd = br#"{"tool_calls":3,"without_diff":-1,"last_stop":{"key":7},"status":"LATER","do_it":{"no_diff_limit":2}}"#;
+    let sound = Book::parse(odd);
+    assert_eq!((sound.tool_calls, sound.do_it.no_diff_limit), (3, 2));
+    assert_eq!((sound.without_diff, sound.last_stop, sound.status), (0, None, None));
     let state = SessionLoop { iteration: 7, ..ralph(9) };
     let outcome = decide(&state, &Book::default(), &says("x"));
     let After::Write(next) = outcome.after else { panic!("not written") };

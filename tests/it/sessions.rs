@@ -1,0 +1,304 @@
+//! Loops within sessions: how they are started and ended from a shell and from a prompt, and whose they are.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::json;
+
+use crate::turns::{Heard, Host};
+use crate::world::{Ran, World};
+
+const DONE: &str = "<promise>DONE</promise>";
+
+fn start(world: &World, args: &[&str]) -> Ran {
+    world.swarm(&[&["session", "start", "--session-id", "s1"], args].concat())
+}
+
+#[test]
+fn known_fault_a_limit_is_understood_in_every_form_or_refused() {
+    let good: [(&[&str], u32); 7] = [
+        (&["do it --max-iterations=3"], 3),
+        (&["do it", "--max-iterations=3"], 3),
+        (&["do it", "--max-iterations", "3"], 3),
+        (&["do it", "-n3"], 3),
+        (&["do", "it", "-n", "3"], 3),
+        (&["do it"], 20),
+        (&["do it", "-n", "0"], 0),
+    ];
+    for (args, limit) in good {
+        let world = World::new();
+        let ran = start(&world, &[args, &["--format", "json"]].concat()).ok();
+        assert_eq!(ran.json()["max_iterations"], limit, "{args:?}");
+        assert_eq!(ran.err.contains("no limit"), limit == 0, "{}", ran.err);
+        let file = fs::read_to_string(world.work().join(".claude/ralph-loop.s1.local.md")).unwrap();
+        assert!(file.ends_with("\n---\ndo it"), "{file}");
+    }
+    let bad: [&[&str]; 10] = [
+        &["do it --max-iterations=three"],
+        &["do it", "--max-iterations", "three"],
+        &["do it", "-n", "-1"],
+        &["do it", "--max-iterations=-1"],
+        &["do it", "--max-iterations", "101"],
+        &["do it", "--max-iteration", "3"],
+        &["do it --max-iteration 3"],
+        &["do it --max-iterations"],
+        &["do it -n 3 -n 4"],
+        &["do it", "-n", ""],
+    ];
+    for args in bad {
+        let world = World::new();
+        let ran = start(&world, args);
+        assert_ne!(ran.code, Some(0), "{args:?}");
+        assert!(ran.err.contains("iteration") || ran.err.contains("-n"), "{args:?}: {}", ran.err);
+        assert!(!world.work().join(".claude").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn known_fault_an_empty_promise_or_no_task_starts_nothing() {
+    let world = World::new();
+    for args in [
+        &["do it", "--completion-promise", ""][..],
+        &["do it", "--promise", "  "],
+        &["do it --completion-promise=''"],
+        &["do it", "--completion-promise", "<promise>X</promise>"],
+        &[],
+        &["  "],
+        &["--max-iterations", "3"],
+        &["--max-iterations=3 --completion-promise X"],
+        &["do it", "--on-promise-no-work", "maybe"],
+        &["do it", "--ulw", "--do-it"],
+    ] {
+        let ran = start(&world, args);
+        assert!(ran.code != Some(0) && !ran.err.is_empty(), "{args:?}");
+        assert!(!world.work().join(".claude").exists(), "{args:?}");
+    }
+    start(&world, &[]).code(1).warns("there is no task").warns("session start 'what is to be done'");
+}
+
+#[test]
+fn whose_loop_it_is_must_be_known() {
+    let mut world = World::new();
+    world.swarm(&["session", "start", "do it"]).code(1).warns("whose loop is it").warns("--session-id ID");
+    for id in ["", ".x", "a/b", "../x", "a b", &"x".repeat(129)] {
+        world.swarm(&["session", "start", "do it", "--session-id", id]).code(2).warns("session id");
+    }
+    world.set("CLAUDE_CODE_SESSION_ID", "");
+    world.swarm(&["session", "start", "do it"]).code(1).warns("whose loop is it");
+    world.set("CLAUDE_CODE_SESSION_ID", "around");
+    world.swarm(&["session", "start", "do it"]).ok().says("iteration 1 of 20");
+    assert!(world.work().join(".claude/ralph-loop.around.local.md").exists());
+    world.swarm(&["session", "status"]).ok().says("active: iteration 1 of 20");
+    world.swarm(&["session", "cancel"]).ok().says("is removed");
+}
+
+#[test]
+fn a_second_live_loop_is_refused_and_says_what_to_do() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["one"]);
+    host.works().says("x").goes_on();
+    for args in [&["two"][..], &["one"], &[]] {
+        start(&world, args).code(1).warns("a live loop already (iteration 2 of 20)").warns("/cancel-ralph");
+    }
+    host.swarm_session(&["cancel"]).ok();
+    start(&world, &["two"]).ok();
+}
+
+#[test]
+fn a_loop_holds_its_session_from_below_through_links_and_from_elsewhere_and_no_other() {
+    let world = World::new();
+    let below = world.work().join("a/b");
+    fs::create_dir_all(&below).unwrap();
+    symlink(world.work(), world.path("linked")).unwrap();
+    let mut own = Host::new(&world, "own");
+    own.start(&["do it"]);
+    let places = [world.work(), below, world.path("linked/a"), world.path("home"), world.path("gone")];
+    for (n, place) in places.iter().enumerate() {
+        own.dir.clone_from(place);
+        own.works().says(&format!("turn {n}")).goes_on();
+        // Nobody else is held there, under any name.
+        for other in ["other", "own2", "ow", "OWN"] {
+            Host::new(&world, other).in_dir(place).says(&format!("turn {n}")).is_let();
+        }
+        let mut nobody = Host::new(&world, "nobody").in_dir(place);
+        for id in [json!(""), json!(null), json!(7), json!("../own"), json!("own/")] {
+            nobody.more = json!({ "session_id": id });
+            nobody.says("x").is_let();
+        }
+    }
+    own.dir = world.work();
+    assert_eq!(own.status()["iteration"], 6);
+    // By the host's word on the project, too, when the book is lost.
+    fs::remove_dir_all(world.swarm_dir().join("sessions/own")).unwrap();
+    own.dir = world.path("home");
+    own.env = vec![("CLAUDE_PROJECT_DIR".into(), world.work().display().to_string())];
+    own.works().says("from home").goes_on();
+}
+
+#[test]
+fn known_fault_a_state_file_with_an_empty_or_missing_owner_traps_nobody() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["do it"]);
+    let file = fs::read_to_string(host.state_file()).unwrap();
+    for owner in ["session_id: \"\"\n", "session_id:\n", "session_id: \"a b\"\n", ""] {
+        fs::write(host.state_file(), file.replace("session_id: \"s1\"\n", owner)).unwrap();
+        host.says("x").is_let();
+        Host::new(&world, "s2").says("x").is_let();
+    }
+}
+
+#[test]
+fn two_sessions_in_one_directory_have_a_loop_each() {
+    let world = World::new();
+    let (mut a, mut b) = (Host::new(&world, "a"), Host::new(&world, "b"));
+    a.start(&["task a"]);
+    b.start(&["task b", "-n", "2"]);
+    assert!(a.says("x").goes_on().contains("task a"));
+    assert!(b.says("x").goes_on().contains("task b"));
+    b.says("y").ends("MAX_ITERATIONS_REACHED");
+    assert_eq!(a.status()["iteration"], 2);
+    let ran = world.swarm(&["session", "ls"]).ok();
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines[0].starts_with("SESSION") && lines[0].contains("STATUS"), "{}", ran.out);
+    assert!(
+        lines[1].starts_with("a ") && lines[1].contains("2/20") && lines[1].contains("active"),
+        "{}",
+        ran.out
+    );
+    assert!(lines[2].contains("MAX_ITERATIONS_REACHED"), "{}", ran.out);
+    let column = |line: &str, word: &str| line.find(word).unwrap();
+    assert_eq!(column(lines[0], "STATUS"), column(lines[1], "active"));
+    world.swarm(&["session", "ls", "--format", "names"]).ok().says("a\nb\n");
+    assert_eq!(world.swarm(&["session", "ls", "--format", "json"]).ok().json()[1]["session"], "b");
+}
+
+#[test]
+fn a_loop_ends_by_a_command_or_by_deleting_its_file() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["do it"]);
+    host.works().says("x").goes_on();
+    host.swarm_session(&["cancel"]).ok().says("cancelled");
+    host.says("y").is_let();
+    assert_eq!(host.log().last().unwrap()["status"], "CANCELLED");
+    host.swarm_session(&["cancel"]).code(1).warns("no loop to cancel").warns("swarm session ls");
+    host.start(&["do it"]);
+    fs::remove_file(host.state_file()).unwrap();
+    host.works().says("z").is_let();
+    host.start(&["do it again"]);
+    assert!(host.works().says("x").goes_on().contains("do it again"));
+}
+
+#[test]
+fn what_is_typed_starts_and_ends_loops() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    let heard = host.types("/ralph-loop \"implement the parser\" --max-iterations 7 --completion-promise OK");
+    let text = heard.context.unwrap();
+    for part in ["implement the parser", "<promise>OK</promise>", "7 turns", "match to the letter"] {
+        assert!(text.contains(part), "no {part:?}: {text}");
+    }
+    assert_eq!(host.status()["max_iterations"], 7);
+    host.works().says("x").goes_on();
+    let heard = host.types("/cancel-ralph");
+    assert!(heard.goes_on().contains("cancelled"), "{heard:?}");
+    host.says("x").is_let();
+    assert!(host.types("/cancel-ralph").goes_on().contains("no loop"));
+    let heard = host.types("/swarm:ulw-loop fix it");
+    assert!(heard.context.unwrap().starts_with("ULTRAWORK MODE"));
+    host.types("/swarm:cancel-ralph").goes_on();
+    // What is wrong is told to the person, and the agent hears nothing.
+    for prompt in [
+        "/ralph-loop",
+        "/ralph-loop -n 5",
+        "/ralph-loop x --max-iteration 3",
+        "/do-it:ralph",
+        "/do-it:ralph 101",
+        "/do-it:ralph later",
+    ] {
+        assert!(host.types(prompt).goes_on().starts_with("swarm: "), "{prompt}");
+        assert!(!host.state_file().exists(), "{prompt}");
+    }
+    for prompt in ["", "hello", "please /ralph-loop x", "/ralph-loops x", "/cancel"] {
+        host.types(prompt).is_let();
+    }
+    host.more = json!({"session_id": ""});
+    assert!(host.types("/ralph-loop x").goes_on().contains("no id"));
+}
+
+#[test]
+fn a_prompt_told_twice_starts_one_loop() {
+    let world = World::new();
+    let host = Host::new(&world, "s1");
+    let mut input = host.input("UserPromptSubmit", "");
+    input["prompt"] = json!("/ralph-loop build it -n 5");
+    let [a, b] = host.both("user-prompt-submit", &input);
+    assert_eq!(a, b);
+    assert!(a.context.is_some_and(|text| text.contains("build it")));
+    assert_eq!(Heard::of(host.hook("user-prompt-submit", &input)), b);
+    assert_eq!(host.log().len(), 1);
+}
+
+#[test]
+fn what_is_typed_stays_literal_to_the_end() {
+    let tasks = [
+        "a\n---\nb: \"c\" # d\n---\n$x `y` $(touch /tmp/x) it's",
+        "say “hello” — and ‘bye’",
+        "--- line\n---\n\n  indented\n\ttab",
+        "C:\\path\\n \\\" end",
+        "<promise>DONE</promise> is what you say",
+    ];
+    for (n, task) in tasks.into_iter().enumerate() {
+        let world = World::new();
+        let mut host = Host::new(&world, &format!("s{n}"));
+        let heard = host.types(&format!("/ralph-loop {task} -n 9"));
+        assert!(heard.context.as_deref().is_some_and(|text| text.ends_with(task)), "{heard:?}");
+        for turn in 0..2 {
+            let heard = host.works().says(&format!("turn {turn}"));
+            assert!(heard.goes_on().ends_with(&format!("Original task:\n\n{task}")), "{heard:?}");
+        }
+        assert_eq!(host.status()["max_iterations"], 9);
+    }
+}
+
+#[test]
+fn a_long_task_and_one_from_standard_input_arrive_whole() {
+    let world = World::new();
+    let task = format!("{}\n--max-iterations is a word here\n", "long ".repeat(100_000));
+    let file = world.path("task");
+    fs::write(&file, format!("-- {task}")).unwrap();
+    let mut command = world.command(crate::world::SWARM);
+    command.args(["session", "start", "-", "--session-id", "s1"]).stdin(fs::File::open(&file).unwrap());
+    world.run(command).ok();
+    let heard = Host::new(&world, "s1").works().says("x");
+    assert!(
+        heard.goes_on().ends_with(task.trim_end()),
+        "…{}",
+        &heard.goes_on()[heard.goes_on().len() - 80..]
+    );
+}
+
+#[test]
+fn the_log_says_each_iteration_what_was_found_and_why() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.swarm_session(&["logs"]).ok().says("nothing is logged");
+    host.swarm_session(&["status"]).code(1).says("no loop here");
+    host.start(&["do it"]);
+    host.says(DONE).goes_on();
+    host.works().says("x").goes_on();
+    host.says(DONE).ends("PROMISE_ACCEPTED");
+    let ran = host.swarm_session(&["logs"]).ok();
+    for part in [
+        "iteration 1  promise rejected  goes on  (the promise was given without work)",
+        "iteration 2  promise missing  goes on  (no promise was given)",
+        "iteration 3  promise found  PROMISE_ACCEPTED  (the promise was given)",
+    ] {
+        assert!(ran.out.contains(part), "no {part:?}: {}", ran.out);
+    }
+    assert!(ran.out.lines().next().unwrap().ends_with("  iteration 1  (started)"), "{}", ran.out);
+    host.swarm_session(&["status"]).code(1).says("PROMISE_ACCEPTED");
+    assert_eq!(host.status()["status"], "PROMISE_ACCEPTED");
+}
