@@ -29,7 +29,7 @@ pub use ralph::{
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
-pub use session::{Hook, SessionArgs, SessionCancel, SessionCommand, SessionLs, SessionStart, SessionWhich};
+pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use worker::{
     Attach, Eof, Interrupt, Kill, Logs, LoopArgs, Ls, Peek, PromptArgs, Respawn, RestartArgs, Route, Send,
     Spawn, StatusArgs, WhichStatus,

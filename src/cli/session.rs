@@ -36,7 +36,7 @@ pub enum SessionCommand {
     /// List the loops that were seen here, and how each stands
     Ls(SessionLs),
     /// End a loop: the agent's next stop is its last
-    Cancel(SessionCancel),
+    Cancel(SessionPlace),
     /// Show what became of each stop: what was found, what was decided, and why
     Logs(SessionWhich),
 }
@@ -100,27 +100,24 @@ pub struct SessionStart {
 
 /// Which loop.
 #[derive(Debug, Args)]
-pub struct SessionWhich {
+pub struct SessionPlace {
     /// Whose loop [default: the session around this command, else the only one in this directory]
     #[arg(long, value_name = "ID", value_parser = parse_session)]
     pub session_id: Option<swarm_state::session::SessionId>,
     /// The project's directory [default: the current one]
     #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
+}
+
+/// `swarm session status` and `swarm session logs`
+#[derive(Debug, Args)]
+pub struct SessionWhich {
+    /// Which loop.
+    #[command(flatten)]
+    pub place: SessionPlace,
     /// How to print it
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-}
-
-/// `swarm session cancel`
-#[derive(Debug, Args)]
-pub struct SessionCancel {
-    /// Whose loop [default: the session around this command, else the only one in this directory]
-    #[arg(long, value_name = "ID", value_parser = parse_session)]
-    pub session_id: Option<swarm_state::session::SessionId>,
-    /// The project's directory [default: the current one]
-    #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
-    pub cwd: Option<PathBuf>,
 }
 
 /// `swarm session ls`

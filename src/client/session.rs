@@ -14,7 +14,7 @@ use swarm_state::session::{
 
 use super::render::{Out, table};
 use super::{Ended, Failure};
-use crate::cli::{Format, PageFormat, SessionCancel, SessionCommand, SessionLs, SessionStart, SessionWhich};
+use crate::cli::{Format, PageFormat, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 use crate::error::{Error, Result};
 use crate::hooks::sessions::{Located, Sessions};
 use crate::hooks::starting::{self, Started, Wanted};
@@ -188,17 +188,18 @@ fn view(path: Option<&PathBuf>, state: &SessionLoop, book: Option<&Book>) -> Vie
     }
 }
 
-fn which(sessions: &Sessions, args: &SessionWhich) -> Result<Option<Located>> {
-    let session = match &args.session_id {
-        Some(session) => Some(session.clone()),
-        None => around()?,
-    };
-    starting::chosen(sessions, session.as_ref(), &here(args.cwd.as_ref())?)
+/// The session that is named, else the one around this command.
+fn named(place: &SessionPlace) -> Result<Option<SessionId>> {
+    place.session_id.clone().map_or_else(around, |session| Ok(Some(session)))
+}
+
+fn which(sessions: &Sessions, place: &SessionPlace) -> Result<Option<Located>> {
+    starting::chosen(sessions, named(place)?.as_ref(), &here(place.cwd.as_ref())?)
 }
 
 fn status(sessions: &Sessions, args: &SessionWhich, out: Out) -> Ended {
-    let Some(found) = which(sessions, args)? else {
-        let session = args.session_id.clone().map_or_else(around, |session| Ok(Some(session)))?;
+    let Some(found) = which(sessions, &args.place)? else {
+        let session = named(&args.place)?;
         let last = session.map(|session| row(sessions, &session)).filter(|row| row.status.is_some());
         match (args.format, last) {
             (PageFormat::Json, last) => out.json(&last)?,
@@ -320,13 +321,9 @@ fn cells(row: &Row) -> Vec<String> {
 
 // ---- cancel, logs ----
 
-fn cancel(sessions: &Sessions, args: &SessionCancel, out: Out) -> Ended {
+fn cancel(sessions: &Sessions, args: &SessionPlace, out: Out) -> Ended {
     let dir = here(args.cwd.as_ref())?;
-    let own = match &args.session_id {
-        Some(session) => Some(session.clone()),
-        None => around()?,
-    };
-    match starting::end(sessions, own.as_ref(), &dir)? {
+    match starting::end(sessions, named(args)?.as_ref(), &dir)? {
         Some(found) => {
             out.line(&format!("cancelled: {} is removed", found.path.display()))?;
             Ok(0)
@@ -336,14 +333,10 @@ fn cancel(sessions: &Sessions, args: &SessionCancel, out: Out) -> Ended {
 }
 
 fn logs(sessions: &Sessions, args: &SessionWhich, out: Out) -> Ended {
-    let session = match &args.session_id {
-        Some(session) => Some(session.clone()),
-        None => around()?,
-    };
-    let session = match session {
+    let session = match named(&args.place)? {
         Some(session) => session,
         None => {
-            let found = which(sessions, args)?;
+            let found = which(sessions, &args.place)?;
             let owner = found.as_ref().and_then(|found| found.file.as_ref().ok()?.state().session().cloned());
             owner.ok_or_else(|| {
                 Error::invalid("which loop? There is none in this directory")
