@@ -29,8 +29,10 @@ Claude Code needs version 2.1: an older one may run no hook of a file that names
   need the files that it puts into .claude/commands.
 
 Codex asks once, in its window, whether it may run new hooks ('Trust all and continue'); `codex exec` skips those
-  that were not trusted, without a word, unless it gets --dangerously-bypass-hook-trust. It has no commands of
-  others: type a blank first, so that the line is a prompt, which the hook reads:
+  that were not trusted, without a word, unless it gets --dangerously-bypass-hook-trust. Hooks of a project are read
+  only where the project is trusted: its window asks for that too, or [projects.\"DIR\"] in its config.toml has
+  trust_level = \"trusted\". It has no commands of others: type a blank first, so that the line is a prompt, which
+  the hook reads:
      /ralph-loop \"TASK\" --max-iterations 20 --completion-promise DONE
      /ulw-loop \"TASK\"
      /cancel-ralph
