@@ -155,6 +155,21 @@ fn of_a_huge_one_the_end_is_read() {
 }
 
 #[test]
+fn words_are_still_to_come_after_what_a_tool_gave_and_after_a_thought() {
+    let transcript = Transcript::of(&[user("go"), calls(1)]);
+    assert!(!transcript.tail(From::default()).is_behind);
+    transcript.add(&[result()]);
+    assert!(transcript.tail(From::default()).is_behind);
+    let thought =
+        r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"thinking","thinking":"hm"}]}}"#;
+    transcript.add(&[thought.to_owned()]);
+    assert!(transcript.tail(From::default()).is_behind);
+    transcript.add(&[says(2, "done")]);
+    let tail = transcript.tail(From::default());
+    assert_eq!((tail.is_behind, tail.texts.as_slice()), (false, &["done".to_owned()][..]));
+}
+
+#[test]
 fn a_codex_record_is_read_too() {
     let item = |payload: &str| {
         format!(r#"{{"timestamp":"2026-11-28T08:00:00Z","type":"response_item","payload":{payload}}}"#)

@@ -245,7 +245,14 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
     assert_eq!(outcome.status, Some(Status::Paused));
     assert!(outcome.note.unwrap().contains("3 iterations in a row"));
     assert!(!world.state().active);
-    // What cannot be seen is no standstill.
+    // What cannot be seen neither adds to a row nor ends it.
+    let mut world = World::new(do_it(90));
+    world.book = limited;
+    for stop in [sees("a"), says("x"), sees("a"), says("y")] {
+        assert!(is_block(&world.stop(&stop).unwrap()));
+    }
+    assert_eq!(world.stop(&sees("a")).unwrap().status, Some(Status::Paused));
+    // And it is no standstill.
     let mut world = World::new(SessionLoop { no_diff_limit: 1, ..ralph(9) });
     world.book = Book { tree: Some("a".into()), ..Book::default() };
     assert!(is_block(&world.stop(&says("x")).unwrap()));
