@@ -34,6 +34,7 @@ pub use branches::{has_branch, make_branch};
 pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
+pub use run::is_below_ours;
 use run::{LONG, SHORT, Said, git, git_patient};
 pub use snapshot::{Snapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
 

@@ -237,7 +237,8 @@ fn is_scrubbed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b"GIT_")
         || name.starts_with(b"TMUX")
-        || [&b"SWARM_WORKER"[..], b"SWARM_RUN", b"SWARM_CHECK", b"SWARM_SPAWNED_BY"].contains(&name)
+        || [&b"SWARM_WORKER"[..], b"SWARM_RUN", b"SWARM_CHECK", b"SWARM_GIT", b"SWARM_SPAWNED_BY"]
+            .contains(&name)
 }
 
 /// The running program, also after the file was replaced by a newer one.

@@ -10,7 +10,8 @@
 //! * is in the worker's pane,
 //! * has the worker's marks in its environment, as everything has that the agent or a check starts, also
 //!   what was detached from them,
-//! * is of a worker that this one has spawned, or that such a one has.
+//! * is of a worker that this one has spawned, or that such a one has,
+//! * is a filter or a hook of a repository, run by a git of swarm's.
 //!
 //! And nobody steers a loop from within swarm's own tmux server but from another worker's pane. A window or a
 //! job of that server which swarm did not make was made through its socket, mostly by an agent; a person who
@@ -18,6 +19,7 @@
 
 use crate::checks;
 use crate::error::{Error, ErrorCode, Result};
+use crate::git;
 use crate::procs;
 use crate::store::Store;
 use crate::tmux;
@@ -45,7 +47,7 @@ pub(super) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
         let env = procs::environment(*pid);
         let is_marked = env.contains(&root)
             && workers(&env).any(|worker| [name.as_str(), ANYBODY].contains(&worker.as_str()));
-        is_marked || env.iter().any(|line| line.starts_with(&check))
+        is_marked || env.iter().any(|line| line.starts_with(&check)) || git::is_below_ours(&env)
     };
     let refuse = |message: String, hint: &str| Err(Error::new(ErrorCode::Conflict, message).hint(hint));
     if is_below || line.iter().any(is_own) {

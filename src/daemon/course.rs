@@ -14,7 +14,7 @@ use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::crash;
 use super::driver::{Context, Report};
@@ -23,6 +23,9 @@ use super::told::Told;
 use crate::checks::Step;
 use crate::error::{Result, sentence};
 use crate::loops::{Course, Finished, hurried, session_id};
+
+/// How long after the loop's time what comes before an agent may still take, checks aside, which end with it.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Between two tries to write down what an iteration came to.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -119,18 +122,31 @@ impl Lap<'_> {
         let base = tokio::select! {
             base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
             () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
+            () = self.long_late() => return Err(self.out_of_time()),
         };
         crash::point("base");
         if self.iteration.is_late() {
-            let number = self.iteration.number;
-            self.context.report(Report::Warning(format!(
-                "what comes before iteration {number} took all of the loop's time; no agent was started"
-            )));
-            return Err(SpawnError::OutOfTime);
+            return Err(self.out_of_time());
         }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
         Ok(Some(course.contract(&base, count, task).await))
+    }
+
+    /// Ends a while after the loop's time: git may hang over the base line's tree.
+    async fn long_late(&self) {
+        match self.iteration.until {
+            Some(until) => sleep_until(until + LATE).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn out_of_time(&self) -> SpawnError {
+        let number = self.iteration.number;
+        self.context.report(Report::Warning(format!(
+            "what comes before iteration {number} took all of the loop's time; no agent was started"
+        )));
+        SpawnError::OutOfTime
     }
 
     /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and

@@ -20,6 +20,8 @@ use crate::room;
 pub(super) const SHORT: Duration = Duration::from_secs(30);
 /// For what checks out or removes a whole tree.
 pub(super) const LONG: Duration = Duration::from_secs(300);
+/// Stands in the environment of all that a git of swarm's runs: a filter or a hook of the repository's is no person.
+pub(super) const MARK: (&str, &str) = ("SWARM_GIT", "1");
 /// How long git may clean up after SIGTERM: it removes its locks and a half-made worktree.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long another process's lock (`config.lock`, `index.lock`) is waited for.
@@ -112,6 +114,7 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
         command.env_remove(key);
     }
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+    command.env(MARK.0, MARK.1);
     command.envs(env.iter().copied());
     #[cfg(test)]
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -130,6 +133,8 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
 async fn finish(child: Child, limit: Duration) -> std::io::Result<Said> {
     let group = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut output = std::pin::pin!(child.wait_with_output());
+    // Dropped before `output`, and so before git is reaped: whoever waits for it no longer wants none of it.
+    let mut left = Left(group);
     let said = |output: Output, timed_out: bool| Said {
         ok: output.status.success() && !timed_out,
         timed_out,
@@ -137,6 +142,7 @@ async fn finish(child: Child, limit: Duration) -> std::io::Result<Said> {
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     };
     if let Ok(output) = timeout(limit, &mut output).await {
+        left.0 = None;
         return Ok(said(output?, false));
     }
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
@@ -145,11 +151,28 @@ async fn finish(child: Child, limit: Duration) -> std::io::Result<Said> {
             let _ = killpg(group, signal);
         }
         if let Ok(output) = timeout(GRACE, &mut output).await {
+            left.0 = None;
             return Ok(said(output?, true));
         }
     }
     // Something outside the group still holds the pipes.
     Ok(Said { ok: false, timed_out: true, stdout: vec![], stderr: String::new() })
+}
+
+/// Whether an environment is that of something which a git of swarm's runs.
+pub fn is_below_ours(env: &[Vec<u8>]) -> bool {
+    env.iter().any(|line| line.as_slice() == format!("{}={}", MARK.0, MARK.1).as_bytes())
+}
+
+/// A git that nobody waits for any more is ended with all that it runs: filters, hooks.
+struct Left(Option<Pid>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
 }
 
 /// As [`git`], again and again while another process holds a lock of the repository.

@@ -12,14 +12,14 @@ use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Source, Work};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::transcript::{Account, ApiError};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Course, RESULT, account, protect, write_json};
 use crate::checks::Told;
 use crate::error::{Result, sentence};
 use crate::git;
 
-/// How long the snapshot of a worker that is being killed may take.
+/// How long the snapshot of a worker that is being killed may take, or of a loop whose time is over.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What the checks of an iteration have of it when the loop's time is over with their agent: work that is done then is
@@ -88,16 +88,25 @@ impl Course {
             set(hurry).await;
             sleep(GRACE).await;
         };
-        let head = tokio::select! {
-            head = self.keep_tree(&base, &before, &mut it, &mut verdict) => head,
-            () = late => None,
+        // What git runs for the tree (its filters) is not swarm's, and may never end.
+        let (head, was_over) = tokio::select! {
+            head = self.keep_tree(&base, &before, &mut it, &mut verdict) => (head, false),
+            () = late => (None, false),
+            () = long_over(finished.until) => (None, true),
         };
+        if was_over {
+            it.warnings.push("the work was not kept: git took longer than the loop's time".into());
+        }
         let tried = tokio::select! {
             () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, told) => true,
             () = set(hurry) => false,
         };
         if tried {
-            it.left = self.tree_left(&verdict).await;
+            it.left = tokio::select! {
+                left = self.tree_left(&verdict) => left,
+                () = long_over(finished.until) => verdict.tree.clone(),
+                () = set(hurry) => verdict.tree.clone(),
+            };
         } else {
             verdict.trouble = Some("it was killed".into());
         }
@@ -294,6 +303,14 @@ impl Course {
 pub(crate) async fn set(mark: &AtomicBool) {
     while !mark.load(Ordering::Relaxed) {
         sleep(LOOK).await;
+    }
+}
+
+/// Ends [`GRACE`] after the loop's time, from now at the soonest; never where nothing limits it.
+async fn long_over(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until.max(Instant::now()) + GRACE).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -143,6 +143,7 @@ fn git_and_tmux_do_not_reach_the_daemon() {
         ("SWARM_WORKER", true),
         ("SWARM_RUN", true),
         ("SWARM_CHECK", true),
+        ("SWARM_GIT", true),
         ("SWARM_SPAWNED_BY", true),
         ("PATH", false),
     ] {

@@ -1,0 +1,39 @@
+//! What a repository has git run (filters, hooks) is the agent's to write: it approves nothing and holds nothing up.
+
+use crate::verified::{DONE, Desk};
+use crate::world::SWARM;
+
+#[test]
+fn a_filter_that_git_runs_for_swarm_approves_nothing() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let filter = d.path("filter");
+    let approve = format!("'{SWARM}' ralph approve a >>\"{0}/said\" 2>&1", d.path("").display());
+    let turn = format!(
+        "printf '%s\\ncat\\n' \"{}\" >'{1}'; chmod +x '{1}'; git config filter.x.clean '{1}'; \
+         echo '* filter=x' >.gitattributes; echo \"$n\" >new; echo 'exit 0' >check.sh; {DONE}",
+        approve.replace('"', "\\\""),
+        filter.display()
+    );
+    let agent = d.agent(&[&turn]);
+    let result = d.result(1, &["--check", "sh check.sh", "-n", "2"], &agent);
+    let said = d.read("said");
+    assert!(said.contains("swarm: error: worker 'a' may not approve its own changes\n"), "{said}");
+    assert!(!said.contains("approved"), "{said}");
+    assert_eq!(result["success"], false);
+}
+
+#[test]
+fn a_filter_that_hangs_holds_no_loop_beyond_its_time_and_does_not_outlive_it() {
+    let d = Desk::new();
+    let turn = format!(
+        "git config filter.x.clean 'echo $$ >\"{}\"; exec sleep 6000'; echo '* filter=x' >.gitattributes; echo new >new; {DONE}",
+        d.path("filter.pid").display()
+    );
+    let agent = d.agent(&[&turn]);
+    let result = d.result(1, &["--check", "false", "-n", "3", "--max-time", "3"], &agent);
+    assert_eq!(result["stop_reason"], "timeout", "{result}");
+    assert!(d.w.iterations_log("a").contains("git took longer than the loop's time"));
+    let pid: u32 = d.read("filter.pid").trim().parse().unwrap();
+    d.w.until("the filter is gone", || (!crate::world::is_alive(pid)).then_some(()));
+}
