@@ -24,7 +24,7 @@ use crate::paths::Paths;
 const AROUND: &str = "CLAUDE_CODE_SESSION_ID";
 
 /// The longest task, bytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = starting::LONGEST_TASK as u64;
 
 /// Carries out a verb of `swarm session`.
 ///
@@ -115,9 +115,12 @@ fn read_task() -> Result<String> {
     let mut bytes = vec![];
     std::io::stdin()
         .lock()
-        .take(LONGEST)
+        .take(LONGEST + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::system("cannot read the task", e))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(starting::too_long());
+    }
     String::from_utf8(bytes).map_err(|_| Error::invalid("the task is no text"))
 }
 

@@ -87,7 +87,8 @@ impl Launch<'_> {
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
         write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
-        if let Some((place, _)) = given {
+        // Of several the last one counted; any that stayed would stand behind ours.
+        while let Some((place, _)) = given_settings(self.argv) {
             self.argv.drain(place);
         }
         let at = self.profile.place_of_program(self.argv);

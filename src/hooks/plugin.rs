@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,7 @@ pub fn install(
     };
     for item in &missing {
         write(item)?;
+        make_private(paths.root(), &item.path)?;
     }
     let written = missing.iter().map(|item| item.path.clone()).collect();
     Ok(Installed { written, settings, dir: plan.settings.map(|(_, dir)| dir) })
@@ -313,6 +315,21 @@ fn write(item: &Item) -> Result<()> {
     let dir = item.path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(dir).map_err(|e| failed("make", dir, e))?;
     file::replace_with(&item.path, None, &item.text).map_err(|e| failed("write", &item.path, e))
+}
+
+/// What lies in the state directory is its owner's alone, like the rest of it; elsewhere the user's own mask holds.
+fn make_private(root: &Path, file: &Path) -> Result<()> {
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))
+            .map_err(|e| failed("set the mode of", path, e))
+    };
+    if !file.starts_with(root) {
+        return Ok(());
+    }
+    for dir in file.ancestors().skip(1).take_while(|dir| *dir != root) {
+        set(dir, 0o700)?;
+    }
+    set(file, 0o600)
 }
 
 /// The directories on the way to `dir` that are not there, outermost first.

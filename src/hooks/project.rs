@@ -196,7 +196,8 @@ fn git_says(root: &Path, branch: &str) -> Result<Option<bool>> {
 pub fn overlook(root: &Path, state_file: &Path) {
     let Some(name) = state_file.file_name().and_then(|name| name.to_str()) else { return };
     let is_do_it = name == swarm_state::session::DO_IT_FILE;
-    let pattern = if is_do_it { ".claude/do-it-ralph.local.md" } else { ".claude/ralph-loop.*.local.md" };
+    let pattern =
+        if is_do_it { "**/.claude/do-it-ralph.local.md" } else { "**/.claude/ralph-loop.*.local.md" };
     // A repository that cannot be told shows one file more.
     let _ = block_on(git::exclude(root, pattern));
 }

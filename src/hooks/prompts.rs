@@ -79,6 +79,10 @@ fn carry_out(sessions: &Sessions, input: &HookInput, verb: Verb, rest: &str) -> 
         }
         Verb::Cancel => Ok(Said::ToPerson(match starting::end(sessions, Some(&session), &dir)? {
             Some(found) => format!("swarm: the loop is cancelled ({} is removed)", found.path.display()),
+            // Two hooks tell of one prompt.
+            None if starting::was_just_cancelled(sessions, &session) => {
+                "swarm: the loop is cancelled".to_owned()
+            }
             None => "swarm: this session has no loop".to_owned(),
         })),
     }

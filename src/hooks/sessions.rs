@@ -223,7 +223,9 @@ fn is_of(found: &Located, session: &SessionId) -> bool {
 
 fn is_state_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name == DO_IT_FILE || (name.starts_with("ralph-loop.") && name.ends_with(".local.md"))
+    // One without a session's name in it is another tool's.
+    let session = name.strip_prefix("ralph-loop.").and_then(|rest| rest.strip_suffix(".local.md"));
+    name == DO_IT_FILE || session.is_some_and(|session| SessionId::new(session).is_ok())
 }
 
 /// Writes a state file.

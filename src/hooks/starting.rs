@@ -20,6 +20,9 @@ use super::sessions::{Located, Sessions, write_state};
 use super::stops::tree_of;
 use crate::error::{Error, ErrorCode, Result};
 
+/// The longest task, bytes: it is fed back whole, turn after turn.
+pub const LONGEST_TASK: usize = 1 << 20;
+
 /// The same start told twice (two hooks are installed) comes within this time.
 const SAME_START: TimeDelta = TimeDelta::seconds(10);
 
@@ -213,12 +216,21 @@ fn line(state: &SessionLoop, now: DateTime<Utc>, why: &str) -> LogLine {
     }
 }
 
+/// The error for a task that is too long.
+pub fn too_long() -> Error {
+    Error::invalid(format!("the task is longer than {LONGEST_TASK} bytes"))
+        .hint("write it into a file, and give the path of that as the task")
+}
+
 /// The loop of a task.
 fn task_loop(wanted: &Wanted, now: DateTime<Utc>) -> Result<SessionLoop> {
     let words = &wanted.words;
     if words.task.trim().is_empty() {
         return Err(Error::invalid("there is no task")
             .hint("swarm session start 'what is to be done', or /ralph-loop \"what is to be done\""));
+    }
+    if words.task.len() > LONGEST_TASK {
+        return Err(too_long());
     }
     let promise = match &words.completion_promise {
         Some(promise) => promise.clone(),
@@ -259,6 +271,15 @@ pub fn end(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Resu
         None => remove(&found.path)?,
     }
     Ok(Some(found))
+}
+
+/// Whether a session's loop was cancelled a moment ago.
+pub fn was_just_cancelled(sessions: &Sessions, session: &SessionId) -> bool {
+    let last = sessions.log_lines(session).pop();
+    last.is_some_and(|line| {
+        line.status == Some(Status::Cancelled)
+            && Utc::now().signed_duration_since(line.time).abs() < SAME_START
+    })
 }
 
 /// The loop that is meant: of the session that is named, else the only one around the directory.
@@ -320,7 +341,8 @@ fn remove(path: &Path) -> Result<()> {
 pub fn owner_of(state: &SessionLoop) -> &str {
     match &state.owner {
         Owner::Session(session) => session.as_str(),
-        Owner::Unclaimed => "(the first session that stops here)",
+        Owner::Unclaimed if state.kind == Kind::DoIt => "(the first session that stops here)",
+        Owner::Unclaimed => "(nobody: its file names no session)",
         Owner::Nobody => "(nobody)",
     }
 }

@@ -51,7 +51,8 @@ impl Asked<'_> {
     /// Decides; `None` when no loop holds this session.
     pub fn answer(&self, sessions: &Sessions) -> Option<Answer> {
         let session = SessionId::new(self.input.session.as_deref()?).ok()?;
-        if self.event == HookEvent::SubagentStop {
+        let is_sub_agent = self.input.event.as_deref() == HookEvent::SubagentStop.setting();
+        if self.event == HookEvent::SubagentStop || is_sub_agent {
             return None;
         }
         let found = self.locate(sessions, &session)?;
@@ -109,7 +110,6 @@ impl Asked<'_> {
         let is_waited_for =
             reported.is_none() && state.active && (told.is_none() || needs_work(state, book, told));
         let tail = self.tail(state, book, is_waited_for);
-        let is_behind = tail.as_ref().is_some_and(|tail| tail.is_behind);
         let marked = || tail.as_ref().filter(|tail| !tail.is_behind)?.error.clone().map(Failure::Marked);
         let said = input.last_message.clone().or_else(|| {
             let whole = tail.as_ref().filter(|tail| !tail.is_behind)?;
@@ -126,9 +126,11 @@ impl Asked<'_> {
             is_sub_agent: false,
             background_tasks: input.background_tasks.unwrap_or(0),
             said,
-            tool_calls: tail.as_ref().map(|tail| tail.tool_calls),
-            // Who may have worked where nobody can look is not accused.
-            is_cut: tail.as_ref().is_some_and(|tail| tail.is_cut) || (is_waited_for && is_behind),
+            // A transcript that the host names and that is not there holds no work; one that it does not name may.
+            tool_calls: tail
+                .as_ref()
+                .map_or_else(|| input.transcript.as_ref().map(|_| 0), |tail| Some(tail.tool_calls)),
+            is_cut: tail.as_ref().is_some_and(|tail| tail.is_cut),
             stop_hook_active: input.stop_hook_active,
             host_cap: self.host_cap(),
             failure: reported.or_else(marked),

@@ -109,6 +109,8 @@ pub enum HookHost {
 pub struct HookInput {
     /// Who speaks.
     pub host: HookHost,
+    /// The CLI's own name of the event, which tells whatever its settings call for it.
+    pub event: Option<String>,
     /// The session's own id; never empty.
     pub session: Option<String>,
     /// Where the session's transcript lies.
@@ -149,6 +151,7 @@ impl HookInput {
         let codex = ["turn_id", "turn-id", "thread-id"].iter().any(|name| fields.contains_key(*name));
         Some(Self {
             host: if codex { HookHost::Codex } else { HookHost::Claude },
+            event: filled(&["hook_event_name"]),
             session: filled(&["session_id", "thread-id"]),
             transcript: filled(&["transcript_path"]).map(PathBuf::from),
             cwd: filled(&["cwd"]).map(PathBuf::from),

@@ -205,7 +205,7 @@ fn what_is_typed_starts_and_ends_loops() {
     let heard = host.types("/cancel-ralph");
     assert!(heard.goes_on().contains("cancelled"), "{heard:?}");
     host.says("x").is_let();
-    assert!(host.types("/cancel-ralph").goes_on().contains("no loop"));
+    assert!(host.types("/cancel-ralph").goes_on().contains("is cancelled"));
     let heard = host.types("/swarm:ulw-loop fix it");
     assert!(heard.context.unwrap().starts_with("ULTRAWORK MODE"));
     host.types("/swarm:cancel-ralph").goes_on();

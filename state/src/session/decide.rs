@@ -9,7 +9,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::outage::{self, Outage};
-use crate::promise::{Claim, Promise, Work};
+use crate::promise::{Claim, OnNoWork, Promise, Work};
 use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
 use crate::session::texts::{ANSWERED_TWICE, block_text};
 use crate::session::{Book, Decision, Found, Kind, LastStop, LogLine, Owner, SessionId, SessionLoop, Status};
@@ -218,7 +218,10 @@ impl Case<'_> {
                 Claim::of(completion.is_some(), work, self.state.min_tool_calls, self.state.on_no_work)
             }
         };
+        let is_seen = self.state.min_tool_calls == 0 || book.tool_calls >= self.state.min_tool_calls;
         match claim {
+            // It counts, and the log says that the work could not be counted.
+            Claim::Given if !is_seen && self.state.on_no_work == OnNoWork::Reject => Found::Doubtful,
             Claim::Given => Found::Found,
             Claim::Doubtful => Found::Doubtful,
             Claim::Rejected => Found::Rejected,
