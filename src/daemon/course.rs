@@ -128,6 +128,9 @@ impl Lap<'_> {
             )));
             return Err(SpawnError::OutOfTime);
         }
+        if course.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
+            return Err(SpawnError::NoGate);
+        }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
         Ok(Some(course.contract(&base, count, task).await))

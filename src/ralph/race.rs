@@ -157,6 +157,10 @@ where
             self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
             return Ok(());
         }
+        if self.course.gates.is_spent(base.failed(), false) {
+            self.events.push_back(Event::SpawnFailed(run, SpawnError::NoGate));
+            return Ok(());
+        }
         let contract = finish(self.course.contract(&base, (number, max), task))?;
         let folder = self.course.iteration_dir(number);
         crate::paths::private_dir(&folder)?;

@@ -339,6 +339,32 @@ fn what_failed_before_may_fail_when_that_is_allowed() {
 }
 
 #[test]
+fn a_loop_of_which_everything_is_excused_is_not_begun() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x"]);
+    let flags = ["--check", "exit 1", "--check", "false", "--allow-preexisting", "--no-promise"];
+    let result = d.result(1, &flags, &agent);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&"failed".into(), &false.into()));
+    assert_eq!((&result["total_iterations"], d.turns()), (&0.into(), 0));
+    let cause =
+        "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
+    let state = d.w.ralph_state("a");
+    assert_eq!((&state["status"], &state["reason"]), (&"failed".into(), &"no_gate".into()));
+    d.w.swarm(&["why", "a"]).ok().says(cause).says("next: ask for something that does not fail already");
+    d.w.swarm(&["report", "a"]).ok().says(cause);
+    // Where something else is asked for, that is what counts, and the contract says which need not pass.
+    let done = d.agent(&[&format!("touch x; {DONE}")]);
+    let result = d.result(0, &[&flags[..5], &["--replace"]].concat(), &done);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&"promise_accepted".into(), &true.into()));
+    let told = d.prompt(1);
+    assert!(!told.contains("must exit with 0"), "{told}");
+    in_order(
+        &told,
+        &["already before any work was done, and may go on failing:\n", "  - `exit 1`\n  - `false`\n"],
+    );
+}
+
+#[test]
 fn a_directory_without_git_says_so_in_the_contract() {
     let d = Desk::without_git();
     let agent = d.agent(&["true", &format!("touch x; {DONE}")]);

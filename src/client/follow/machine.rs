@@ -227,6 +227,7 @@ impl Machine {
             | StopReason::OutOfTime(_)
             | StopReason::Cost { .. }
             | StopReason::Tokens { .. }
+            | StopReason::NoGate
             | StopReason::Outage(_)
             | StopReason::Failures(_)
             | StopReason::Exited(_)

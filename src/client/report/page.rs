@@ -1,5 +1,7 @@
 //! A report in words.
 
+use swarm_state::gates::NO_GATE;
+
 use super::*;
 use crate::client::status::{goes_on, waits_for_disk};
 
@@ -28,8 +30,10 @@ fn used(report: &Report) -> String {
 /// What `swarm loop` says at its end.
 pub(super) fn result(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
-    if let Some(last) = report.iterations.last() {
-        lines.extend(gates(last));
+    match report.iterations.last() {
+        Some(last) => lines.extend(gates(last)),
+        // Nothing else says why.
+        None => lines.extend(report.reason.iter().map(|reason| format!("  FAIL  {}", printable(reason)))),
     }
     lines.extend(worktree(report));
     lines
@@ -167,6 +171,9 @@ fn next(report: &Report) -> String {
             }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
+        (Some(_), _) if report.reason.as_deref() == Some(NO_GATE) => {
+            "ask for something that does not fail already, or leave --allow-preexisting out".to_owned()
+        }
         (Some(_), _) if report.iterations.last().is_some_and(|it| it.no_agent) => {
             format!("mend why the agent was not started, then swarm respawn {name}")
         }
@@ -188,7 +195,8 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
     if !report.task.is_empty() {
         lines.extend([printable(&report.task), String::new()]);
     }
-    lines.push(format!("{}, {}", end_word(report), used(report)));
+    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    lines.push(format!("{}, {}{why}", end_word(report), used(report)));
     lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|".into()]);
     lines.extend(report.iterations.iter().map(row));
     if !report.baseline.is_empty() {

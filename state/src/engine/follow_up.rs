@@ -42,10 +42,10 @@ impl Worker {
         };
         if complete {
             let mut effects = self.told_end(ended, now);
-            effects.extend(self.stop(match (gated, verdict.checks.is_empty()) {
+            effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
                 (false, _) => StopReason::Complete,
-                (true, false) => StopReason::Verified,
-                (true, true) => StopReason::Promised,
+                (true, true) => StopReason::Verified,
+                (true, false) => StopReason::Promised,
             }));
             return effects;
         }

@@ -123,6 +123,13 @@ impl Worker {
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
+    /// Nothing that was asked for is left to hold: the iteration was none, and none follows.
+    pub(super) fn without_gate(&mut self, now: Now) -> Vec<Effect> {
+        let ended = self.told_end(IterationExit::SpawnFailed, now);
+        self.give_back();
+        [ended, self.stop(StopReason::NoGate)].concat()
+    }
+
     /// Adds what an iteration cost.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         let Some(ralph) = &mut self.ralph else { return };

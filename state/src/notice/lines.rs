@@ -172,6 +172,7 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
         | StopReason::OutOfTime(_)
         | StopReason::Cost { .. }
         | StopReason::Tokens { .. }
+        | StopReason::NoGate
         | StopReason::Outage(_)
         | StopReason::MaxIterations
         | StopReason::Prompt(_)

@@ -94,6 +94,8 @@ pub enum StopReason {
         /// Allowed.
         limit: u64,
     },
+    /// Every check failed before the first iteration and is excused, and nothing else was asked for.
+    NoGate,
     /// Something that waiting does not mend, in the CLI's words.
     Outage(String),
     /// Five failures in a row.
@@ -120,6 +122,7 @@ impl StopReason {
             | Self::OutOfTime(_)
             | Self::Cost { .. }
             | Self::Tokens { .. }
+            | Self::NoGate
             | Self::Outage(_)
             | Self::Failures(_)
             | Self::Prompt(_)
@@ -138,6 +141,7 @@ impl StopReason {
             Self::Promised => "promise_accepted",
             Self::OutOfTime(_) => "timeout",
             Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
+            Self::NoGate => "no_gate",
             Self::Outage(_) => "outage",
             Self::Failures(_) => "consecutive_failures",
             Self::Prompt(_) => "prompt_file",
@@ -161,6 +165,7 @@ impl StopReason {
                 format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
             }
             Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
+            Self::NoGate => crate::gates::NO_GATE.into(),
             Self::Failures(n) => counted(*n, "consecutive failure"),
             Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
             Self::Killed => "killed".into(),

@@ -213,6 +213,7 @@ fn a_snapshot_tells_the_same_end_as_the_notice() {
         StopReason::Unverified,
         StopReason::OutOfTime(1),
         StopReason::Cost { spent: 1, limit: 1 },
+        StopReason::NoGate,
         StopReason::Outage("no".into()),
         StopReason::Failures(5),
         StopReason::Prompt("gone".into()),
