@@ -185,16 +185,15 @@ impl Lap<'_> {
         };
         let course = self.course();
         let told = |step: Step<'_>| self.tell(self.iteration.number, step);
-        let ended = course.conclude(finished, &told, &self.context.hurry).await;
+        let mut ended = course.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
+        self.note_unseen(&mut ended);
         self.write_down(&course, &ended).await;
         crash::point("result");
         for warning in ended.warnings {
             self.context.report(Report::Warning(warning));
         }
-        let verdict = ended.verdict.unwrap_or_default();
-        self.warn_unseen(&verdict);
-        verdict
+        ended.verdict.unwrap_or_default()
     }
 
     /// A full disk is waited for, unless the worker is killed.
@@ -213,9 +212,10 @@ impl Lap<'_> {
     }
 
     /// A limit that cannot be seen is none, and whoever relies on it has to know.
-    fn warn_unseen(&self, verdict: &Verdict) {
+    fn note_unseen(&self, ended: &mut ledger::Iteration) {
         let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
-        if verdict.outage.is_some() {
+        let Some(verdict) = ended.verdict.as_mut().filter(|verdict| verdict.outage.is_none()) else { return };
+        if ended.no_agent {
             return;
         }
         let unseen = [
@@ -224,13 +224,15 @@ impl Lap<'_> {
         ];
         if budgets.no_progress.is_some() && verdict.moved.is_none() {
             let message = "--no-progress has nothing to compare: the directory is in no git repository";
-            self.context.report(Report::Warning(message.into()));
+            ended.warnings.push(message.into());
         }
         for (limit, what, _) in unseen.into_iter().filter(|(_, _, unseen)| *unseen) {
             let iteration = self.iteration.number;
-            self.context.report(Report::Warning(format!(
+            let message = format!(
                 "{limit} did not count iteration {iteration}: the agent told no {what} (does its command print JSON?)"
-            )));
+            );
+            verdict.unseen.get_or_insert_with(|| message.clone());
+            ended.warnings.push(message);
         }
     }
 

@@ -182,7 +182,7 @@ fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
     let reason = match slot.engine.phase() {
         Phase::Stopped { reason } => Some(reason.slug()),
-        _ => (ralph.paused == Some(PauseBy::NoProgress)).then_some("no_progress"),
+        _ => ralph.paused.and_then(PauseBy::slug),
     };
     json!({
         "ralph": true,

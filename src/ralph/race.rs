@@ -175,7 +175,7 @@ where
             time_left: self.worker.ralph().and_then(|l| l.time_left(self.clock.now())),
         };
         let mut state = (self.agent_factory)(&seat).run(&String::from_utf8_lossy(&contract));
-        if self.config.max_cost.is_some() && state.cost.is_none() {
+        if self.config.max_cost.is_some() && self.course.profile.cost(&state.account()).is_none() {
             state.error.get_or_insert_with(|| "max_cost is set, and the agent does not tell its cost".into());
         }
         self.errors.remove(&number);

@@ -149,6 +149,9 @@ pub struct Verdict {
     pub cost: Option<u64>,
     /// The tokens it used; `None` where nobody says.
     pub tokens: Option<u64>,
+    /// A limit that is not held, since the iteration did not tell what it used: a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Names the state of the tree: equal names are equal files. `None` where there is no repository.
     pub tree: Option<String>,
     /// Whether the tree or the checks that fail are others than before; `None` where that cannot be seen.

@@ -91,9 +91,7 @@ impl Machine {
             Entry::LoopComplete { .. } => Some(End::done()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
             Entry::Lost { .. } if holds_now => Some(self.resumable()),
-            Entry::Paused { by: PauseBy::Shutdown | PauseBy::NoProgress } if holds_now => {
-                Some(self.resumable())
-            }
+            Entry::Paused { by } if holds_now && !by.is_user() => Some(self.resumable()),
             Entry::Paused { by } => {
                 self.paused = true;
                 self.parked(*by == PauseBy::User && !notice.status.is_live())
@@ -171,7 +169,7 @@ impl Machine {
             }),
             ("running", _) if worker.status == Status::Lost => Some(self.resumable()),
             // What nobody at a terminal asked for: it does not go on by itself.
-            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress") => {
+            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress" | "budget_unseen") => {
                 Some(self.resumable())
             }
             ("paused", _) => self.parked(!worker.status.is_live()),

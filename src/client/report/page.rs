@@ -1,5 +1,6 @@
 //! A report in words.
 
+use swarm_state::budget::UNSEEN;
 use swarm_state::gates::NO_GATE;
 
 use super::*;
@@ -60,6 +61,7 @@ fn gates(it: &Iteration) -> Vec<String> {
     if verdict.done_pattern == Some(true) {
         lines.push("  PASS  the done pattern appeared".into());
     }
+    lines.extend(it.warnings.iter().map(|warning| format!("  warning: {}", printable(warning))));
     lines
 }
 
@@ -145,6 +147,11 @@ fn next(report: &Report) -> String {
         );
     }
     match (report.end, report.status) {
+        (None, LoopStatus::Paused) if report.reason.as_ref().is_some_and(|why| why.ends_with(UNSEEN)) => {
+            format!(
+                "let its command tell it (claude -p --output-format json), or give prices in the settings; one iteration more: swarm ralph resume {name}"
+            )
+        }
         (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
         (None, _) if waits_for_disk(report.reason.as_deref()) => {
             "make room on the disk; it goes on by itself then".to_owned()
@@ -216,7 +223,6 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
             lines.extend([String::new(), format!("Iteration {}:", it.iteration), String::new()]);
             lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
         }
-        lines.extend(it.warnings.iter().map(|warning| format!("- warning: {}", printable(warning))));
     }
     let worktree = worktree(report);
     if !worktree.is_empty() {

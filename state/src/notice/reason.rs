@@ -62,6 +62,27 @@ pub enum PauseBy {
     Shutdown,
     /// swarm, because nothing moved for as many iterations as `--no-progress` says.
     NoProgress,
+    /// swarm, because an iteration did not tell what it used, so that `--max-cost` or `--max-tokens` is not held.
+    BudgetUnseen,
+}
+
+impl PauseBy {
+    /// The word in `reason`, where swarm paused it for a reason of its own.
+    pub fn slug(self) -> Option<&'static str> {
+        match self {
+            Self::User | Self::Shutdown => None,
+            Self::NoProgress => Some("no_progress"),
+            Self::BudgetUnseen => Some("budget_unseen"),
+        }
+    }
+
+    /// True when it is a person's own doing, so that who follows waits for what the person does next.
+    pub fn is_user(self) -> bool {
+        match self {
+            Self::User => true,
+            Self::Shutdown | Self::NoProgress | Self::BudgetUnseen => false,
+        }
+    }
 }
 
 /// Why a worker has ended for good.

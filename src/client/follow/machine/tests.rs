@@ -72,6 +72,7 @@ fn it_ends_with_the_loops_code() {
         (Entry::LoopFailed { iterations: 9, reason: StopReason::Unverified }, logs(1)),
         (Entry::LoopFailed { iterations: 9, reason: StopReason::OutOfTime(9) }, logs(1)),
         (Entry::Paused { by: PauseBy::NoProgress }, resume(1)),
+        (Entry::Paused { by: PauseBy::BudgetUnseen }, resume(1)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
