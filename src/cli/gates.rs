@@ -121,9 +121,9 @@ pub struct BudgetArgs {
 #[command(after_long_help = loop_after())]
 pub struct Loop {
     /// What is to be done
-    #[arg(value_name = "TASK", required_unless_present = "spec", conflicts_with = "spec")]
+    #[arg(value_name = "TASK", conflicts_with = "spec")]
     pub task: Option<String>,
-    /// The same in a file, read afresh for each iteration
+    /// The same in a file, read afresh for each iteration; one of the two is needed
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
     /// The most iterations, 1 to 100 [default: 25]

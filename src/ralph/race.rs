@@ -195,7 +195,12 @@ where
     /// The task, read afresh.
     fn task(&self) -> Result<Vec<u8>, String> {
         let Some(file) = &self.course.task_file else { return Ok(self.config.task.clone().into_bytes()) };
-        read_bounded(file, LIMIT).map_err(|e| format!("cannot read spec file: {} ({e})", file.display()))
+        let task = read_bounded(file, LIMIT)
+            .map_err(|e| format!("cannot read spec file: {} ({e})", file.display()))?;
+        if String::from_utf8_lossy(&task).trim().is_empty() {
+            return Err(format!("the spec file is empty: {}", file.display()));
+        }
+        Ok(task)
     }
 
     fn judge(&mut self, run: Run) -> Result<()> {

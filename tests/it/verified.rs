@@ -276,6 +276,18 @@ fn a_spec_is_read_afresh_for_each_iteration() {
 }
 
 #[test]
+fn a_spec_that_becomes_blank_ends_the_loop_as_one_that_is_gone() {
+    let d = Desk::new();
+    let spec = d.path("spec.md");
+    fs::write(&spec, "the first text\n").unwrap();
+    let agent = d.agent(&["echo ' ' >\"$D/spec.md\"", &format!("touch done; {DONE}")]);
+    let result = d.result(1, &["--spec", spec.to_str().unwrap(), "--check", "test -e done"], &agent);
+    assert_eq!((&result["stop_reason"], d.turns()), (&"prompt_missing".into(), 1));
+    d.w.swarm(&["why", "a"]).ok().says("prompt file is empty: ").says("then swarm respawn a");
+    d.w.swarm(&["respawn", "a", "-d"]).code(1).warns("prompt file is empty: ");
+}
+
+#[test]
 fn checks_run_side_by_side_when_asked_for() {
     let d = Desk::new();
     let fifo = d.path("f");
