@@ -97,11 +97,12 @@ impl Machine {
                 self.parked(*by == PauseBy::User && !notice.status.is_live())
             }
             Entry::Resumed => {
-                (self.paused, self.asked, self.pending) = (false, false, None);
+                (self.paused, self.asked) = (false, false);
+                self.goes_on(holds_now);
                 None
             }
             Entry::IterationStarted { .. } => {
-                self.pending = None;
+                self.goes_on(holds_now);
                 None
             }
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.parked(true),
@@ -126,6 +127,11 @@ impl Machine {
         };
         acts.extend(end.map(Act::End));
         acts
+    }
+
+    /// What a snapshot told of is over; a notice from before that snapshot says nothing about it.
+    fn goes_on(&mut self, holds_now: bool) {
+        self.pending = self.pending.take().filter(|_| !holds_now);
     }
 
     /// A subscription began.
