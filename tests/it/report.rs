@@ -57,7 +57,12 @@ fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
     agent.tell("exit 0");
     let reason = format!("checking: {check}");
     w.until("the check is told", || (w.status("a")["reason"] == reason.as_str()).then_some(()));
-    assert!(why(&w, "a").starts_with(&format!("a: running (iteration 1/10): {reason}\n")));
+    let said = why(&w, "a");
+    assert!(said.starts_with(&format!("a: running (iteration 1/10): {reason}\n")), "{said}");
+    assert!(
+        said.contains("next: nothing; the checks run, and no agent: that of iteration 1 has ended"),
+        "{said}"
+    );
     w.swarm(&["ls", "--format", "json"]).ok().says("checking: ");
     fs::remove_file(&hold).unwrap();
     agent.until_run(&w, 2);
@@ -87,9 +92,28 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
         let said = w.swarm(&["why", "a"]);
         said.out.contains("checking: ").then_some(())
     });
+    let said = why(&w, "a");
+    assert!(said.contains("next: nothing; the checks run, and no agent: the base line is taken"), "{said}");
     w.swarm(&["kill", "a"]).ok();
     let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "stopped"));
     assert_eq!(status["reason"], "killed");
+}
+
+#[test]
+fn how_an_agent_ended_is_told_though_the_gates_hold() {
+    let w = World::new();
+    for (name, end, how) in [
+        ("shot", "kill -9 $$", "its agent was ended by signal 9"),
+        ("bad", "exit 3", "its agent ended with exit status 3"),
+    ] {
+        let script = format!("printf '\\n<promise>OK</promise>\\n'; touch '{name}'; {end}");
+        let flags = ["-n", "1", "--check", &format!("test -e '{name}'"), "--promise", "OK"];
+        looped(&w, name, &flags, &script).code(0);
+        assert_eq!(report(&w, name)["end"], "all_checks_passed");
+        let said = why(&w, name);
+        assert!(said.contains(&format!("; {how}:\n")), "{said}");
+        w.swarm(&["report", name]).ok().says(&format!("Iteration 1 ({how}):"));
+    }
 }
 
 #[test]
