@@ -243,6 +243,25 @@ fn in_a_worktree(w: &World) -> (PathBuf, PathBuf) {
 }
 
 #[test]
+fn the_commands_at_the_end_take_uncommitted_work_over_and_remove_its_worktree_as_typed() {
+    let w = World::new();
+    let (repo, tree) = in_a_worktree(&w);
+    let said = w.swarm(&["report", "a"]).ok().out;
+    for label in ["commit:", "merge:"] {
+        let line = said.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
+        let mut shell = w.command("sh");
+        shell.args(["-c", line]);
+        w.run(shell).ok();
+    }
+    assert!(repo.join("one").exists() && repo.join("two").exists());
+    assert!(said.contains("  remove: swarm clean a\n"), "{said}");
+    w.swarm(&["clean", "a"]).ok().says("removed worktree ");
+    assert!(!tree.exists());
+    assert_eq!(git(&w, &repo, &["status", "--porcelain"]), "");
+    assert_eq!(git(&w, &repo, &["branch", "--list", "swarm/a"]), "");
+}
+
+#[test]
 fn a_diff_is_of_one_iteration_or_of_all() {
     let w = World::new();
     in_a_worktree(&w);

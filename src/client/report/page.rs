@@ -101,9 +101,13 @@ fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
     vec![
-        format!("worktree: {path} (branch {})", worktree.branch),
+        format!(
+            "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",
+            worktree.branch
+        ),
         format!("  look:   swarm ralph diff {}", report.name),
-        format!("  merge:  git -C '{repo}' merge {}", work(report, &worktree.branch)),
+        format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
+        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
         format!("  remove: swarm clean {}", report.name),
     ]
 }
