@@ -35,14 +35,14 @@ context is full: that ends the iteration. swarm-spawn(1) says what else they tel
 const LOOP_EXAMPLES: &str = "\
 Examples:
   swarm loop 'make the tests pass' --check 'cargo test' -- claude -p --dangerously-skip-permissions
-  swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 --max-time 1800 -- claude -p
+  swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 --max-time 1800 -- claude -p --output-format json
   swarm loop 'fix the types' --check 'mypy src/' --no-promise -- codex exec --full-auto";
 
 /// How a loop can end, and examples.
 fn loop_after() -> String {
     format!(
         "How a loop ends, as `stop_reason` of the result, `status` of its state.json, and exit status (of two that \
-         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), when the daemon stopped or with reason no_progress, has not ended, nor has \
+         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), when the daemon stopped or with reason no_progress or budget_unseen, has not ended, nor has \
          one that was cancelled with Ctrl-C: its follower exits with 1 (130 after a second Ctrl-C, which leaves at once), \
          and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
         ends::table()
@@ -97,7 +97,9 @@ pub struct BudgetArgs {
     /// End the loop after this much time that the machine was awake, its checks included
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
-    /// End the loop after the iteration that passes this cost
+    /// End the loop after the iteration that passes this cost; pause it after one that tells none
+    ///
+    /// Claude Code tells it with --output-format json; what tells tokens alone needs prices in the settings.
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<u64>,
     /// The same for tokens; what came from a cache does not count
@@ -119,9 +121,9 @@ pub struct BudgetArgs {
 #[command(after_long_help = loop_after())]
 pub struct Loop {
     /// What is to be done
-    #[arg(value_name = "TASK", required_unless_present = "spec", conflicts_with = "spec")]
+    #[arg(value_name = "TASK", conflicts_with = "spec")]
     pub task: Option<String>,
-    /// The same in a file, read afresh for each iteration
+    /// The same in a file, read afresh for each iteration; one of the two is needed
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
     /// The most iterations, 1 to 100 [default: 25]

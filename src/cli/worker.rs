@@ -28,7 +28,8 @@ inactivity time-out; each start is an iteration with a fresh context, and each r
 afresh. The command follows the loop and ends with its result: 0 when the done pattern matched or all \
 iterations are used, 1 when the loop failed. Closing the terminal does not end the loop. Ctrl-C pauses \
 it: the current agent may finish, no other is started; a second Ctrl-C leaves at once. With --detach the \
-command returns when the first agent runs.
+command returns when the first agent runs; with a --check or a --promise already when the base line is begun, since its \
+checks may take long: whether an agent ever ran is then for `swarm why` and `swarm wait` to say.
 
 Claude Code and Codex get hooks for the run (as --settings FILE, into which your own --settings are joined, and as \
 -c arguments); no file of yours is touched. By them an agent tells that it has its prompt, that its turn is over, that it \
@@ -49,7 +50,7 @@ and so are a spawn and a clean of its name; a kill calls it off.
 
 A loop starts afresh at its first iteration, with the limits that were set since it was spawned; the state of \
 the loop before is kept as NAME.1, NAME.2 and so on. The command follows it as `swarm spawn` does; with \
---detach it returns when the first agent runs.";
+--detach it returns as that does.";
 
 const SPAWN_EXAMPLES: &str = "\
 Examples:

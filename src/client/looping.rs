@@ -2,6 +2,7 @@
 //!
 //! It is `spawn --ralph` with other defaults: what was typed becomes that command's arguments.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use swarm_state::profiles::{self, Profile};
@@ -15,6 +16,12 @@ use crate::settings::{LoopDefaults, Settings};
 
 /// Iterations when nobody says.
 const ITERATIONS: u32 = 25;
+
+/// The cure of a task that is missing.
+const SAY_IT: &str = "say what is to be done, or name a file: --spec FILE";
+
+/// A whole command.
+const EXAMPLE: &str = "as in swarm loop 'make the tests pass' --check 'cargo test' -- claude -p";
 
 /// What the agent says when nobody says otherwise.
 const PROMISE: &str = "COMPLETE";
@@ -73,6 +80,17 @@ fn profile(name: &str, settings: &Settings) -> Result<Profile> {
     })
 }
 
+/// A spec that can be read and says something.
+fn spec_file(typed: &Path) -> Result<PathBuf> {
+    let path = spawn::again("spec file", typed)?;
+    let bytes = std::fs::read(&path)
+        .map_err(|e| Error::system(format!("cannot read spec file: {}", typed.display()), e))?;
+    if String::from_utf8_lossy(&bytes).trim().is_empty() {
+        return Err(Error::usage(format!("the spec file is empty: {}", typed.display())).hint(SAY_IT));
+    }
+    Ok(path)
+}
+
 /// The limits that were typed, else those of the settings.
 fn budgets(typed: BudgetArgs, defaults: &LoopDefaults) -> BudgetArgs {
     BudgetArgs {
@@ -96,6 +114,9 @@ fn command(
             (None, None) => vec![],
         };
     }
+    if cmd.first().is_none_or(String::is_empty) {
+        return Err(Error::usage("which command? It stands at the end, after --").hint(EXAMPLE));
+    }
     if let Some(model) = model {
         let known = agent.cloned().unwrap_or_else(|| profiles::find(&settings.agents, &cmd));
         cmd = known.command_with_model(&cmd, &model).ok_or_else(|| {
@@ -110,16 +131,19 @@ fn command(
 fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<Spawn> {
     let mut gates = args.gates;
     if args.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
-        return Err(
-            Error::usage("the task is empty").hint("say what is to be done, or name a file: --spec FILE")
-        );
+        return Err(Error::usage("the task is empty").hint(SAY_IT));
     }
+    let spec = match (&args.task, &args.spec) {
+        (_, Some(spec)) => Some(spec_file(spec)?),
+        (Some(_), None) => None,
+        (None, None) => return Err(Error::usage("which task?").hint(SAY_IT)),
+    };
     if gates.check.is_empty() {
         return Err(Error::new(
             ErrorCode::Usage,
             "a loop needs at least one --check, the command that proves its work",
         )
-        .hint("as in swarm loop 'make the tests pass' --check 'cargo test' -- claude -p"));
+        .hint(EXAMPLE));
     }
     if !args.no_promise {
         let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(PROMISE);
@@ -141,7 +165,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         prompt: PromptArgs {
             prompt: None,
             // The daemon puts a task in words where it belongs.
-            prompt_file: Some(args.spec.unwrap_or_else(|| "/dev/null".into())),
+            prompt_file: Some(spec.unwrap_or_else(|| "/dev/null".into())),
             prompt_via: args.prompt_via,
             ready_wait: false,
             ready_timeout: 120,

@@ -223,9 +223,14 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
 
 /// Checks that a prompt file can be read, again and again, and makes its path absolute.
 pub(super) fn prompt_file(typed: &Path) -> Result<PathBuf> {
+    again("prompt file", typed)
+}
+
+/// The same for what is called otherwise.
+pub(super) fn again(what: &str, typed: &Path) -> Result<PathBuf> {
     let shown = typed.display();
-    let not_found = || Error::invalid(format!("prompt file not found: {shown}"));
-    let unreadable = || Error::invalid(format!("cannot read prompt file: {shown}"));
+    let not_found = || Error::invalid(format!("{what} not found: {shown}"));
+    let unreadable = || Error::invalid(format!("cannot read {what}: {shown}"));
     let kind = match std::fs::metadata(typed) {
         Ok(metadata) => metadata.file_type(),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

@@ -128,6 +128,9 @@ impl Lap<'_> {
         if self.iteration.is_late() {
             return Err(self.out_of_time());
         }
+        if course.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
+            return Err(SpawnError::NoGate);
+        }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
         Ok(Some(course.contract(&base, count, task).await))
@@ -198,16 +201,15 @@ impl Lap<'_> {
         };
         let course = self.course();
         let told = |step: Step<'_>| self.tell(self.iteration.number, step);
-        let ended = course.conclude(finished, &told, &self.context.hurry).await;
+        let mut ended = course.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
+        self.note_unseen(&mut ended);
         self.write_down(&course, &ended).await;
         crash::point("result");
         for warning in ended.warnings {
             self.context.report(Report::Warning(warning));
         }
-        let verdict = ended.verdict.unwrap_or_default();
-        self.warn_unseen(&verdict);
-        verdict
+        ended.verdict.unwrap_or_default()
     }
 
     /// A full disk is waited for, unless the worker is killed.
@@ -226,9 +228,10 @@ impl Lap<'_> {
     }
 
     /// A limit that cannot be seen is none, and whoever relies on it has to know.
-    fn warn_unseen(&self, verdict: &Verdict) {
+    fn note_unseen(&self, ended: &mut ledger::Iteration) {
         let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
-        if verdict.outage.is_some() {
+        let Some(verdict) = ended.verdict.as_mut().filter(|verdict| verdict.outage.is_none()) else { return };
+        if ended.no_agent {
             return;
         }
         let unseen = [
@@ -237,13 +240,15 @@ impl Lap<'_> {
         ];
         if budgets.no_progress.is_some() && verdict.moved.is_none() {
             let message = "--no-progress has nothing to compare: the directory is in no git repository";
-            self.context.report(Report::Warning(message.into()));
+            ended.warnings.push(message.into());
         }
         for (limit, what, _) in unseen.into_iter().filter(|(_, _, unseen)| *unseen) {
             let iteration = self.iteration.number;
-            self.context.report(Report::Warning(format!(
+            let message = format!(
                 "{limit} did not count iteration {iteration}: the agent told no {what} (does its command print JSON?)"
-            )));
+            );
+            verdict.unseen.get_or_insert_with(|| message.clone());
+            ended.warnings.push(message);
         }
     }
 

@@ -280,7 +280,7 @@ async fn spawn(
     if !cwd.is_dir() {
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
-    let mut prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
+    let mut prompt = super::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
     if let Some(iteration) = iteration {
         let lap = course::Lap { context, spec, cwd: &cwd, iteration };

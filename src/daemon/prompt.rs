@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swarm_state::model::Prompt;
+use swarm_state::model::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 
@@ -18,6 +18,30 @@ pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
         Prompt::None => Ok(None),
         Prompt::Text(text) => Ok(Some(text.clone().into_bytes())),
         Prompt::File(path) => read_file(path).map(Some),
+    }
+}
+
+/// The prompt of a worker's next run. A task that went blank is as one that is gone: nobody is to work on nothing.
+///
+/// # Errors
+/// The documented message.
+pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
+    let prompt = read(&spec.prompt)?;
+    refuse_blank(spec, prompt.as_deref())?;
+    Ok(prompt)
+}
+
+/// Refuses a verified loop's task that says nothing; `/dev/null` is meant so by whoever typed it for a prompt.
+pub(super) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(), String> {
+    match (&spec.prompt, prompt) {
+        (Prompt::File(path), Some(bytes))
+            if super::spawning::is_gated(spec)
+                && path != Path::new("/dev/null")
+                && String::from_utf8_lossy(bytes).trim().is_empty() =>
+        {
+            Err(format!("prompt file is empty: {}", path.display()))
+        }
+        (Prompt::None | Prompt::Text(_) | Prompt::File(_), _) => Ok(()),
     }
 }
 

@@ -218,7 +218,7 @@ impl Slot {
         let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
         let reason = match self.engine.phase() {
             Phase::Stopped { reason } => Some(reason.slug().to_owned()),
-            _ => (ralph.paused == Some(PauseBy::NoProgress)).then(|| "no_progress".to_owned()),
+            _ => ralph.paused.and_then(PauseBy::slug).map(str::to_owned),
         };
         Some(RalphFile {
             worker_name: self.spec.name.clone(),

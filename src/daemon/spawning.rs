@@ -317,7 +317,9 @@ pub(super) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
         Prompt::None | Prompt::Text(_) => None,
     };
     let read = |file: &PathBuf| super::prompt::read_file(file).map_err(Error::invalid);
-    check_argument(spec, file.map(read).transpose()?)
+    let prompt = file.map(read).transpose()?;
+    super::prompt::refuse_blank(spec, prompt.as_deref()).map_err(Error::invalid)?;
+    check_argument(spec, prompt)
 }
 
 /// Refuses a loop whose limits or gates make no sense.

@@ -9,7 +9,7 @@ use swarm_state::notice::PauseBy;
 
 use super::legacy;
 use super::slot::Slot;
-use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
+use crate::protocol::{CHECKING, EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -146,7 +146,7 @@ fn why(slot: &Slot) -> Option<String> {
         [first, rest @ ..] => (first, rest.len()),
     };
     let others = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Some(format!("checking: {first}{others}"))
+    Some(format!("{CHECKING}{first}{others}"))
 }
 
 /// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.
@@ -182,7 +182,7 @@ fn loop_metadata(slot: &Slot) -> Value {
     let Some(ralph) = slot.engine.ralph() else { return json!({}) };
     let reason = match slot.engine.phase() {
         Phase::Stopped { reason } => Some(reason.slug()),
-        _ => (ralph.paused == Some(PauseBy::NoProgress)).then_some("no_progress"),
+        _ => ralph.paused.and_then(PauseBy::slug),
     };
     json!({
         "ralph": true,

@@ -40,6 +40,7 @@ impl Course {
             changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
             failed: &failed,
             failed_at_base: &base.failed(),
+            excused: &self.gates.excused(base.failed()),
             remarks: &remarks,
             progress: &self.progress(iteration.saturating_sub(1)),
         };

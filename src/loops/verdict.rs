@@ -141,7 +141,7 @@ impl Course {
     /// Where the work stood when the iteration began.
     fn before(&self, base: &Base, iteration: u32) -> Before {
         let last = self.last_worked(iteration);
-        let excused = base.failed();
+        let excused = self.gates.excused(base.failed());
         let failing = |checks: &[CheckResult], excused: &[String]| -> Vec<String> {
             let fails = checks.iter().filter(|check| !check.passed && !excused.contains(&check.name));
             fails.map(|check| check.name.clone()).collect()
@@ -157,7 +157,7 @@ impl Course {
                 }
             }
             None => Before {
-                fails: failing(&base.checks, if self.gates.allow_preexisting { &excused } else { &[] }),
+                fails: failing(&base.checks, &excused),
                 tree: base.tree.clone(),
                 head: base.head.clone(),
                 commit: base.commit.clone(),
@@ -229,9 +229,7 @@ impl Course {
             verdict.promise =
                 Some(Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work));
         }
-        if self.gates.allow_preexisting {
-            verdict.excused = base.failed();
-        }
+        verdict.excused = self.gates.excused(base.failed());
         if self.gates.is_empty() {
             return;
         }

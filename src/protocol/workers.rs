@@ -28,6 +28,9 @@ pub const EARLIER_SWARM: &str = "earlier_swarm";
 /// what is to be written for another cause.
 pub const WAITS_FOR_DISK: &str = "waits for the disk";
 
+/// How the reason begins while checks run: before the first agent, or when one has ended.
+pub const CHECKING: &str = "checking: ";
+
 /// One worker, as `status --format json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {

@@ -157,6 +157,10 @@ where
             self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
             return Ok(());
         }
+        if self.course.gates.is_spent(base.failed(), false) {
+            self.events.push_back(Event::SpawnFailed(run, SpawnError::NoGate));
+            return Ok(());
+        }
         let contract = finish(self.course.contract(&base, (number, max), task))?;
         let folder = self.course.iteration_dir(number);
         crate::paths::private_dir(&folder)?;
@@ -171,7 +175,7 @@ where
             time_left: self.worker.ralph().and_then(|l| l.time_left(self.clock.now())),
         };
         let mut state = (self.agent_factory)(&seat).run(&String::from_utf8_lossy(&contract));
-        if self.config.max_cost.is_some() && state.cost.is_none() {
+        if self.config.max_cost.is_some() && self.course.profile.cost(&state.account()).is_none() {
             state.error.get_or_insert_with(|| "max_cost is set, and the agent does not tell its cost".into());
         }
         self.errors.remove(&number);
@@ -191,7 +195,12 @@ where
     /// The task, read afresh.
     fn task(&self) -> Result<Vec<u8>, String> {
         let Some(file) = &self.course.task_file else { return Ok(self.config.task.clone().into_bytes()) };
-        read_bounded(file, LIMIT).map_err(|e| format!("cannot read spec file: {} ({e})", file.display()))
+        let task = read_bounded(file, LIMIT)
+            .map_err(|e| format!("cannot read spec file: {} ({e})", file.display()))?;
+        if String::from_utf8_lossy(&task).trim().is_empty() {
+            return Err(format!("the spec file is empty: {}", file.display()));
+        }
+        Ok(task)
     }
 
     fn judge(&mut self, run: Run) -> Result<()> {

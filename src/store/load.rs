@@ -21,11 +21,12 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::Killed,
         Self::Paused(PauseBy::User),
         Self::Paused(PauseBy::Shutdown),
         Self::Paused(PauseBy::NoProgress),
+        Self::Paused(PauseBy::BudgetUnseen),
     ];
 
     /// The ending of its file.
@@ -35,6 +36,7 @@ impl Mark {
             Self::Paused(PauseBy::User) => "paused",
             Self::Paused(PauseBy::Shutdown) => "paused-by-shutdown",
             Self::Paused(PauseBy::NoProgress) => "paused-without-progress",
+            Self::Paused(PauseBy::BudgetUnseen) => "paused-budget-unseen",
         }
     }
 }

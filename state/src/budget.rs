@@ -12,6 +12,9 @@ use crate::notice::StopReason;
 /// Failures in a row that end a loop.
 pub const MAX_FAILURES: u32 = 5;
 
+/// Why a loop is paused whose limit is not held.
+pub const UNSEEN: &str = "the agent did not tell what it used, so its budget cannot be held";
+
 /// The longest wait after a failure.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
 

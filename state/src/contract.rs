@@ -58,6 +58,8 @@ pub struct Contract<'a> {
     pub failed: &'a [Failed<'a>],
     /// Checks that failed before any agent worked.
     pub failed_at_base: &'a [String],
+    /// Those of them that may go on failing.
+    pub excused: &'a [String],
     /// Why swarm did not take the last iteration for the end, apart from checks: a sentence each.
     pub remarks: &'a [String],
     /// The progress file.
@@ -88,16 +90,20 @@ impl Contract<'_> {
             "- This is iteration {} of {}. You start with a clean context: all that is known of earlier iterations stands in this text and in the working tree.\n",
             self.iteration, self.max_iterations
         );
-        if !self.checks.is_empty() {
-            rules.push_str(
-                "- When you stop, these commands are run and every one of them must exit with 0:\n",
-            );
-            self.checks.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
-        }
-        if !self.failed_at_base.is_empty() {
-            rules.push_str("- These of them failed already before any work was done:\n");
-            self.failed_at_base.iter().for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
-        }
+        let mut listed = |head: &str, list: &[String], wanted: &dyn Fn(&String) -> bool| {
+            if list.iter().any(wanted) {
+                line(&mut rules, format_args!("- {head}:"));
+                let commands = list.iter().filter(|check| wanted(check));
+                commands.for_each(|check| line(&mut rules, format_args!("  - `{check}`")));
+            }
+        };
+        let binds = |check: &String| !self.excused.contains(check);
+        let stop = "When you stop, these commands are run and every one of them must exit with 0";
+        listed(stop, self.checks, &binds);
+        listed("These of them failed already before any work was done", self.failed_at_base, &binds);
+        let excused =
+            "These commands are run too; they failed already before any work was done, and may go on failing";
+        listed(excused, self.checks, &|check| !binds(check));
         if !self.protected.is_empty() {
             rules.push_str("- These files must stay as they are; as long as one of them is changed, nothing counts as done:\n");
             self.protected.iter().for_each(|file| line(&mut rules, format_args!("  - `{file}`")));

@@ -65,7 +65,8 @@ impl End {
             StopReason::Cost { .. } | StopReason::Tokens { .. } => Self::BudgetExhausted,
             StopReason::Prompt(_) => Self::PromptMissing,
             StopReason::Killed => Self::Killed,
-            StopReason::Outage(_)
+            StopReason::NoGate
+            | StopReason::Outage(_)
             | StopReason::Failures(_)
             | StopReason::Exited(_)
             | StopReason::SpawnFailed(_)
@@ -83,7 +84,7 @@ impl End {
     /// later swarm's.
     pub fn of_slug(slug: &str) -> Option<Self> {
         match slug {
-            "consecutive_failures" | "outage" => Some(Self::Failed),
+            "consecutive_failures" | "outage" | "no_gate" => Some(Self::Failed),
             "prompt_file" => Some(Self::PromptMissing),
             word => Self::ALL.into_iter().find(|end| end.word() == word),
         }
@@ -231,6 +232,7 @@ mod tests {
             StopReason::OutOfTime(1),
             StopReason::Cost { spent: 1, limit: 1 },
             StopReason::Tokens { spent: 1, limit: 1 },
+            StopReason::NoGate,
             StopReason::Outage(m()),
             StopReason::Failures(5),
             StopReason::Prompt(m()),

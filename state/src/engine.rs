@@ -134,6 +134,9 @@ pub struct Loop {
     /// Iterations in a row in which nothing moved.
     #[serde(default)]
     stalls: u32,
+    /// The last iteration did not tell what it used, though that is limited.
+    #[serde(default)]
+    unseen: bool,
     /// What was (or is about to be) told of the last iteration that ended, and which that was.
     #[serde(default)]
     last_end: Option<(u32, Entry)>,

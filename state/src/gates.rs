@@ -24,6 +24,10 @@ pub fn not_started(why: &str) -> String {
     format!("the agent was not started: {why}")
 }
 
+/// Why a loop ends before its first iteration when its base line excuses everything.
+pub const NO_GATE: &str =
+    "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
+
 /// The remark on a promise that was not given.
 pub const NO_PROMISE: &str = "the promise was not given";
 
@@ -72,6 +76,19 @@ impl Gates {
     /// True when nothing is asked for: the loop then ends by its done pattern or its limits.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty() && self.promise.is_none()
+    }
+
+    /// The checks that need not pass, of those that `failed` before the first iteration.
+    pub fn excused(&self, failed: Vec<String>) -> Vec<String> {
+        if self.allow_preexisting { failed } else { vec![] }
+    }
+
+    /// Whether all that was asked for is excused, so that nothing could ever show that the work is done. A done pattern
+    /// beside the gates is one more of them.
+    pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
+        let excused = self.excused(failed);
+        let has_check = self.checks.iter().any(|check| !excused.contains(check));
+        !self.is_empty() && !has_check && self.promise.is_none() && !done_pattern
     }
 }
 
@@ -132,6 +149,9 @@ pub struct Verdict {
     pub cost: Option<u64>,
     /// The tokens it used; `None` where nobody says.
     pub tokens: Option<u64>,
+    /// A limit that is not held, since the iteration did not tell what it used: a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Names the state of the tree: equal names are equal files. `None` where there is no repository.
     pub tree: Option<String>,
     /// Whether the tree or the checks that fail are others than before; `None` where that cannot be seen.
@@ -143,8 +163,17 @@ pub struct Verdict {
 impl Verdict {
     /// True when at least one gate was asked for and all that were asked for hold.
     pub fn is_complete(&self) -> bool {
-        let asked = self.done_pattern.is_some() || self.promise.is_some() || !self.checks.is_empty();
-        asked && self.remarks().is_empty()
+        self.is_asked() && self.remarks().is_empty()
+    }
+
+    /// Whether anything has to hold.
+    fn is_asked(&self) -> bool {
+        self.done_pattern.is_some() || self.promise.is_some() || self.asks_for_checks()
+    }
+
+    /// Whether at least one check has to pass: one that is excused proves nothing.
+    pub fn asks_for_checks(&self) -> bool {
+        self.checks.iter().any(|check| !self.excused.contains(&check.name))
     }
 
     /// Whether every check that has to pass did.
@@ -177,6 +206,9 @@ impl Verdict {
         }
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
+        }
+        if !self.checks.is_empty() && !self.is_asked() {
+            remarks.push(NO_GATE.into());
         }
         remarks
     }

@@ -203,11 +203,9 @@ impl Profile {
 
     /// What an iteration cost, millionths of a US dollar: as the command told it, else its tokens by their prices.
     pub fn cost(&self, account: &Account) -> Option<u64> {
-        let told = account.cost.map(|dollars| {
-            // A negative or absurd price is none.
-            if dollars.is_finite() && dollars > 0.0 { (dollars * 1e6).round() as u64 } else { 0 }
-        });
-        told.or_else(|| self.price(account.usage?))
+        // What can be no price was not told.
+        let told = account.cost.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        told.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
     }
 
     /// What tokens cost, rounded up; `None` without the prices of reading and writing.

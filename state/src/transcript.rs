@@ -112,6 +112,10 @@ pub struct Reader {
     summed: Option<Usage>,
     /// The whole session's usage, as the CLI summed it up at its end.
     whole: Option<Usage>,
+    /// A count of tokens could not be read, so that no sum of them is one.
+    lost_usage: bool,
+    /// The same of a cost.
+    lost_cost: bool,
     /// The last message came in pieces and may go on.
     in_delta: bool,
     /// An object that is spread over several lines.
@@ -149,8 +153,9 @@ impl Reader {
             self.messages.values().for_each(|usage| sum.add(*usage));
             sum
         });
-        let usage = self.whole.or(self.summed).or(by_message);
-        Account { usage, ..self.account }
+        let parts = self.summed.or(by_message).filter(|_| !self.lost_usage);
+        let cost = self.account.cost.filter(|_| !self.lost_cost);
+        Account { usage: self.whole.or(parts), cost, ..self.account }
     }
 
     fn object(&mut self, text: &str) {
@@ -194,13 +199,43 @@ impl Reader {
         }
     }
 
-    fn sum(&mut self, usage: Usage) {
-        self.summed.get_or_insert_default().add(usage);
+    /// Takes a part of the usage; `None` is one that could not be read.
+    fn sum(&mut self, usage: Option<Usage>) {
+        match usage {
+            Some(usage) => self.summed.get_or_insert_default().add(usage),
+            None => self.lost_usage = true,
+        }
+    }
+
+    /// Takes the usage of all so far; what cannot be read makes the one before it worthless.
+    fn sum_up(&mut self, usage: Option<Usage>) {
+        (self.whole, self.lost_usage) = (usage, usage.is_none());
+    }
+
+    /// Takes the cost of all so far, where a record tells one.
+    fn cost(&mut self, told: &Value) {
+        if !told.is_null() {
+            let cost = dollars(told);
+            (self.account.cost, self.lost_cost) = (cost, cost.is_none());
+        }
     }
 }
 
 fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path)?.as_str()
+}
+
+/// A count: 0 where none is told, `None` where it cannot be read.
+fn count_at(value: &Value, path: &str) -> Option<u64> {
+    match value.pointer(path) {
+        None | Some(Value::Null) => Some(0),
+        Some(count) => count.as_u64(),
+    }
+}
+
+/// An amount of money; `None` where it cannot be one.
+fn dollars(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
 }
 
 fn number_at(value: &Value, path: &str) -> Option<u64> {

@@ -108,6 +108,11 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
     );
     assert_eq!(d.w.ralph_state("a")["current_iteration"], 0);
     assert_eq!(d.w.status("a")["reason"], "out of time (1s)");
+    let why = d.w.swarm(&["why", "a"]).ok();
+    let why = why.says("the base line took all of the loop's time (at 'sleep 600'); no agent was started\n");
+    assert!(why.out.contains("next: give it more time (--max-time)"), "{}", why.out);
+    let report = d.w.swarm(&["report", "a"]).ok().says("- FAIL (the loop's time was over) sleep 600\n");
+    report.says("the base line took all of the loop's time").says("- FAIL (the loop's time was over) true\n");
 }
 
 #[test]
@@ -243,6 +248,52 @@ fn a_limit_that_an_iteration_did_not_tell_about_is_a_warning() {
     follower.says("warning: --max-cost did not count iteration 1: the agent told no cost");
     follower.says("warning: --max-tokens did not count iteration 1: the agent told no tokens");
     follower.says("warning: --no-progress has nothing to compare");
+}
+
+#[test]
+fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a_person() {
+    let priced = "[agents.generic]\ninput_price = 1\noutput_price = 1\n";
+    let absurd = |cost: &str, tokens: &str| {
+        format!(
+            r#"echo '{{"type":"result","subtype":"success","result":"more","total_cost_usd":{cost},"usage":{{"input_tokens":{tokens},"output_tokens":20}}}}'"#
+        )
+    };
+    for (name, says, settings, limit) in [
+        ("claude", "echo done".to_owned(), "", "--max-cost"),
+        ("agent", "echo done".to_owned(), priced, "--max-cost"),
+        ("agent", absurd("null", "99999999999999999999999"), priced, "--max-cost"),
+        ("claude", absurd("-1000", "1"), "", "--max-cost"),
+        ("claude", absurd("1e400", "1"), "", "--max-cost"),
+        ("claude", absurd("1", "-1000"), "", "--max-tokens"),
+    ] {
+        let w = World::new();
+        w.write("swarm.toml", settings);
+        let cmd = w.cli(name, &says).display().to_string();
+        let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", limit, "1000"], &[&cmd, "-p"]));
+        assert_eq!(follower.wait(&w), 1, "{says}");
+        follower
+            .says("[ralph] a: paused (the agent did not tell what it used, so its budget cannot be held)\n");
+        follower.says("hint: to go on: swarm ralph resume a\n");
+        let warning = format!("{limit} did not count iteration 1: the agent told no ");
+        let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be held");
+        assert!(
+            why.out.lines().last().unwrap().ends_with("one iteration more: swarm ralph resume a"),
+            "{}",
+            why.out
+        );
+        w.swarm(&["report", "a"]).ok().says(&warning);
+        let ledger = w.ledger("a");
+        assert!(ledger["iterations"][0]["warnings"][0].as_str().unwrap().starts_with(&warning), "{ledger}");
+        assert_eq!((w.cli_runs(), &ledger["end"]), (1, &Value::Null));
+        assert_eq!(w.ralph_state("a")["reason"], "budget_unseen");
+    }
+    let w = World::new();
+    let claude = w.cli("claude", "echo done").display().to_string();
+    assert_eq!(w.follow(&w.cli_loop("a", &["-n", "9", "--max-cost", "1"], &[&claude, "-p"])).wait(&w), 1);
+    w.swarm(&["ralph", "resume", "a"]).ok();
+    w.until("it is paused again", || {
+        (w.ralph_state("a")["status"] == "paused" && w.cli_runs() == 2).then_some(())
+    });
 }
 
 #[test]

@@ -57,7 +57,12 @@ fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
     agent.tell("exit 0");
     let reason = format!("checking: {check}");
     w.until("the check is told", || (w.status("a")["reason"] == reason.as_str()).then_some(()));
-    assert!(why(&w, "a").starts_with(&format!("a: running (iteration 1/10): {reason}\n")));
+    let said = why(&w, "a");
+    assert!(said.starts_with(&format!("a: running (iteration 1/10): {reason}\n")), "{said}");
+    assert!(
+        said.contains("next: nothing; the checks run, and no agent: that of iteration 1 has ended"),
+        "{said}"
+    );
     w.swarm(&["ls", "--format", "json"]).ok().says("checking: ");
     fs::remove_file(&hold).unwrap();
     agent.until_run(&w, 2);
@@ -87,9 +92,28 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
         let said = w.swarm(&["why", "a"]);
         said.out.contains("checking: ").then_some(())
     });
+    let said = why(&w, "a");
+    assert!(said.contains("next: nothing; the checks run, and no agent: the base line is taken"), "{said}");
     w.swarm(&["kill", "a"]).ok();
     let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "stopped"));
     assert_eq!(status["reason"], "killed");
+}
+
+#[test]
+fn how_an_agent_ended_is_told_though_the_gates_hold() {
+    let w = World::new();
+    for (name, end, how) in [
+        ("shot", "kill -9 $$", "its agent was ended by signal 9"),
+        ("bad", "exit 3", "its agent ended with exit status 3"),
+    ] {
+        let script = format!("printf '\\n<promise>OK</promise>\\n'; touch '{name}'; {end}");
+        let flags = ["-n", "1", "--check", &format!("test -e '{name}'"), "--promise", "OK"];
+        looped(&w, name, &flags, &script).code(0);
+        assert_eq!(report(&w, name)["end"], "all_checks_passed");
+        let said = why(&w, name);
+        assert!(said.contains(&format!("; {how}:\n")), "{said}");
+        w.swarm(&["report", name]).ok().says(&format!("Iteration 1 ({how}):"));
+    }
 }
 
 #[test]
@@ -216,6 +240,25 @@ fn in_a_worktree(w: &World) -> (PathBuf, PathBuf) {
     let tree = w.path("repo-worktrees/a");
     assert!(tree.join("two").exists());
     (repo, tree)
+}
+
+#[test]
+fn the_commands_at_the_end_take_uncommitted_work_over_and_remove_its_worktree_as_typed() {
+    let w = World::new();
+    let (repo, tree) = in_a_worktree(&w);
+    let said = w.swarm(&["report", "a"]).ok().out;
+    for label in ["commit:", "merge:"] {
+        let line = said.lines().find_map(|line| line.trim_start().strip_prefix(label)).unwrap();
+        let mut shell = w.command("sh");
+        shell.args(["-c", line]);
+        w.run(shell).ok();
+    }
+    assert!(repo.join("one").exists() && repo.join("two").exists());
+    assert!(said.contains("  remove: swarm clean a\n"), "{said}");
+    w.swarm(&["clean", "a"]).ok().says("removed worktree ");
+    assert!(!tree.exists());
+    assert_eq!(git(&w, &repo, &["status", "--porcelain"]), "");
+    assert_eq!(git(&w, &repo, &["branch", "--list", "swarm/a"]), "");
 }
 
 #[test]

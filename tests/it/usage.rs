@@ -47,9 +47,15 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
             w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
         }
     }
-    let wrong: [(&[&str], &str); 8] = [
+    w.write("empty.md", "");
+    w.write("blank.md", " \n\t\u{a0}\n");
+    let wrong: [(&[&str], &str); 12] = [
         (&["loop", "", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
         (&["loop", " \n", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
+        (&["loop", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
+        (&["loop", "--spec", "empty.md", "--check", "true"], "the spec file is empty: empty.md"),
+        (&["loop", "--spec", "blank.md", "--check", "true"], "the spec file is empty: blank.md"),
+        (&["loop", "--spec", "/dev/null", "--check", "true"], "the spec file is empty: /dev/null"),
         (&["loop", "x"], "at least one --check"),
         (&["loop", "x", "--check", "true", "-n", "0"], "0 is not in 1..=100"),
         (&["loop", "x", "--check", "true", "-n", "101"], "101 is not in 1..=100"),
@@ -60,6 +66,17 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     for (words, cure) in wrong {
         w.swarm(&[words, &["--", "sh"]].concat()).code(2).warns("swarm: error: ").warns(cure);
     }
+    let ran = w.swarm(&["loop", "x", "--check", "true"]).code(2).warns("which command?");
+    assert!(
+        ran.err.contains("hint: as in swarm loop 'make") && !ran.err.contains("swarm spawn"),
+        "{}",
+        ran.err
+    );
+    let missing = ["loop", "--spec", "nosuch", "--check", "true", "--", "sh"];
+    assert_eq!(w.swarm(&missing).code(1).err, "swarm: error: spec file not found: nosuch\n");
+    let blank =
+        ["spawn", "--name", "a", "--ralph", "--prompt-file", "blank.md", "-n", "1", "--check", "true"];
+    w.swarm(&[&blank[..], &["--", "sh"]].concat()).code(1).warns("prompt file is empty: ");
     assert_eq!(w.swarm(&["ls", "--format", "json"]).ok().json(), json!([]), "nothing was made");
 }
 

@@ -276,6 +276,18 @@ fn a_spec_is_read_afresh_for_each_iteration() {
 }
 
 #[test]
+fn a_spec_that_becomes_blank_ends_the_loop_as_one_that_is_gone() {
+    let d = Desk::new();
+    let spec = d.path("spec.md");
+    fs::write(&spec, "the first text\n").unwrap();
+    let agent = d.agent(&["echo ' ' >\"$D/spec.md\"", &format!("touch done; {DONE}")]);
+    let result = d.result(1, &["--spec", spec.to_str().unwrap(), "--check", "test -e done"], &agent);
+    assert_eq!((&result["stop_reason"], d.turns()), (&"prompt_missing".into(), 1));
+    d.w.swarm(&["why", "a"]).ok().says("prompt file is empty: ").says("then swarm respawn a");
+    d.w.swarm(&["respawn", "a", "-d"]).code(1).warns("prompt file is empty: ");
+}
+
+#[test]
 fn checks_run_side_by_side_when_asked_for() {
     let d = Desk::new();
     let fifo = d.path("f");
@@ -336,6 +348,32 @@ fn what_failed_before_may_fail_when_that_is_allowed() {
     // Without it the same is never done.
     let again = d.result(1, &[&flags[..4], &["-n", "1", "--replace"]].concat(), &agent);
     assert_eq!(again["success"], false);
+}
+
+#[test]
+fn a_loop_of_which_everything_is_excused_is_not_begun() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x"]);
+    let flags = ["--check", "exit 1", "--check", "false", "--allow-preexisting", "--no-promise"];
+    let result = d.result(1, &flags, &agent);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&"failed".into(), &false.into()));
+    assert_eq!((&result["total_iterations"], d.turns()), (&0.into(), 0));
+    let cause =
+        "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
+    let state = d.w.ralph_state("a");
+    assert_eq!((&state["status"], &state["reason"]), (&"failed".into(), &"no_gate".into()));
+    d.w.swarm(&["why", "a"]).ok().says(cause).says("next: ask for something that does not fail already");
+    d.w.swarm(&["report", "a"]).ok().says(cause);
+    // Where something else is asked for, that is what counts, and the contract says which need not pass.
+    let done = d.agent(&[&format!("touch x; {DONE}")]);
+    let result = d.result(0, &[&flags[..5], &["--replace"]].concat(), &done);
+    assert_eq!((&result["stop_reason"], &result["success"]), (&"promise_accepted".into(), &true.into()));
+    let told = d.prompt(1);
+    assert!(!told.contains("must exit with 0"), "{told}");
+    in_order(
+        &told,
+        &["already before any work was done, and may go on failing:\n", "  - `exit 1`\n  - `false`\n"],
+    );
 }
 
 #[test]

@@ -91,19 +91,18 @@ impl Machine {
             Entry::LoopComplete { .. } => Some(End::done()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
             Entry::Lost { .. } if holds_now => Some(self.resumable()),
-            Entry::Paused { by: PauseBy::Shutdown | PauseBy::NoProgress } if holds_now => {
-                Some(self.resumable())
-            }
+            Entry::Paused { by } if holds_now && !by.is_user() => Some(self.resumable()),
             Entry::Paused { by } => {
                 self.paused = true;
                 self.parked(*by == PauseBy::User && !notice.status.is_live())
             }
             Entry::Resumed => {
-                (self.paused, self.asked, self.pending) = (false, false, None);
+                (self.paused, self.asked) = (false, false);
+                self.goes_on(holds_now);
                 None
             }
             Entry::IterationStarted { .. } => {
-                self.pending = None;
+                self.goes_on(holds_now);
                 None
             }
             Entry::IterationEnded { .. } | Entry::IterationFailed { .. } => self.parked(true),
@@ -128,6 +127,11 @@ impl Machine {
         };
         acts.extend(end.map(Act::End));
         acts
+    }
+
+    /// What a snapshot told of is over; a notice from before that snapshot says nothing about it.
+    fn goes_on(&mut self, holds_now: bool) {
+        self.pending = self.pending.take().filter(|_| !holds_now);
     }
 
     /// A subscription began.
@@ -171,7 +175,7 @@ impl Machine {
             }),
             ("running", _) if worker.status == Status::Lost => Some(self.resumable()),
             // What nobody at a terminal asked for: it does not go on by itself.
-            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress") => {
+            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress" | "budget_unseen") => {
                 Some(self.resumable())
             }
             ("paused", _) => self.parked(!worker.status.is_live()),
@@ -227,6 +231,7 @@ impl Machine {
             | StopReason::OutOfTime(_)
             | StopReason::Cost { .. }
             | StopReason::Tokens { .. }
+            | StopReason::NoGate
             | StopReason::Outage(_)
             | StopReason::Failures(_)
             | StopReason::Exited(_)

@@ -1,7 +1,11 @@
 //! A report in words.
 
+use swarm_state::budget::UNSEEN;
+use swarm_state::gates::NO_GATE;
+
 use super::*;
 use crate::client::status::{goes_on, waits_for_disk};
+use crate::protocol::CHECKING;
 
 /// The word for how it ended, or why it has not.
 pub(super) fn end_word(report: &Report) -> &'static str {
@@ -28,8 +32,13 @@ fn used(report: &Report) -> String {
 /// What `swarm loop` says at its end.
 pub(super) fn result(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
-    if let Some(last) = report.iterations.last() {
-        lines.extend(gates(last));
+    match report.iterations.last() {
+        Some(last) => lines.extend(gates(last)),
+        // Nothing else says why.
+        None => {
+            let why = before_first(report).or_else(|| report.reason.as_deref().map(printable));
+            lines.extend(why.map(|why| format!("  FAIL  {why}")));
+        }
     }
     lines.extend(worktree(report));
     lines
@@ -41,11 +50,7 @@ fn gates(it: &Iteration) -> Vec<String> {
     let mut lines = vec![];
     for check in &verdict.checks {
         let excused = verdict.excused.contains(&check.name);
-        let word = match (check.passed, excused) {
-            (true, _) => "PASS",
-            (false, true) => "FAIL (it failed before, and may)",
-            (false, false) => "FAIL",
-        };
+        let word = if excused && !check.passed { "FAIL (it failed before, and may)" } else { outcome(check) };
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
     lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
@@ -56,7 +61,39 @@ fn gates(it: &Iteration) -> Vec<String> {
     if verdict.done_pattern == Some(true) {
         lines.push("  PASS  the done pattern appeared".into());
     }
+    lines.extend(it.warnings.iter().map(|warning| format!("  warning: {}", printable(warning))));
     lines
+}
+
+/// How a check came out, in a word or a few.
+fn outcome(check: &swarm_state::gates::CheckResult) -> &'static str {
+    match (check.passed, check.cut) {
+        (true, _) => "PASS",
+        (false, true) => "FAIL (the loop's time was over)",
+        (false, false) => "FAIL",
+    }
+}
+
+/// How the agent ended, where that was not well: the gates decide, but a person should know.
+fn ended_badly(it: &Iteration) -> Option<String> {
+    match (it.exit_code, it.signal) {
+        (_, Some(signal)) => Some(format!("its agent was ended by signal {signal}")),
+        (Some(0), None) | (None, None) => None,
+        (Some(code), None) => Some(format!("its agent ended with exit status {code}")),
+    }
+}
+
+/// Whether the base line took all of the loop's time.
+fn is_stuck_at_base(report: &Report) -> bool {
+    report.end == Some(End::Timeout) && report.iterations.is_empty()
+}
+
+/// Why there was no iteration, where the reason alone does not tell.
+fn before_first(report: &Report) -> Option<String> {
+    let cut = report.baseline.iter().find(|check| check.cut);
+    let cut = cut.map(|check| format!(" (at '{}')", printable(&check.name))).unwrap_or_default();
+    is_stuck_at_base(report)
+        .then(|| format!("the base line took all of the loop's time{cut}; no agent was started"))
 }
 
 /// How to look at the work and take it over.
@@ -64,9 +101,13 @@ fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
     vec![
-        format!("worktree: {path} (branch {})", worktree.branch),
+        format!(
+            "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",
+            worktree.branch
+        ),
         format!("  look:   swarm ralph diff {}", report.name),
-        format!("  merge:  git -C '{repo}' merge {}", work(report, &worktree.branch)),
+        format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
+        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
         format!("  remove: swarm clean {}", report.name),
     ]
 }
@@ -92,9 +133,11 @@ pub(super) fn why(report: &Report) -> Vec<String> {
     }
     lines.push(format!("used: {}", used(report)));
     lines.extend(watched(report));
+    lines.extend(before_first(report));
     if let Some(last) = report.iterations.last() {
+        let how = ended_badly(last).map(|how| format!("; {how}")).unwrap_or_default();
         lines.push(format!(
-            "iteration {} ended after {}:",
+            "iteration {} ended after {}{how}:",
             last.iteration,
             duration(last.seconds as u64, " ")
         ));
@@ -126,6 +169,15 @@ fn watched(report: &Report) -> Option<String> {
     })
 }
 
+/// What the checks that run are for.
+fn at_checks(report: &Report) -> String {
+    match report.watched {
+        // The base line is not written down yet.
+        None => "the base line is taken, then the first starts".to_owned(),
+        Some(_) => format!("that of iteration {} has ended", report.current_iteration),
+    }
+}
+
 /// What to do next.
 fn next(report: &Report) -> String {
     let name = &report.name;
@@ -140,43 +192,67 @@ fn next(report: &Report) -> String {
             "look at the changed checks (swarm ralph diff {name}); to take them: swarm ralph approve {name}{again}"
         );
     }
-    match (report.end, report.status) {
-        (None, LoopStatus::Paused) => format!("swarm ralph resume {name}"),
-        (None, _) if waits_for_disk(report.reason.as_deref()) => {
+    if let Some(end) = report.end {
+        return after(report, end);
+    }
+    match report.status {
+        LoopStatus::Paused if report.reason.as_ref().is_some_and(|why| why.ends_with(UNSEEN)) => {
+            format!(
+                "let its command tell it (claude -p --output-format json), or give prices in the settings; one iteration more: swarm ralph resume {name}"
+            )
+        }
+        LoopStatus::Paused => format!("swarm ralph resume {name}"),
+        _ if waits_for_disk(report.reason.as_deref()) => {
             "make room on the disk; it goes on by itself then".to_owned()
         }
-        (None, LoopStatus::Running) if goes_on(report.reason.as_deref()) => {
+        LoopStatus::Running if goes_on(report.reason.as_deref()) => {
             format!("nothing; to try at once: swarm ralph resume {name}")
         }
-        (None, _) if report.worker_status == Status::Unreachable => {
+        _ if report.worker_status == Status::Unreachable => {
             "nothing; it goes on when tmux answers again: swarm doctor".to_owned()
         }
-        (None, _) if report.worker_status == Status::Waiting => {
+        _ if report.worker_status == Status::Waiting => {
             format!("it waits for you: swarm attach {name}")
         }
-        (None, _) if report.worker_status == Status::BackingOff => {
+        _ if report.worker_status == Status::BackingOff => {
             format!("nothing; it is tried again by itself, or give it up: swarm kill {name}")
         }
-        (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => {
+        _ if report.reason.as_ref().is_some_and(|why| why.starts_with(CHECKING)) => {
+            format!("nothing; the checks run, and no agent: {}", at_checks(report))
+        }
+        LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed => {
             format!("nothing; swarm attach {name} shows the agent at work")
         }
-        (Some(End::Lost), _) => format!("swarm ralph resume {name}"),
-        (Some(End::AllChecksPassed | End::PromiseAccepted | End::DonePattern), _) => match &report.worktree {
+    }
+}
+
+/// What to do after an end.
+fn after(report: &Report, end: End) -> String {
+    let name = &report.name;
+    match end {
+        End::Lost => format!("swarm ralph resume {name}"),
+        End::AllChecksPassed | End::PromiseAccepted | End::DonePattern => match &report.worktree {
             Some(worktree) => {
                 format!("git -C '{}' merge {}", worktree.base_repo.display(), work(report, &worktree.branch))
             }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
-        (Some(_), _) if report.iterations.last().is_some_and(|it| it.no_agent) => {
+        _ if report.reason.as_deref() == Some(NO_GATE) => {
+            "ask for something that does not fail already, or leave --allow-preexisting out".to_owned()
+        }
+        _ if report.iterations.last().is_some_and(|it| it.no_agent) => {
             format!("mend why the agent was not started, then swarm respawn {name}")
         }
-        (Some(End::MaxIterations | End::BudgetExhausted | End::Timeout), _) => {
+        _ if is_stuck_at_base(report) => {
+            "give it more time (--max-time) or quicker checks; a respawn would end the same".to_owned()
+        }
+        End::MaxIterations | End::BudgetExhausted | End::Timeout => {
             format!("more of it: swarm respawn {name}; or look: swarm report {name}")
         }
-        (Some(End::PromptMissing), _) => {
+        End::PromptMissing => {
             format!("put {} back, then swarm respawn {name}", report.prompt_file.display())
         }
-        (Some(End::Failed | End::Killed | End::Cancelled), _) => {
+        End::Failed | End::Killed | End::Cancelled => {
             format!("see what it printed: swarm logs {name}; then swarm respawn {name}")
         }
     }
@@ -188,13 +264,14 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
     if !report.task.is_empty() {
         lines.extend([printable(&report.task), String::new()]);
     }
-    lines.push(format!("{}, {}", end_word(report), used(report)));
+    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    lines.push(format!("{}, {}{why}", end_word(report), used(report)));
+    lines.extend(before_first(report));
     lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|".into()]);
     lines.extend(report.iterations.iter().map(row));
     if !report.baseline.is_empty() {
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
-        let word = |passed| if passed { "PASS" } else { "FAIL" };
-        lines.extend(report.baseline.iter().map(|c| format!("- {} {}", word(c.passed), printable(&c.name))));
+        lines.extend(report.baseline.iter().map(|c| format!("- {} {}", outcome(c), printable(&c.name))));
     }
     let told = watched(report).into_iter().chain(report.warnings.iter().map(|w| format!("warning: {w}")));
     let told: Vec<String> = told.map(|line| format!("- {}", printable(&line))).collect();
@@ -205,10 +282,10 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
     for it in &report.iterations {
         let gates = gates(it);
         if !gates.is_empty() {
-            lines.extend([String::new(), format!("Iteration {}:", it.iteration), String::new()]);
+            let how = ended_badly(it).map(|how| format!(" ({how})")).unwrap_or_default();
+            lines.extend([String::new(), format!("Iteration {}{how}:", it.iteration), String::new()]);
             lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
         }
-        lines.extend(it.warnings.iter().map(|warning| format!("- warning: {}", printable(warning))));
     }
     let worktree = worktree(report);
     if !worktree.is_empty() {

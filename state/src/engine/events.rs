@@ -13,6 +13,8 @@ pub enum SpawnError {
     Prompt(String),
     /// What comes before the agent took all of the loop's time: the loop ends, and nobody has worked.
     OutOfTime,
+    /// The base line excuses all that was asked for: the loop ends, and nobody has worked.
+    NoGate,
     /// Anything else: a failure like another.
     Other(String),
 }

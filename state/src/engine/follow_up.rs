@@ -42,10 +42,10 @@ impl Worker {
         };
         if complete {
             let mut effects = self.told_end(ended, now);
-            effects.extend(self.stop(match (gated, verdict.checks.is_empty()) {
+            effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
                 (false, _) => StopReason::Complete,
-                (true, false) => StopReason::Verified,
-                (true, true) => StopReason::Promised,
+                (true, true) => StopReason::Verified,
+                (true, false) => StopReason::Promised,
             }));
             return effects;
         }
@@ -76,7 +76,7 @@ impl Worker {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         ralph.failures = ralph.failures.saturating_add(1);
         ralph.total_failures = ralph.total_failures.saturating_add(1);
-        let over = ralph.exhausted(now).is_some() || ralph.is_stalled();
+        let over = ralph.exhausted(now).is_some() || ralph.must_pause().is_some();
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
         let entry = Entry::IterationFailed {
@@ -102,10 +102,10 @@ impl Worker {
     /// The iteration is counted and told: stop, park, or start the next one.
     pub(super) fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
         let Some(ralph) = &self.ralph else { return vec![] };
-        match ralph.exhausted(now) {
-            Some(reason) => self.stop(reason),
-            None if ralph.is_stalled() => self.stalled(now),
-            None => self.go_on(now),
+        match (ralph.exhausted(now), ralph.must_pause()) {
+            (Some(reason), _) => self.stop(reason),
+            (None, Some(by)) => self.halt(by, now),
+            (None, None) => self.go_on(now),
         }
     }
 
@@ -160,7 +160,7 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
-            ralph.outage = None;
+            (ralph.outage, ralph.unseen) = (None, false);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
             effects.push(Effect::Tell(Entry::IterationStarted { iteration, max }));
         }

@@ -28,8 +28,17 @@ impl Loop {
     }
 
     /// Whether nothing has moved for as long as was allowed.
-    pub(super) fn is_stalled(&self) -> bool {
+    fn is_stalled(&self) -> bool {
         self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1)) && self.paused.is_none()
+    }
+
+    /// Why no further iteration may follow until a person says so.
+    pub(super) fn must_pause(&self) -> Option<PauseBy> {
+        match (self.unseen && self.paused.is_none(), self.is_stalled()) {
+            (true, _) => Some(PauseBy::BudgetUnseen),
+            (false, true) => Some(PauseBy::NoProgress),
+            (false, false) => None,
+        }
     }
 }
 
@@ -123,6 +132,13 @@ impl Worker {
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
+    /// Nothing that was asked for is left to hold: the iteration was none, and none follows.
+    pub(super) fn without_gate(&mut self, now: Now) -> Vec<Effect> {
+        let ended = self.told_end(IterationExit::SpawnFailed, now);
+        self.give_back();
+        [ended, self.stop(StopReason::NoGate)].concat()
+    }
+
     /// Adds what an iteration cost.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         let Some(ralph) = &mut self.ralph else { return };
@@ -173,6 +189,7 @@ impl Worker {
     pub(super) fn missed(&mut self, verdict: &Verdict) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         let stands_still = verdict.moved == Some(false);
+        ralph.unseen = verdict.unseen.is_some();
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
         if !ralph.gated {
             return vec![];
@@ -181,9 +198,9 @@ impl Worker {
         vec![Effect::Tell(Entry::GatesMissed { iteration, missing })]
     }
 
-    /// Pauses a loop in which nothing moves.
-    pub(super) fn stalled(&mut self, now: Now) -> Vec<Effect> {
-        let mut effects = self.pause(PauseBy::NoProgress);
+    /// Pauses a loop that may not go on by itself.
+    pub(super) fn halt(&mut self, by: PauseBy, now: Now) -> Vec<Effect> {
+        let mut effects = self.pause(by);
         effects.extend(self.go_on(now));
         effects
     }

@@ -60,6 +60,7 @@ impl Worker {
             outages: 0,
             outage: None,
             stalls: 0,
+            unseen: false,
             last_end: None,
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }

@@ -49,6 +49,7 @@ impl Worker {
                 self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
             }
             (SpawnError::OutOfTime, _) => self.never_worked(now),
+            (SpawnError::NoGate, _) => self.without_gate(now),
             (SpawnError::Other(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), now)
             }

@@ -99,6 +99,7 @@ impl Worker {
             PauseBy::User => "paused".to_owned(),
             PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
             PauseBy::NoProgress => "paused: no progress".to_owned(),
+            PauseBy::BudgetUnseen => format!("paused: {}", crate::budget::UNSEEN),
         });
         match &self.phase {
             Phase::Stopped { reason } => Some(match (reason, self.failure()) {

@@ -49,6 +49,28 @@ fn what_failed_before_anybody_worked_can_be_excused() {
 }
 
 #[test]
+fn where_every_check_is_excused_no_gate_is_left() {
+    let verdict =
+        Verdict { checks: vec![check("old", false)], excused: vec!["old".into()], ..Verdict::default() };
+    assert!(!verdict.is_complete());
+    assert!(!Verdict { checks: vec![check("old", true)], ..verdict.clone() }.is_complete());
+    assert!(Verdict { promise: Some(Claim::Given), ..verdict }.is_complete());
+    let gates =
+        Gates { checks: vec!["old".into(), "new".into()], allow_preexisting: true, ..Gates::default() };
+    let spent = |gates: &Gates, failed: &[&str], pattern| {
+        gates.is_spent(failed.iter().map(|name| (*name).to_owned()).collect(), pattern)
+    };
+    assert!(spent(&gates, &["old", "new"], false));
+    assert!(!spent(&gates, &["old", "new"], true), "a done pattern is left");
+    assert!(!spent(&gates, &["old"], false));
+    let strict = Gates { allow_preexisting: false, ..gates.clone() };
+    assert!(!spent(&strict, &["old", "new"], false));
+    let promise = Promise::new("X").ok();
+    assert!(!spent(&Gates { promise, ..gates }, &["old", "new"], false));
+    assert!(!spent(&Gates::default(), &[], false), "a loop without gates asks for none");
+}
+
+#[test]
 fn a_check_that_was_cut_short_is_no_failure_of_the_work_and_does_not_pass() {
     let cut = CheckResult::not_run("make test");
     assert_eq!(cut.output, "not run: the loop's time was over");
@@ -87,16 +109,18 @@ proptest! {
             && verdict.checks.iter().all(|check| check.passed || verdict.excused.contains(&check.name))
             && verdict.changed.is_empty()
             && verdict.trouble.is_none();
-        let asked = verdict.done_pattern.is_some() || verdict.promise.is_some() || !verdict.checks.is_empty();
+        let asks_for_checks = verdict.checks.iter().any(|check| !verdict.excused.contains(&check.name));
+        let asked = verdict.done_pattern.is_some() || verdict.promise.is_some() || asks_for_checks;
         prop_assert_eq!(verdict.is_complete(), holds && asked);
-        prop_assert_eq!(verdict.remarks().is_empty(), holds);
+        // Checks that are all excused are missing too, where nothing else was asked for.
+        prop_assert_eq!(verdict.remarks().is_empty(), holds && (asked || verdict.checks.is_empty()));
     }
 
     #[test]
     fn one_gate_less_never_makes_a_complete_loop_incomplete_but_for_the_last(verdict in verdict()) {
         if verdict.is_complete() {
             let less = Verdict { promise: None, ..verdict.clone() };
-            let asked = less.done_pattern.is_some() || !less.checks.is_empty();
+            let asked = less.done_pattern.is_some() || less.asks_for_checks();
             prop_assert_eq!(less.is_complete(), asked);
         }
     }

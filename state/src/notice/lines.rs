@@ -79,6 +79,7 @@ impl Entry {
             Self::Paused { by: PauseBy::User } => "paused".to_owned(),
             Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
             Self::Paused { by: PauseBy::NoProgress } => "paused (no progress)".to_owned(),
+            Self::Paused { by: PauseBy::BudgetUnseen } => format!("paused ({})", crate::budget::UNSEEN),
             Self::Resumed => "resumed".to_owned(),
             Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
@@ -144,6 +145,7 @@ impl Entry {
             Self::Paused { by: PauseBy::User } => vec!["[PAUSE]".into()],
             Self::Paused { by: PauseBy::Shutdown } => vec!["[PAUSE] reason=shutdown".into()],
             Self::Paused { by: PauseBy::NoProgress } => vec!["[PAUSE] reason=no_progress".into()],
+            Self::Paused { by: PauseBy::BudgetUnseen } => vec!["[PAUSE] reason=budget_unseen".into()],
             Self::Resumed => vec!["[RESUME]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
             Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
@@ -172,6 +174,7 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
         | StopReason::OutOfTime(_)
         | StopReason::Cost { .. }
         | StopReason::Tokens { .. }
+        | StopReason::NoGate
         | StopReason::Outage(_)
         | StopReason::MaxIterations
         | StopReason::Prompt(_)

@@ -62,6 +62,27 @@ pub enum PauseBy {
     Shutdown,
     /// swarm, because nothing moved for as many iterations as `--no-progress` says.
     NoProgress,
+    /// swarm, because an iteration did not tell what it used, so that `--max-cost` or `--max-tokens` is not held.
+    BudgetUnseen,
+}
+
+impl PauseBy {
+    /// The word in `reason`, where swarm paused it for a reason of its own.
+    pub fn slug(self) -> Option<&'static str> {
+        match self {
+            Self::User | Self::Shutdown => None,
+            Self::NoProgress => Some("no_progress"),
+            Self::BudgetUnseen => Some("budget_unseen"),
+        }
+    }
+
+    /// True when it is a person's own doing, so that who follows waits for what the person does next.
+    pub fn is_user(self) -> bool {
+        match self {
+            Self::User => true,
+            Self::Shutdown | Self::NoProgress | Self::BudgetUnseen => false,
+        }
+    }
 }
 
 /// Why a worker has ended for good.
@@ -94,6 +115,8 @@ pub enum StopReason {
         /// Allowed.
         limit: u64,
     },
+    /// Every check failed before the first iteration and is excused, and nothing else was asked for.
+    NoGate,
     /// Something that waiting does not mend, in the CLI's words.
     Outage(String),
     /// Five failures in a row.
@@ -120,6 +143,7 @@ impl StopReason {
             | Self::OutOfTime(_)
             | Self::Cost { .. }
             | Self::Tokens { .. }
+            | Self::NoGate
             | Self::Outage(_)
             | Self::Failures(_)
             | Self::Prompt(_)
@@ -138,6 +162,7 @@ impl StopReason {
             Self::Promised => "promise_accepted",
             Self::OutOfTime(_) => "timeout",
             Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
+            Self::NoGate => "no_gate",
             Self::Outage(_) => "outage",
             Self::Failures(_) => "consecutive_failures",
             Self::Prompt(_) => "prompt_file",
@@ -161,6 +186,7 @@ impl StopReason {
                 format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
             }
             Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
+            Self::NoGate => crate::gates::NO_GATE.into(),
             Self::Failures(n) => counted(*n, "consecutive failure"),
             Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
             Self::Killed => "killed".into(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Reader, Usage, number_at, text_at};
+use super::{Reader, Usage, count_at, number_at, text_at};
 
 impl Reader {
     /// Takes a line of Claude Code's; false when it is none.
@@ -11,7 +11,7 @@ impl Reader {
             Some("assistant") => self.claude_message(value),
             Some("result") if value.get("subtype").is_some() => self.claude_result(value),
             Some("cost-state") => {
-                self.account.cost = value["totalCostUSD"].as_f64().or(self.account.cost);
+                self.cost(&value["totalCostUSD"]);
             }
             Some("system") => self.session(text_at(value, "/session_id")),
             _ => return false,
@@ -37,15 +37,19 @@ impl Reader {
                 _ => {}
             }
         }
-        if let (Some(id), Some(usage)) = (text_at(message, "/id"), usage(&message["usage"])) {
-            self.messages.insert(id.to_owned(), usage);
+        match (text_at(message, "/id"), usage(&message["usage"])) {
+            (Some(id), Some(usage)) => drop(self.messages.insert(id.to_owned(), usage)),
+            (_, None) if message["usage"].is_object() => self.lost_usage = true,
+            _ => {}
         }
     }
 
     fn claude_result(&mut self, value: &Value) {
         self.session(text_at(value, "/session_id"));
-        self.account.cost = value["total_cost_usd"].as_f64().or(self.account.cost);
-        self.whole = usage(&value["usage"]).or(self.whole);
+        self.cost(&value["total_cost_usd"]);
+        if value["usage"].is_object() {
+            self.sum_up(usage(&value["usage"]));
+        }
         let text = text_at(value, "/result").unwrap_or_default();
         if value["is_error"] == true {
             let text = if text.is_empty() { text_at(value, "/subtype").unwrap_or_default() } else { text };
@@ -57,10 +61,10 @@ impl Reader {
 }
 
 fn usage(value: &Value) -> Option<Usage> {
-    let at = |key: &str| value.get(key).and_then(Value::as_u64);
+    let made = count_at(value, "/cache_creation_input_tokens")?;
     Some(Usage {
-        input: at("input_tokens")?.saturating_add(at("cache_creation_input_tokens").unwrap_or(0)),
-        cached: at("cache_read_input_tokens").unwrap_or(0),
-        output: at("output_tokens")?,
+        input: number_at(value, "/input_tokens")?.saturating_add(made),
+        cached: count_at(value, "/cache_read_input_tokens")?,
+        output: number_at(value, "/output_tokens")?,
     })
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Reader, Usage, number_at, text_at};
+use super::{Reader, Usage, count_at, dollars, number_at, text_at};
 
 impl Reader {
     /// Takes a line of one of the other CLIs.
@@ -79,7 +79,9 @@ impl Reader {
             // A running sum over the whole session.
             Some("token_count") => {
                 let sum = &event["info"]["total_token_usage"];
-                self.whole = sum.is_object().then(|| codex_usage(sum)).or(self.whole);
+                if sum.is_object() {
+                    self.sum_up(codex_usage(sum));
+                }
             }
             Some("task_complete") if event["error"].is_object() => {
                 let info = &event["error"]["codex_error_info"];
@@ -119,14 +121,14 @@ impl Reader {
 
     fn opencode_step(&mut self, value: &Value) {
         self.session(text_at(value, "/sessionID"));
-        let at = |path| number_at(value, path).unwrap_or(0);
-        if value.pointer("/part/tokens").is_some() {
-            let input = at("/part/tokens/input").saturating_add(at("/part/tokens/cache/write"));
-            let output = at("/part/tokens/output").saturating_add(at("/part/tokens/reasoning"));
-            self.sum(Usage { input, cached: at("/part/tokens/cache/read"), output });
+        if let Some(tokens) = value.pointer("/part/tokens") {
+            self.sum(opencode_usage(tokens));
         }
-        if let Some(cost) = value.pointer("/part/cost").and_then(Value::as_f64) {
-            self.account.cost = Some(self.account.cost.unwrap_or(0.0) + cost);
+        if let Some(told) = value.pointer("/part/cost").filter(|told| !told.is_null()) {
+            match dollars(told) {
+                Some(cost) => self.account.cost = Some(self.account.cost.unwrap_or(0.0) + cost),
+                None => self.lost_cost = true,
+            }
         }
     }
 
@@ -155,17 +157,26 @@ impl Reader {
             self.account.tool_calls = Some(calls);
         }
         for model in stats["models"].as_object().into_iter().flat_map(serde_json::Map::values) {
-            let at = |path| number_at(model, path).unwrap_or(0);
-            let cached = at("/tokens/cached");
-            let input = at("/tokens/prompt").saturating_sub(cached);
-            let output = at("/tokens/candidates").saturating_add(at("/tokens/thoughts"));
-            self.sum(Usage { input, cached, output });
+            self.sum(gemini_usage(model));
         }
     }
 }
 
-fn codex_usage(usage: &Value) -> Usage {
-    let at = |path| number_at(usage, path).unwrap_or(0);
-    let cached = at("/cached_input_tokens");
-    Usage { input: at("/input_tokens").saturating_sub(cached), cached, output: at("/output_tokens") }
+fn codex_usage(usage: &Value) -> Option<Usage> {
+    let cached = count_at(usage, "/cached_input_tokens")?;
+    let input = count_at(usage, "/input_tokens")?.saturating_sub(cached);
+    Some(Usage { input, cached, output: count_at(usage, "/output_tokens")? })
+}
+
+fn opencode_usage(tokens: &Value) -> Option<Usage> {
+    let input = count_at(tokens, "/input")?.saturating_add(count_at(tokens, "/cache/write")?);
+    let output = count_at(tokens, "/output")?.saturating_add(count_at(tokens, "/reasoning")?);
+    Some(Usage { input, cached: count_at(tokens, "/cache/read")?, output })
+}
+
+fn gemini_usage(model: &Value) -> Option<Usage> {
+    let cached = count_at(model, "/tokens/cached")?;
+    let input = count_at(model, "/tokens/prompt")?.saturating_sub(cached);
+    let output = count_at(model, "/tokens/candidates")?.saturating_add(count_at(model, "/tokens/thoughts")?);
+    Some(Usage { input, cached, output })
 }

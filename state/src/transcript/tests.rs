@@ -26,6 +26,48 @@ fn claude_transcript() {
 }
 
 #[test]
+fn what_cannot_be_read_was_not_told() {
+    let claude = |usage: &str, cost: &str| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"m1","content":[],"usage":{{"input_tokens":5,"output_tokens":1}}}}}}
+{{"type":"assistant","message":{{"id":"m2","content":[],"usage":{usage}}}}}
+{{"type":"cost-state","totalCostUSD":0.5}}
+{{"type":"cost-state","totalCostUSD":{cost}}}"#
+        )
+    };
+    for absurd in ["99999999999999999999999", "-1000", "1.5", "\"7\""] {
+        for usage in [
+            format!(r#"{{"input_tokens":{absurd},"output_tokens":1}}"#),
+            format!(r#"{{"input_tokens":1,"output_tokens":{absurd}}}"#),
+            format!(r#"{{"input_tokens":1,"output_tokens":1,"cache_creation_input_tokens":{absurd}}}"#),
+        ] {
+            assert_eq!(Account::of(&claude(&usage, "0.6")).usage, None, "{usage}");
+            let result = format!(r#"{{"type":"result","subtype":"success","usage":{usage}}}"#);
+            assert_eq!(Account::of(&result).usage, None, "{result}");
+        }
+        let codex =
+            format!(r#"{{"type":"turn.completed","usage":{{"input_tokens":{absurd},"output_tokens":7}}}}"#);
+        assert_eq!(Account::of(&codex).usage, None, "{codex}");
+        let step = format!(r#"{{"type":"step_finish","part":{{"tokens":{{"input":{absurd}}},"cost":-1}}}}"#);
+        assert_eq!((Account::of(&step).usage, Account::of(&step).cost), (None, None), "{step}");
+    }
+    let fine = r#"{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":null}"#;
+    assert_eq!(Account::of(&claude(fine, "0.6")).usage.map(Usage::total), Some(8));
+    assert_eq!(Account::of(&claude(fine, "0.6")).cost, Some(0.6));
+    for absurd in ["-1000", "\"1\""] {
+        assert_eq!(Account::of(&claude(fine, absurd)).cost, None, "{absurd}");
+    }
+    // A sum that can be read makes good what could not be.
+    let summed = format!(
+        "{}\n{}",
+        claude(r#"{"input_tokens":-1,"output_tokens":1}"#, "-1"),
+        r#"{"type":"result","subtype":"success","total_cost_usd":0.7,"usage":{"input_tokens":10,"output_tokens":40}}"#
+    );
+    let account = Account::of(&summed);
+    assert_eq!((account.usage.map(Usage::total), account.cost), (Some(50), Some(0.7)));
+}
+
+#[test]
 fn claude_result_object_counts_no_tools() {
     let account = Account::of(
         r#"{"stop_reason":"end_turn","session_id":"s","total_cost_usd":0.1,"usage":{"input_tokens":10,"output_tokens":2},"is_error":false,"subtype":"success","result":"Done.","type":"result"}"#,

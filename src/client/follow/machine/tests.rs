@@ -72,6 +72,7 @@ fn it_ends_with_the_loops_code() {
         (Entry::LoopFailed { iterations: 9, reason: StopReason::Unverified }, logs(1)),
         (Entry::LoopFailed { iterations: 9, reason: StopReason::OutOfTime(9) }, logs(1)),
         (Entry::Paused { by: PauseBy::NoProgress }, resume(1)),
+        (Entry::Paused { by: PauseBy::BudgetUnseen }, resume(1)),
         (Entry::LoopFailed { iterations: 1, reason: StopReason::Killed }, Some((1, None))),
         (Entry::Lost { reason: "the tmux server is gone".into() }, resume(1)),
         (Entry::Paused { by: PauseBy::Shutdown }, resume(1)),
@@ -202,6 +203,25 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
     assert_eq!(end(&m.notice(&notice(14, Status::Stopped, over))), Some((0, None)));
 }
 
+/// A loop may pause before its follower has subscribed: what is then repeated from before takes no end away.
+#[test]
+fn what_is_repeated_does_not_undo_the_end_that_the_snapshot_told() {
+    for by in ["no_progress", "budget_unseen", "shutdown"] {
+        let mut m = machine();
+        m.snapshot(&snapshot(13, worker("stopped", json!({"status": "paused", "paused_by": by}))));
+        for (seq, entry) in [
+            (11, Entry::Resumed),
+            (12, Entry::IterationStarted { iteration: 1, max: 9 }),
+            (13, Entry::Paused { by: PauseBy::BudgetUnseen }),
+        ] {
+            m.notice(&notice(seq, Status::Running, entry));
+        }
+        assert!(m.pending().is_some(), "{by}");
+        m.notice(&notice(14, Status::Running, Entry::IterationStarted { iteration: 2, max: 9 }));
+        assert!(m.pending().is_none(), "news do");
+    }
+}
+
 /// A follower that was away at the end learns from the snapshot what a notice would have told it.
 #[test]
 fn a_snapshot_tells_the_same_end_as_the_notice() {
@@ -213,6 +233,7 @@ fn a_snapshot_tells_the_same_end_as_the_notice() {
         StopReason::Unverified,
         StopReason::OutOfTime(1),
         StopReason::Cost { spent: 1, limit: 1 },
+        StopReason::NoGate,
         StopReason::Outage("no".into()),
         StopReason::Failures(5),
         StopReason::Prompt("gone".into()),

@@ -1,7 +1,7 @@
 //! Gates beside the done pattern, budgets and outages, as short stories.
 
 use super::*;
-use crate::budget::Budgets;
+use crate::budget::{self, Budgets};
 use crate::engine::Why;
 use crate::gates::CheckResult;
 use crate::model::{LoopStatus, Status};
@@ -250,6 +250,30 @@ fn what_somebody_forbade_stops_the_loop() {
         (worker.status(), worker.reason().unwrap().as_str()),
         (Status::Failed, "disabled by your admin")
     );
+}
+
+#[test]
+fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
+    for code in [0, 1] {
+        let mut worker = verified(Budgets { max_cost: Some(9), no_progress: Some(1), ..Budgets::default() });
+        let unseen = Some("no cost".to_owned());
+        let verdict =
+            Verdict { checks: vec![check(false)], moved: Some(false), unseen, ..Verdict::default() };
+        worker.step(Event::Start, at(0));
+        for run in [1, 2] {
+            worker.step(Event::Up(Run(run)), at(0));
+            worker.step(Event::Exited(Run(run), Exit::Code(code)), at(0));
+            worker.step(Event::Judged(Run(run), verdict.clone()), at(0));
+            assert_eq!(*worker.phase(), Phase::Parked, "after status {code}");
+            assert_eq!(worker.ralph().unwrap().paused, Some(PauseBy::BudgetUnseen));
+            assert_eq!(worker.reason().unwrap(), format!("paused: {}", budget::UNSEEN));
+            worker.step(Event::Resume, at(0));
+            assert_eq!(worker.ralph().unwrap().iteration, run as u32 + 1);
+        }
+        // An agent that could not be started used nothing.
+        worker.step(Event::SpawnFailed(Run(3), SpawnError::Other("no".into())), at(0));
+        assert!(matches!(worker.phase(), Phase::BackingOff { .. }), "{:?}", worker.phase());
+    }
 }
 
 #[test]

@@ -374,6 +374,7 @@ impl Op {
             10 if arg < 80 => Event::SpawnFailed(run, SpawnError::Other("no".into())),
             10 if arg < 90 => Event::SpawnFailed(run, SpawnError::Prompt("gone".into())),
             10 if arg < 100 => Event::SpawnFailed(run, SpawnError::OutOfTime),
+            10 if arg < 104 => Event::SpawnFailed(run, SpawnError::NoGate),
             11 if arg < 128 => Event::Adopted(run),
             11 => Event::NeverStarted(run),
             12..=15 => Event::Screen(run, self.reading()),
