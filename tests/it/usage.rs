@@ -13,7 +13,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     let w = World::new();
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
-    let wrong: [(&[&str], &str); 20] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&["--check", ""], "hint: as in --check 'cargo test'"),
         (&["--check", "true", "--check", " \t"], "hint: as in --check 'cargo test'"),
         (&["--promise", ""], "hint: as in --promise COMPLETE"),
@@ -25,6 +25,12 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
             &["--check", "true", "--protect", "/etc/*"],
             "hint: protected files are those of the worker's directory",
         ),
+        (
+            &["--check", "true", "--protect", "../t.sh"],
+            "hint: protected files are those of the worker's directory",
+        ),
+        (&["--check", "true", "--protect", ""], "hint: as in --protect 'tests/**/*.py'"),
+        (&["--check", "true", "--protect", "./"], "hint: as in --protect 'tests/**/*.py'"),
         (&["--protect", "x"], "say when it is done: --check COMMAND"),
         (&["--check-timeout", "0"], "0 is not in 1.."),
         (&["--check-jobs", "0"], "0 is not in 1..=64"),
