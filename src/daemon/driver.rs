@@ -281,6 +281,7 @@ async fn spawn(
         return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
     }
     let mut prompt = super::prompt::read(&spec.prompt).map_err(SpawnError::Prompt)?;
+    super::prompt::refuse_blank(spec, prompt.as_deref()).map_err(SpawnError::Prompt)?;
     let mut session = None;
     if let Some(iteration) = iteration {
         let lap = course::Lap { context, spec, cwd: &cwd, iteration };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swarm_state::model::Prompt;
+use swarm_state::model::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 
@@ -18,6 +18,20 @@ pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
         Prompt::None => Ok(None),
         Prompt::Text(text) => Ok(Some(text.clone().into_bytes())),
         Prompt::File(path) => read_file(path).map(Some),
+    }
+}
+
+/// Refuses a measured loop whose task says nothing: its agents would be told rules and no work.
+///
+/// # Errors
+/// Names the file.
+pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(), String> {
+    let measured = spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty());
+    match (&spec.prompt, prompt) {
+        (Prompt::File(path), Some(text)) if measured && text.trim_ascii().is_empty() => {
+            Err(format!("the task is empty: {}", path.display()))
+        }
+        (Prompt::None | Prompt::Text(_) | Prompt::File(_), _) => Ok(()),
     }
 }
 

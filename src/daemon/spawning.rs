@@ -317,7 +317,11 @@ pub(super) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
         Prompt::None | Prompt::Text(_) => None,
     };
     let read = |file: &PathBuf| super::prompt::read_file(file).map_err(Error::invalid);
-    check_argument(spec, file.map(read).transpose()?)
+    let text = file.map(read).transpose()?;
+    super::prompt::refuse_blank(spec, text.as_deref()).map_err(|message| {
+        Error::usage(message).hint("say what is to be done, or name a file that does: --spec FILE")
+    })?;
+    check_argument(spec, text)
 }
 
 /// Refuses a loop whose limits or gates make no sense.

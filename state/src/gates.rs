@@ -27,6 +27,14 @@ pub fn not_started(why: &str) -> String {
 /// The remark on a promise that was not given.
 pub const NO_PROMISE: &str = "the promise was not given";
 
+/// The remark on a promise that nobody could hear.
+pub const TRANSCRIPT_LOST: &str =
+    "the agent's transcript is gone or empty: what its screen shows is not taken for its words";
+
+/// The remark where every check is excused and nothing else was asked for.
+pub const NO_GATE: &str =
+    "no gate is left: every check failed before the first iteration, and none passes now";
+
 /// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
 /// done pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,6 +125,9 @@ pub struct Verdict {
     pub done_pattern: Option<bool>,
     /// What the promise came to; `None` when none was asked for.
     pub promise: Option<Claim>,
+    /// The record of the agent's words was there and is gone, so nothing else is taken for them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transcript_lost: bool,
     /// Where it was read; `None` when it was not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise_seen: Option<Source>,
@@ -171,9 +182,17 @@ impl Verdict {
             remarks.push("the done pattern did not appear".into());
         }
         match self.promise {
-            Some(Claim::Missing) => remarks.push(NO_PROMISE.into()),
+            Some(Claim::Missing) => {
+                remarks.push(NO_PROMISE.into());
+                remarks.extend(self.transcript_lost.then(|| TRANSCRIPT_LOST.to_owned()));
+            }
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
+        }
+        let unproven = |check: &CheckResult| !check.passed && self.excused.contains(&check.name);
+        let is_other = self.done_pattern.is_some() || self.promise.is_some();
+        if !is_other && !self.checks.is_empty() && self.checks.iter().all(unproven) {
+            remarks.push(NO_GATE.into());
         }
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));

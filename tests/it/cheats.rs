@@ -444,7 +444,7 @@ fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
     d.git(&["checkout", "-q", "check.sh"]);
     let why = d.w.swarm(&["why", "a"]).ok();
     assert!(!why.out.contains("ralph approve"), "{}", why.out);
-    d.w.swarm(&["respawn", "a"]).code(1).says("max_iterations");
+    d.w.swarm(&["respawn", "a"]).code(1).says("check 'sh check.sh' failed before the first iteration");
     assert_eq!(d.turns(), 2);
 }
 
@@ -507,4 +507,15 @@ fn a_script_that_a_check_reaches_by_a_detour_is_watched() {
         let result = d.result(1, &[flags, &["-n", "1"]].concat(), &agent);
         assert_eq!(error(&result, 1), format!("protected files were changed: {changed}"), "{flags:?}");
     }
+}
+
+#[test]
+fn a_spec_that_becomes_empty_is_as_a_missing_one() {
+    let d = Desk::new();
+    let spec = d.path("spec.md");
+    std::fs::write(&spec, "do it\n").unwrap();
+    let agent = d.agent(&["echo >\"$D/spec.md\"; touch x"]);
+    let result = d.result(1, &["--spec", spec.to_str().unwrap(), "--check", "false", "-n", "3"], &agent);
+    assert_eq!((&result["stop_reason"], d.turns()), (&"prompt_missing".into(), 1));
+    d.w.swarm(&["why", "a"]).ok().says("the task is empty: ");
 }

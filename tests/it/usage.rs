@@ -66,6 +66,13 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     for (words, cure) in wrong {
         w.swarm(&[words, &["--", "sh"]].concat()).code(2).warns("swarm: error: ").warns(cure);
     }
+    // A task in a file is one too.
+    w.write("empty.md", "");
+    w.write("blank.md", " \n\t\n");
+    for spec in ["empty.md", "blank.md", "/dev/null"] {
+        let words = ["loop", "--spec", spec, "--check", "true", "--", "sh"];
+        w.swarm(&words).code(2).warns("swarm: error: the task is empty: ").warns("--spec FILE");
+    }
     assert_eq!(w.swarm(&["ls", "--format", "json"]).ok().json(), json!([]), "nothing was made");
 }
 

@@ -140,3 +140,17 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
     }
 }
+
+#[test]
+fn where_every_check_is_excused_one_has_to_pass_or_another_gate_to_hold() {
+    let of = |passed: [bool; 2], promise| Verdict {
+        checks: vec![check("a", passed[0]), check("b", passed[1])],
+        excused: vec!["a".into(), "b".into()],
+        promise,
+        ..Verdict::default()
+    };
+    assert_eq!(of([false, false], None).remarks(), [NO_GATE]);
+    assert!(!of([false, false], None).is_complete());
+    assert!(of([true, false], None).is_complete());
+    assert!(of([false, false], Some(Claim::Given)).is_complete());
+}
