@@ -123,7 +123,7 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
 #[test]
 fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
     let task: &[&str] = &["loop", "do it"];
-    let file = &["spawn", "--ralph", "--prompt-file", "/dev/null", "-n", "1"];
+    let file = &["spawn", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];
     for (verb, flags) in [
         (task, &[][..]),
         (task, &["--quiet"]),
@@ -132,6 +132,7 @@ fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
         (file, &["--format", "json"]),
     ] {
         let d = Desk::new();
+        d.w.write("PROMPT.md", "Do task A\n");
         let agent = d.agent(&[&format!("touch x; {DONE}")]);
         let log = d.path("err");
         let unread = |words: Vec<String>| {
