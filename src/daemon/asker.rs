@@ -1,6 +1,6 @@
 //! Who a request comes from: the rule that an agent may not steer its own loop by a shortcut.
 //!
-//! Used by the calls that approve, set, resume, respawn and replace a worker. An agent runs as its user and can do
+//! Used by the calls that approve, set, resume, respawn, remove and replace a worker. An agent runs as its user and can do
 //! what the user can, so this stops the careless and those who take the short way, not an intruder: who clears
 //! its environment and leaves its pane, or uses a tmux server of the user's own, is not told from a person.
 //! Where the system does not tell of processes (other than Linux) everybody passes. Deliberately absent:

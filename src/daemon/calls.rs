@@ -48,7 +48,7 @@ impl Supervisor {
             Call::Send(params) => self.send(params, reply),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),
-            Call::Clean(params) => self.clean(params, reply),
+            Call::Clean(params) => self.clean(params, peer, reply),
             Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
             Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
             Call::RalphResume(Named { name }) => self.resume_any(&name, peer, reply),
@@ -63,7 +63,7 @@ impl Supervisor {
             Call::RalphRestore(params) => self.ralph_restore(params, reply),
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
             Call::Hook(params) => Self::answer(reply, Ok(self.hook(&params, peer))),
-            Call::RalphClean(params) => Self::answer(reply, self.ralph_clean(&params)),
+            Call::RalphClean(params) => Self::answer(reply, self.ralph_clean(&params, peer)),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {
@@ -249,7 +249,7 @@ impl Supervisor {
         self.ralph_status(name.as_str())
     }
 
-    fn ralph_clean(&mut self, params: &RalphCleanParams) -> Result<Cleaned> {
+    fn ralph_clean(&mut self, params: &RalphCleanParams, peer: Option<i32>) -> Result<Cleaned> {
         if let Some(name) = &params.name {
             WorkerName::new(base_of(name)).map_err(|e| Error::invalid(e.to_string()))?;
         }
@@ -259,8 +259,13 @@ impl Supervisor {
             if params.name.as_deref().is_some_and(|wanted| wanted != base && wanted != dir) {
                 continue;
             }
+            let slot = WorkerName::new(base).ok().and_then(|name| self.slots.get(&name));
             let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
-            if dir == base && WorkerName::new(base).ok().and_then(|n| self.slots.get(&n)).is_some_and(live) {
+            // What a loop is measured against goes by nobody's hand whom it measures.
+            let own = slot.map_or(Ok(()), |slot| refuse_own(slot, peer, "remove what its own loop left"));
+            if own.is_err() && params.name.is_some() {
+                own?;
+            } else if own.is_err() || dir == base && slot.is_some_and(live) {
                 cleaned.kept.push(dir);
                 continue;
             }

@@ -9,6 +9,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 use tokio::sync::oneshot;
 
+use super::asker::refuse_own;
 use super::crash;
 use super::driver::Job;
 use super::slot::{Reply, Slot};
@@ -32,7 +33,12 @@ pub(crate) struct Cleaning {
 
 impl Supervisor {
     /// Forgets a worker; the answer comes when nothing of it is left.
-    pub(super) fn clean(&mut self, params: CleanParams, reply: Reply) {
+    pub(super) fn clean(&mut self, params: CleanParams, peer: Option<i32>, reply: Reply) {
+        // Where nothing is left of a loop, an easier one can take its name.
+        let own = self.find(&params.name).and_then(|(_, slot)| refuse_own(slot, peer, "remove itself"));
+        if let Err(error) = own {
+            return Self::answer::<()>(reply, Err(error));
+        }
         if let Ok((name, slot)) = self.find(&params.name)
             && let Some(legacy) = slot.legacy.clone()
         {

@@ -87,7 +87,7 @@ impl Supervisor {
 }
 
 /// The loop of a worker, where it works now.
-fn course_of(slot: &Slot) -> Course {
+pub(super) fn course_of(slot: &Slot) -> Course {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
     course(&slot.driver.context, &slot.spec, &loop_id(slot.started), cwd)
 }
@@ -131,6 +131,7 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         iterations: vec![],
         next: None,
         watched: None,
+        unapproved: vec![],
         warnings: vec![],
         snapshots: course.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
         cwd: course.cwd,
@@ -147,6 +148,8 @@ fn filled(mut report: Report, course: &Course, from: u32) -> Report {
             let files = base.protected.keys().take(MAX_WATCHED).cloned().collect();
             report.watched = Some(Watched { count: base.protected.len() as u64, files });
             (report.baseline, report.warnings) = (base.checks, base.warnings);
+            report.unapproved = course.unapproved().unwrap_or_default();
+            report.unapproved.truncate(MAX_WATCHED);
         }
         room = room.saturating_sub(size(&report.baseline));
     }

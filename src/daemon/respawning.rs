@@ -14,6 +14,7 @@ use super::asker::refuse_own;
 use super::boot::RECORD_LOST;
 use super::driver::{Job, Report};
 use super::errand::Errand;
+use super::reporting::course_of;
 use super::slot::{AfterStop, Newborn, Reply, Slot};
 use super::spawning;
 use super::supervisor::{Input, Supervisor};
@@ -61,22 +62,34 @@ impl Supervisor {
             respawnable(slot, peer)?;
             spawning::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
-            Ok((name, threatened, slot.begin("is just being respawned")))
+            let measured = slot.spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty());
+            let course = measured.then(|| course_of(slot));
+            Ok((name, threatened, course, slot.begin("is just being respawned")))
         });
-        let (name, threatened, errand) = match checked {
+        let (name, threatened, course, errand) = match checked {
             Ok(checked) => checked,
             Err(error) => return Self::answer::<()>(reply, Err(error)),
         };
         let RespawnParams { clean_first, request, .. } = params;
         let wish = Respawn { name, clean_first, reply, warnings: vec![], request, errand };
-        let Some(worktree) = threatened else { return self.respawn_on(wish) };
-        // A worktree that must stay is no reason to end an agent that works in it.
+        if threatened.is_none() && course.is_none() {
+            return self.respawn_on(wish);
+        }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            match git::refuse_losses(&worktree).await {
-                Ok(()) => drop(inbox.send(Input::Respawn(Box::new(wish)))),
-                Err(error) => wish.refuse_dirty(error),
+            // What an agent made of its checks is not what it is measured against the next time.
+            if let Some(course) = course
+                && let Err(error) = course.refuse_unapproved().await
+            {
+                return Self::answer::<()>(wish.reply, Err(error));
             }
+            // A worktree that must stay is no reason to end an agent that works in it.
+            if let Some(worktree) = threatened
+                && let Err(error) = git::refuse_losses(&worktree).await
+            {
+                return wish.refuse_dirty(error);
+            }
+            drop(inbox.send(Input::Respawn(Box::new(wish))));
         });
     }
 

@@ -61,6 +61,15 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
     (account, source)
 }
 
+/// Whether the agent's hooks told of a transcript in which nothing of the agent is any more. Such a record was there, so
+/// what else shows its words may be anybody's.
+pub(super) fn is_lost(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> bool {
+    let Some(path) = finished.transcript.as_deref() else { return false };
+    let is_known = |kept| kept_in(env, kept).is_some_and(|dir| path.starts_with(dir));
+    let is_ours = finished.session.is_some() || is_known(CLAUDE) || is_known(CODEX);
+    is_ours && read(path).is_none_or(|told| told.texts.is_empty() && told.tool_calls.is_none())
+}
+
 /// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.
 type Kept = (&'static str, &'static str, &'static str);
 

@@ -104,6 +104,36 @@ impl Course {
             .hint(format!("start the loop anew: swarm respawn {}", self.name))
     }
 
+    /// The watched files that were changed since the base line and not approved, as they are now. None where there is
+    /// no base line, or the worker's directory is gone.
+    ///
+    /// # Errors
+    /// When one of them cannot be read.
+    pub fn unapproved(&self) -> Result<Vec<String>> {
+        let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
+            return Ok(vec![]);
+        };
+        Ok(base.changed(&protect::hashes_now(self, Some(&base))?))
+    }
+
+    /// Refuses to go on from such files: they would be what the next loop is measured against.
+    ///
+    /// # Errors
+    /// Names them.
+    pub async fn refuse_unapproved(&self) -> Result<()> {
+        let course = self.clone();
+        let work = tokio::task::spawn_blocking(move || course.unapproved());
+        let changed = work.await.map_err(|e| Error::system("cannot look at the protected files", e))??;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let (name, files) = (&self.name, printable(&named(&changed, MAX_NAMED)));
+        let message = format!("watched files of '{name}' were changed and nobody approved that: {files}");
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!(
+            "look at it: swarm ralph diff {name}; take it: swarm ralph approve {name}; or give the files back"
+        )))
+    }
+
     /// Takes the protected files as they are now. Gives those that were different.
     ///
     /// # Errors

@@ -26,13 +26,20 @@ use crate::error::{Error, Result};
 /// # Errors
 /// A glob that is none, or a file that cannot be read.
 pub(super) async fn hashes(course: &Course, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
+    let (course, known) = (course.clone(), known.cloned());
+    let work = tokio::task::spawn_blocking(move || hashes_now(&course, known.as_ref()));
+    work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
+}
+
+/// The same, on this thread.
+///
+/// # Errors
+/// As there.
+pub(super) fn hashes_now(course: &Course, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
     if course.gates.allow_changed_checks {
         return Ok(BTreeMap::new());
     }
-    let course = course.clone();
-    let known = known.map(|base| base.protected.keys().cloned().collect());
-    let work = tokio::task::spawn_blocking(move || hash_all(&course, known.as_ref()));
-    work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
+    hash_all(course, known.map(|base| base.protected.keys().cloned().collect()).as_ref())
 }
 
 fn hash_all(course: &Course, known: Option<&BTreeSet<String>>) -> Result<BTreeMap<String, String>> {
@@ -45,7 +52,12 @@ fn hash_all(course: &Course, known: Option<&BTreeSet<String>>) -> Result<BTreeMa
     };
     for file in by_name(course) {
         let name = script_name(&file);
-        if known.is_none_or(|known| known.contains(&name)) {
+        // What comes in the place of a file that was there is read instead of it.
+        let anchors = scripts::anchors(&file.to_string_lossy());
+        let replaces = |known: &BTreeSet<String>| {
+            anchors.iter().any(|anchor| known.contains(&script_name(Path::new(anchor))))
+        };
+        if known.is_none_or(|known| known.contains(&name) || replaces(known)) {
             keep(name, &file, if scripts::is_shared(&file.to_string_lossy()) { hash_scripts } else { hash })?;
         }
     }
@@ -102,7 +114,23 @@ pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> R
 
 /// Refuses globs that are none.
 pub(crate) fn check(texts: &[String]) -> Result<()> {
+    for text in texts {
+        let cure = "as in --protect 'tests/**/*.py'; ** goes into directories";
+        let outside = Path::new(text).components().any(|part| part == Component::ParentDir);
+        if outside || Path::new(text).is_absolute() {
+            let message = format!("--protect '{text}' is not in the worker's directory");
+            return Err(Error::usage(message).hint("protected files are those of the worker's directory"));
+        }
+        if matches!(bare(text).trim(), "" | ".") {
+            return Err(Error::usage(format!("--protect '{text}' names no file")).hint(cure));
+        }
+    }
     globs(texts).map(drop)
+}
+
+/// A glob without what only says that it begins here or is a directory.
+fn bare(text: &str) -> &str {
+    text.trim_start_matches("./").trim_end_matches('/')
 }
 
 /// Compiles what `--protect` was given. A directory stands for all in it.
@@ -112,7 +140,7 @@ pub(crate) fn check(texts: &[String]) -> Result<()> {
 fn globs(texts: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in texts {
-        let bare = text.trim_start_matches("./").trim_end_matches('/');
+        let bare = bare(text);
         let all_below = format!("{bare}/**");
         for pattern in [bare, &all_below] {
             set.add(glob(pattern).map_err(|e| {
@@ -146,15 +174,28 @@ fn by_name(course: &Course) -> BTreeSet<PathBuf> {
     named.filter_map(|path| within(&course.cwd, &path)).collect()
 }
 
-/// The path relative to the tree, when it is a file in it.
+/// The path relative to the tree, when it is a file in it, or one beside it that a check names from within.
 fn within(root: &Path, path: &Path) -> Option<PathBuf> {
-    let relative = if path.is_absolute() {
+    let relative: PathBuf = if path.is_absolute() {
         path.strip_prefix(root).ok()?.to_owned()
     } else {
         path.components().filter(|part| *part != Component::CurDir).collect()
     };
-    let plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
-    (plain && root.join(&relative).is_file()).then_some(relative)
+    if !root.join(&relative).is_file() {
+        return None;
+    }
+    if relative.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Some(relative);
+    }
+    // What stands before `..` may be a link, so the disk says where it leads.
+    let dir = root.join(&relative).parent()?.canonicalize().ok()?;
+    let whole = dir.join(relative.file_name()?);
+    Some(
+        root.canonicalize()
+            .ok()
+            .and_then(|root| Some(whole.strip_prefix(root).ok()?.to_owned()))
+            .unwrap_or(relative),
+    )
 }
 
 /// The scripts of a file that holds more.

@@ -218,7 +218,9 @@ impl Course {
         told: Told<'_>,
     ) {
         if let Some(promise) = &self.gates.promise {
+            verdict.transcript_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
             let given = match source {
+                _ if verdict.transcript_lost => false,
                 Source::Screen => self.is_promised_on_screen(finished),
                 Source::Transcript | Source::Result => promise.is_given(account),
             };

@@ -71,6 +71,9 @@ pub struct Report {
     /// What no iteration may change; absent while that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
+    /// Those of them that differ from what they were at the start and were not approved, the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unapproved: Vec<String>,
     /// What a person should know of a loop that began so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

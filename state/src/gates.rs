@@ -31,6 +31,10 @@ pub const NO_GATE: &str =
 /// The remark on a promise that was not given.
 pub const NO_PROMISE: &str = "the promise was not given";
 
+/// The remark on a promise that nobody could hear.
+pub const TRANSCRIPT_LOST: &str =
+    "the agent's transcript is gone or empty: what its screen shows is not taken for its words";
+
 /// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
 /// done pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,6 +138,9 @@ pub struct Verdict {
     pub done_pattern: Option<bool>,
     /// What the promise came to; `None` when none was asked for.
     pub promise: Option<Claim>,
+    /// The record of the agent's words was there and is gone, so nothing else is taken for them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub transcript_lost: bool,
     /// Where it was read; `None` when it was not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise_seen: Option<Source>,
@@ -200,7 +207,10 @@ impl Verdict {
             remarks.push("the done pattern did not appear".into());
         }
         match self.promise {
-            Some(Claim::Missing) => remarks.push(NO_PROMISE.into()),
+            Some(Claim::Missing) => {
+                remarks.push(NO_PROMISE.into());
+                remarks.extend(self.transcript_lost.then(|| TRANSCRIPT_LOST.to_owned()));
+            }
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }

@@ -14,24 +14,37 @@ const INTERPRETERS: [&str; 12] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "source", "."];
 
 /// Programs that run what follows them.
-const PREFIXES: [&str; 9] = ["env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!"];
+const PREFIXES: [&str; 18] = [
+    "env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!", "setsid", "stdbuf", "xargs",
+    "if", "then", "elif", "else", "while", "until",
+];
+
+/// The word before what a loop does.
+const DO: &str = "do";
 
 /// Programs that do what a file of the directory says: the names that it may have, and the flags that name another.
 const BUILDERS: [(&str, &[&str], &[&str]); 7] = [
     ("make", &MAKEFILES, &["-f", "--file", "--makefile"]),
     ("gmake", &MAKEFILES, &["-f", "--file", "--makefile"]),
-    ("just", &["justfile", "Justfile", ".justfile"], &["-f", "--justfile"]),
-    ("npm", &[PACKAGE], &[]),
-    ("pnpm", &[PACKAGE], &[]),
-    ("yarn", &[PACKAGE], &[]),
-    ("bun", &[PACKAGE], &[]),
+    ("just", &JUSTFILES, &["-f", "--justfile"]),
+    ("npm", &PACKAGES, &[]),
+    ("pnpm", &PACKAGES, &[]),
+    ("yarn", &PACKAGES, &[]),
+    ("bun", &PACKAGES, &[]),
 ];
 
 /// What `make` looks for.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
+/// What `just` looks for.
+const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
+
 /// The file that holds scripts among other things.
 const PACKAGE: &str = "package.json";
+
+/// It, and the settings beside it that say which shell or program runs its scripts.
+const PACKAGES: [&str; 6] =
+    [PACKAGE, ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml", "pnpm-workspace.yaml"];
 
 /// Flags of such a program that name the directory in which it works.
 const INTO: [&str; 5] = ["-C", "--directory", "--prefix", "--dir", "--cwd"];
@@ -44,6 +57,21 @@ pub fn candidates(command: &str) -> Vec<String> {
     let mut found = vec![];
     gather(command, "", DEPTH, &mut found);
     found
+}
+
+/// The files in whose place, or beside which, a program would read this one: where one of them was there and this one
+/// was not, what the program does has changed.
+pub fn anchors(file: &str) -> Vec<String> {
+    let (dir, name) = file.rsplit_once('/').map_or(("", file), |(dir, name)| (dir, name));
+    let beside: &[&str] = match name {
+        _ if MAKEFILES.contains(&name) => &MAKEFILES,
+        _ if JUSTFILES.contains(&name) => &JUSTFILES,
+        PACKAGE => &[],
+        _ if PACKAGES.contains(&name) => &PACKAGES[..1],
+        _ => &[],
+    };
+    let others = beside.iter().filter(|other| **other != name);
+    others.map(|other| if dir.is_empty() { (*other).to_owned() } else { format!("{dir}/{other}") }).collect()
 }
 
 /// Whether a file holds more than scripts, so that changing the rest of it changes no check.
@@ -64,29 +92,85 @@ pub fn scripts_of(content: &[u8]) -> Vec<u8> {
 
 /// The same for a command that runs in `dir`, which is empty or ends in a slash.
 fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
-    let mut dir = dir.to_owned();
-    for simple in simple_commands(command) {
-        if let [cd, to] = simple.as_slice()
-            && cd == "cd"
-        {
-            dir = format!("{}{}/", if to.starts_with('/') { "" } else { &dir }, to.trim_end_matches('/'));
+    let mut dirs = vec![dir.to_owned()];
+    let mut before: Vec<String> = vec![];
+    for Simple { words, input } in simple_commands(command) {
+        if let Some(to) = entered(&words) {
+            let dir = dirs.last().map(String::as_str).filter(|_| !to.starts_with('/')).unwrap_or_default();
+            let dir = format!("{dir}{}/", to.trim_end_matches('/'));
+            // What was entered within brackets is left again.
+            if !command.contains('(') {
+                dirs.clear();
+            }
+            dirs.push(dir);
             continue;
         }
-        for word in programs(&simple).into_iter().chain(built_from(&simple)) {
+        let mut named = programs(&words);
+        named.extend(built_from(&words));
+        if reads_its_text(&words) {
+            named.extend(input);
+            // `cat FILE | sh`
+            named.extend(before.strip_prefix(&["cat".to_owned()]).unwrap_or_default().iter().cloned());
+        }
+        for word in named {
             let word = word.strip_prefix("$PWD/").or(word.strip_prefix("${PWD}/")).unwrap_or(&word);
-            let word = if word.starts_with('/') { word.to_owned() } else { format!("{dir}{word}") };
-            if !found.contains(&word) {
-                found.push(word);
+            for dir in &dirs {
+                let word = if word.starts_with('/') { word.to_owned() } else { format!("{dir}{word}") };
+                if !found.contains(&word) {
+                    found.push(word);
+                }
             }
         }
-        if let Some(text) = text_of(&simple).filter(|_| depth > 0) {
-            gather(text, &dir, depth - 1, found);
+        if let Some(text) = text_of(&words).filter(|_| depth > 0) {
+            for dir in &dirs {
+                gather(text, dir, depth - 1, found);
+            }
         }
+        before = words;
     }
+}
+
+/// What stands before a program, and is none.
+fn is_prefix(word: &str) -> bool {
+    PREFIXES.contains(&word) || word == DO
+}
+
+/// Where a `cd` goes.
+fn entered(words: &[String]) -> Option<&str> {
+    let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
+    let (cd, to) = (rest.next()?, rest.find(|word| !word.starts_with('-'))?);
+    (cd == "cd" && rest.next().is_none()).then_some(to.as_str())
+}
+
+/// Whether it is an interpreter that is given no file, so that it runs what it reads.
+fn reads_its_text(words: &[String]) -> bool {
+    let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
+    let interprets = rest.find(|word| !is_option_or_number(word)).is_some_and(|word| is_interpreter(word));
+    interprets && text_of(words).is_none() && rest.all(|word| word.starts_with('-'))
+}
+
+fn is_interpreter(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
+}
+
+/// One command of a line.
+#[derive(Debug, Default)]
+struct Simple {
+    words: Vec<String>,
+    /// The file that it reads.
+    input: Option<String>,
 }
 
 /// The text that a shell is given to run: `sh -c TEXT`, `bash -euc TEXT`.
 fn text_of(words: &[String]) -> Option<&str> {
+    // What a line runs within its words is a command of its own here.
+    if let [eval, text] = words
+        && eval == "eval"
+    {
+        return Some(text);
+    }
     let shell = |word: &String| INTERPRETERS[..5].contains(&word.rsplit('/').next().unwrap_or(word));
     let at = words.iter().position(shell)?;
     let rest = &words[at + 1..];
@@ -96,16 +180,20 @@ fn text_of(words: &[String]) -> Option<&str> {
     rest.get(flag + 1).map(String::as_str)
 }
 
-/// The words of each simple command: cut at operators, quotes taken off.
-fn simple_commands(command: &str) -> Vec<Vec<String>> {
-    let (mut commands, mut words, mut word) = (vec![], vec![], None::<String>);
-    let mut chars = command.chars();
-    let (mut quote, mut redirected) = (None, false);
+/// Each simple command: cut at operators, quotes taken off.
+fn simple_commands(command: &str) -> Vec<Simple> {
+    let (mut commands, mut simple, mut word) = (vec![], Simple::default(), None::<String>);
+    let mut chars = command.chars().peekable();
+    let (mut quote, mut redirected) = (None, None);
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(q), _) if c == q => quote = None,
             (Some('\''), _) => word.get_or_insert_default().push(c),
             (_, '\\') => word.get_or_insert_default().extend(chars.next()),
+            (Some(_), '`') => commands.push(evaluated(chars.by_ref().take_while(|c| *c != '`').collect())),
+            (Some(_), '$') if chars.peek() == Some(&'(') => {
+                commands.push(evaluated(bracketed(&mut chars)));
+            }
             (Some(_), _) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 word.get_or_insert_default();
@@ -114,45 +202,66 @@ fn simple_commands(command: &str) -> Vec<Vec<String>> {
             // What is read or written is no program; `2>` has its number before it.
             (None, '<' | '>') => {
                 let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
-                words.extend(word.take().filter(|word| !number(word)));
-                redirected = true;
+                simple.words.extend(word.take().filter(|word| !number(word)));
+                redirected = Some(c);
             }
             (None, ';' | '&' | '|' | '\n' | '(' | ')' | '{' | '}' | '`')
-                if !(redirected && c == '&' && word.is_none()) =>
+                if !(redirected.is_some() && c == '&' && word.is_none()) =>
             {
-                end_word(&mut words, &mut word, &mut redirected);
-                redirected = false;
-                commands.push(std::mem::take(&mut words));
+                end_word(&mut simple, &mut word, &mut redirected);
+                redirected = None;
+                commands.push(std::mem::take(&mut simple));
             }
-            (None, _) if c.is_whitespace() => end_word(&mut words, &mut word, &mut redirected),
+            (None, _) if c.is_whitespace() => end_word(&mut simple, &mut word, &mut redirected),
             (None, _) => word.get_or_insert_default().push(c),
         }
     }
-    end_word(&mut words, &mut word, &mut redirected);
-    commands.push(words);
+    end_word(&mut simple, &mut word, &mut redirected);
+    commands.push(simple);
+    commands.retain(|simple| !simple.words.is_empty());
     commands
 }
 
+/// What stands between quotes and is run all the same.
+fn evaluated(text: String) -> Simple {
+    Simple { words: vec!["eval".to_owned(), text], input: None }
+}
+
+/// The text within the brackets that begin here.
+fn bracketed(chars: &mut impl Iterator<Item = char>) -> String {
+    let mut depth = 0_usize;
+    let mut text: String = chars
+        .take_while(|c| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth > 0
+        })
+        .collect();
+    text.drain(..text.len().min(1));
+    text
+}
+
 /// A word is at its end: it belongs to the command, unless it is where its input or output goes.
-fn end_word(words: &mut Vec<String>, word: &mut Option<String>, redirected: &mut bool) {
+fn end_word(simple: &mut Simple, word: &mut Option<String>, redirected: &mut Option<char>) {
     let Some(word) = word.take() else { return };
-    if !std::mem::take(redirected) {
-        words.push(word);
+    match redirected.take() {
+        None => simple.words.push(word),
+        Some('<') => simple.input = Some(word),
+        Some(_) => {}
     }
 }
 
 /// What one simple command runs: its program, and the file that an interpreter is given.
 fn programs(words: &[String]) -> Vec<String> {
-    let mut rest = words.iter().skip_while(|word| is_assignment(word) || PREFIXES.contains(&word.as_str()));
+    let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
     // `timeout 30 ./check`, `nice -n 5 ./check`: what is an option or a number is no program either.
-    let is_program = |word: &&String| {
-        !is_option_or_number(word) && !is_assignment(word) && !PREFIXES.contains(&word.as_str())
-    };
+    let is_program = |word: &&String| !is_option_or_number(word) && !is_assignment(word) && !is_prefix(word);
     let Some(program) = rest.find(is_program) else { return vec![] };
     let mut found = vec![program.clone()];
-    let name = program.rsplit('/').next().unwrap_or(program);
-    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    if INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned) {
+    if is_interpreter(program) {
         // `sh -c TEXT` and `python -m MODULE` name no file; a text that is none is dropped by whoever looks.
         found.extend(rest.find(|word| !word.starts_with('-')).cloned());
     }
@@ -163,7 +272,7 @@ fn programs(words: &[String]) -> Vec<String> {
 fn built_from(words: &[String]) -> Vec<String> {
     let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
     // What stands before the program names none of its flags.
-    let before = |word: &&String| is_assignment(word) || PREFIXES.contains(&word.as_str());
+    let before = |word: &&String| is_assignment(word) || is_prefix(word);
     let Some((at, (_, defaults, flags))) = words.iter().enumerate().find_map(|(at, word)| {
         let known = BUILDERS.iter().find(|(program, ..)| *program == name(word))?;
         words[..at].iter().all(|word| before(&word) || is_option_or_number(word)).then_some((at, known))
@@ -233,6 +342,18 @@ mod tests {
             ("bash -euc 'sh t/run.sh'", &["bash", "sh", "t/run.sh"]),
             ("pytest tests/test_auth.py", &["pytest"]),
             (". ./env.sh && go test ./...", &[".", "./env.sh", "go"]),
+            ("cd s && sh ../t.sh", &["s/../t.sh"]),
+            ("(cd s && ./x); sh t.sh", &["s/./x", "t.sh"]),
+            ("if ./t.sh; then exit 0; else sh u.sh; fi", &["./t.sh", "u.sh"]),
+            ("for n in 1 2; do sh t.sh $n; done", &["t.sh"]),
+            ("while ! sh t.sh; do ./wait; done", &["t.sh", "./wait"]),
+            ("if cd s; then ./x; fi", &["s/./x"]),
+            ("test \"$(sh t.sh)\" = ok", &["t.sh"]),
+            ("test \"`sh t.sh`\" = \"$(cd s && cat \"$(./x)\")\"", &["t.sh", "s/./x"]),
+            ("sh < t.sh", &["t.sh"]),
+            ("bash -eu <t.sh && true", &["t.sh"]),
+            ("cat t.sh | sh -e", &["t.sh"]),
+            ("ls | xargs -n1 ./x", &["./x"]),
             ("", &[]),
         ] {
             let found = candidates(command);
@@ -245,6 +366,10 @@ mod tests {
             ("grep -q DONE < TODO.md", "TODO.md"),
             ("test $(wc -l <n) -ge 3", "n"),
             ("cmp - a < b", "b"),
+            ("sh t.sh < data", "data"),
+            ("sh -c ./x < data", "data"),
+            ("cat data | ./x", "data"),
+            ("echo '$(sh t.sh)'", "t.sh"),
             ("./prog >out.txt 2>&1", "out.txt"),
         ] {
             assert!(!candidates(command).contains(&data.to_owned()), "{command}: {:?}", candidates(command));
@@ -287,6 +412,19 @@ mod tests {
             ("npm -f test", "test"),
         ] {
             assert!(!candidates(command).contains(&other.to_owned()), "{command}: {:?}", candidates(command));
+        }
+    }
+
+    #[test]
+    fn what_comes_in_the_place_of_a_builders_file_or_beside_it_is_known() {
+        assert_eq!(anchors("sub/GNUmakefile"), ["sub/makefile", "sub/Makefile"]);
+        assert_eq!(anchors(".justfile"), ["justfile", "Justfile"]);
+        assert_eq!(anchors("web/.npmrc"), ["web/package.json"]);
+        for file in ["package.json", "t.sh", "", "a/"] {
+            assert_eq!(anchors(file), [""; 0], "{file}");
+        }
+        for (command, settings) in [("npm test", ".npmrc"), ("yarn --cwd web test", "web/.yarnrc.yml")] {
+            assert!(candidates(command).contains(&settings.to_owned()), "{command}");
         }
     }
 

@@ -150,7 +150,10 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         .ok()
         .warns("--protect 'test/**' matches no file")
         .warns("no file is watched behind 'true': ");
-    d.w.swarm(&["why", "a"]).ok().says("watched: no file; --protect would name some\n");
+    d.w.swarm(&["why", "a"])
+        .ok()
+        .says("watched: no file; what --protect names is not there\n")
+        .says("warning: --protect 'test/**' matches no file");
     for flag in ["--quiet", "--allow-changed-checks"] {
         let ran = d.run(&["--check", "true", flag], &agent).ok();
         assert!(!ran.err.contains("warning"), "{}", ran.err);
@@ -395,4 +398,124 @@ fn an_agent_may_steer_another_loop_and_a_person_any() {
     let _ = d.w.run(end);
     assert_eq!(d.read("own"), "set max_iterations=3 for b\n");
     other.tell("exit 0");
+}
+
+#[test]
+fn what_an_agent_made_of_its_checks_is_not_what_the_next_loop_is_measured_against() {
+    let refused = "swarm: error: watched files of 'a' were changed and nobody approved that: check.sh\n";
+    let hint = "hint: look at it: swarm ralph diff a; take it: swarm ralph approve a; or give the files back";
+    for flags in [&[][..], &["--worktree"]] {
+        let d = Desk::new();
+        d.commit("check.sh", "exit 1\n");
+        let agent = d.agent(&[&format!("echo 'exit 0' >check.sh; {DONE}"), &format!("touch x; {DONE}")]);
+        d.run(&[&["--check", "sh check.sh", "-n", "1"], flags].concat(), &agent).code(1);
+        d.w.swarm(&["respawn", "a"]).code(1).warns(refused).warns(hint);
+        d.w.swarm(&["ralph", "approve", "a"]).ok().says("approved check.sh\n");
+        // Nothing is left to take, so what is to be done now is said.
+        let why =
+            d.w.swarm(&["why", "a"])
+                .ok()
+                .says("next: no watched file differs from what is approved: swarm respawn a\n");
+        assert!(!why.out.contains("ralph approve"), "{}", why.out);
+        d.w.swarm(&["respawn", "a"]).ok();
+        assert_eq!(d.turns(), 2, "a refused respawn starts nothing");
+    }
+}
+
+#[test]
+fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let agent = d.agent(&[
+        "echo 'exit 0' >check.sh; touch \"$D/there\"; while :; do sleep 0.1; done",
+        &format!("touch x; {DONE}"),
+    ]);
+    d.w.swarm(&d.words(&["--check", "sh check.sh", "-n", "1", "-d"], &agent)).ok();
+    d.w.until("the agent changed it", || d.path("there").exists().then_some(()));
+    d.w.swarm(&["respawn", "a"]).code(1).warns("nobody approved that: check.sh\n");
+    assert_eq!(d.w.status("a")["status"], "running", "what is refused is refused before anything is ended");
+    d.w.swarm(&["kill", "a"]).ok();
+    let _ =
+        d.w.swarm(&["why", "a"])
+            .ok()
+            .says("check.sh\n")
+            .says("to take them: swarm ralph approve a, then swarm respawn a\n");
+    d.w.swarm(&["respawn", "a"]).code(1).warns("nobody approved that: check.sh\n");
+    d.git(&["checkout", "-q", "check.sh"]);
+    let why = d.w.swarm(&["why", "a"]).ok();
+    assert!(!why.out.contains("ralph approve"), "{}", why.out);
+    d.w.swarm(&["respawn", "a"]).code(1).says("check 'sh check.sh' failed before the first iteration");
+    assert_eq!(d.turns(), 2);
+}
+
+#[test]
+fn a_worker_that_an_agent_spawned_does_not_clean_its_loop_away() {
+    let d = Desk::new();
+    let (go, helper) = (d.path("go"), d.path("b.sh"));
+    let run = |verb: &str| format!("'{SWARM}' {verb} >>'{}' 2>&1", d.path("said").display());
+    let script = format!(
+        "export SWARM_DIR='{}'\nuntil [ -e '{}' ]; do sleep 0.02; done\n{}\n{}\n{}\n{}\ntouch '{}'\n",
+        d.w.swarm_dir().display(),
+        go.display(),
+        run("clean a"),
+        run("ralph clean a"),
+        run("ralph clean"),
+        run("loop easy --name a -d --check true -- true"),
+        d.path("tried").display()
+    );
+    std::fs::write(&helper, script).unwrap();
+    let agent =
+        d.agent(&[&format!("touch x; '{SWARM}' spawn --name b -- sh '{}' >&2; {DONE}", helper.display())]);
+    d.result(1, &["--check", "false", "-n", "1"], &agent);
+    std::fs::write(&go, "").unwrap();
+    d.w.until("all of it was tried", || d.path("tried").exists().then_some(()));
+    let said = d.read("said");
+    for refused in ["remove itself", "remove what its own loop left", "put another in its place"] {
+        assert!(said.contains(&format!("swarm: error: worker 'a' may not {refused}\n")), "{said}");
+    }
+    d.w.swarm(&["why", "a"]).ok().says("FAIL  false\n");
+    d.w.swarm(&["clean", "a"]).ok();
+}
+
+#[test]
+fn what_a_builder_would_read_in_place_of_its_file_or_beside_it_is_not_the_agents_to_add() {
+    for (tool, there, added) in [("make", "Makefile", "GNUmakefile"), ("npm", "package.json", ".npmrc")] {
+        let d = Desk::new();
+        d.commit(there, "{}\n");
+        let check = builder(&d, tool, added);
+        let agent = d.agent(&[&format!("echo OK >{added}; {DONE}")]);
+        let result = d.result(1, &["--check", &check, "-n", "1"], &agent);
+        assert_eq!(error(&result, 1), format!("protected files were changed: {added}"));
+    }
+}
+
+#[test]
+fn a_script_that_a_check_reaches_by_a_detour_is_watched() {
+    for (flags, changed) in [
+        (&["--check", "cd s && sh ../t.sh"][..], "t.sh"),
+        (&["--check", "sh s/../t.sh"], "t.sh"),
+        (&["--check", "if ./t.sh; then true; else exit 1; fi"], "t.sh"),
+        (&["--check", "test \"$(sh t.sh; echo $?)\" = 0"], "t.sh"),
+        (&["--check", "sh < t.sh"], "t.sh"),
+        (&["--cwd", "s", "--check", "sh ../t.sh"], "../t.sh"),
+    ] {
+        let d = Desk::new();
+        d.commit("s/kept", "");
+        d.commit("t.sh", "exit 1\n");
+        let whole = d.w.work().join("t.sh");
+        let agent = d.agent(&[&format!("echo 'exit 0' >'{0}'; chmod +x '{0}'; {DONE}", whole.display())]);
+        let result = d.result(1, &[flags, &["-n", "1"]].concat(), &agent);
+        assert_eq!(error(&result, 1), format!("protected files were changed: {changed}"), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_spec_that_becomes_empty_is_as_a_missing_one() {
+    let d = Desk::new();
+    let spec = d.path("spec.md");
+    std::fs::write(&spec, "do it\n").unwrap();
+    let agent = d.agent(&["echo >\"$D/spec.md\"; touch x"]);
+    let result = d.result(1, &["--spec", spec.to_str().unwrap(), "--check", "false", "-n", "3"], &agent);
+    assert_eq!((&result["stop_reason"], d.turns()), (&"prompt_missing".into(), 1));
+    d.w.swarm(&["why", "a"]).ok().says("prompt file is empty: ");
 }

@@ -5,6 +5,7 @@
 use serde_json::{Value, json};
 
 use crate::verified::Desk;
+use crate::world::SWARM;
 
 const TAG: &str = "<promise>DONE</promise>";
 
@@ -298,5 +299,31 @@ fn json_that_a_tool_prints_is_no_record_of_an_agent_that_has_another_or_none() {
         agent.extend(args.iter().map(|arg| (*arg).to_owned()));
         let report = run(&d, 1, &["-n", "1"], &agent);
         assert_eq!((claims(&report), seen(&d, &report)), (vec!["missing"], Value::Null), "{name} {args:?}");
+    }
+}
+
+#[test]
+fn where_a_transcript_was_told_of_and_is_gone_the_screen_is_no_source() {
+    let d = Desk::new();
+    let find = "while [ $# -gt 0 ]; do [ \"$1\" = --session-id ] && id=$2; shift; done; t=\"$HOME/.claude/projects/p/$id.jsonl\"";
+    // One that comes before the pane is known counts for nothing, so it is told until it does.
+    let hook = format!(
+        "mkdir -p \"$HOME/.claude/projects/p\"; until grep -q '\"transcript\"' \"$SWARM_DIR/runs/a.$SWARM_RUN/told\"; do echo '{{\"session_id\":\"'$id'\",\"transcript_path\":\"'$t'\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt\":\"x\"}}' | '{SWARM}' hook user-prompt-submit; done"
+    );
+    let forged = Said::new(3, &[TAG]).printed();
+    for (hooks, says, claim) in [
+        (true, format!("echo '{TAG}'"), "missing"),
+        (true, format!("echo >$t; echo '{TAG}'"), "missing"),
+        (true, forged.clone(), "missing"),
+        // No hook spoke of any, so there may have been none.
+        (false, format!("echo '{TAG}'"), "given"),
+    ] {
+        let hook = if hooks { hook.as_str() } else { "true" };
+        let agent = d.agent_called("claude", &[&format!("date +%N >>x\n{find}\n{hook}\n{says}")]);
+        let report = run(&d, i32::from(claim == "missing"), &["-n", "1"], &agent);
+        assert_eq!(claims(&report), [claim], "{says}");
+        let why = d.w.swarm(&["why", "a"]).ok();
+        let reason = "FAIL  the agent's transcript is gone or empty";
+        assert_eq!(why.out.contains(reason), claim == "missing", "{}", why.out);
     }
 }

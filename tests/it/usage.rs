@@ -13,7 +13,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     let w = World::new();
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
-    let wrong: [(&[&str], &str); 20] = [
+    let wrong: [(&[&str], &str); 23] = [
         (&["--check", ""], "hint: as in --check 'cargo test'"),
         (&["--check", "true", "--check", " \t"], "hint: as in --check 'cargo test'"),
         (&["--promise", ""], "hint: as in --promise COMPLETE"),
@@ -25,6 +25,12 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
             &["--check", "true", "--protect", "/etc/*"],
             "hint: protected files are those of the worker's directory",
         ),
+        (
+            &["--check", "true", "--protect", "../t.sh"],
+            "hint: protected files are those of the worker's directory",
+        ),
+        (&["--check", "true", "--protect", ""], "hint: as in --protect 'tests/**/*.py'"),
+        (&["--check", "true", "--protect", "./"], "hint: as in --protect 'tests/**/*.py'"),
         (&["--protect", "x"], "say when it is done: --check COMMAND"),
         (&["--check-timeout", "0"], "0 is not in 1.."),
         (&["--check-jobs", "0"], "0 is not in 1..=64"),
@@ -47,6 +53,11 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
             w.swarm(&words).code(2).warns("swarm: error: ").warns(cure);
         }
     }
+}
+
+#[test]
+fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
+    let w = World::new();
     w.write("empty.md", "");
     w.write("blank.md", " \n\t\u{a0}\n");
     let wrong: [(&[&str], &str); 12] = [
@@ -127,7 +138,7 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
 #[test]
 fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
     let task: &[&str] = &["loop", "do it"];
-    let file = &["spawn", "--ralph", "--prompt-file", "/dev/null", "-n", "1"];
+    let file = &["spawn", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];
     for (verb, flags) in [
         (task, &[][..]),
         (task, &["--quiet"]),
@@ -136,6 +147,7 @@ fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
         (file, &["--format", "json"]),
     ] {
         let d = Desk::new();
+        d.w.write("PROMPT.md", "Do task A\n");
         let agent = d.agent(&[&format!("touch x; {DONE}")]);
         let log = d.path("err");
         let unread = |words: Vec<String>| {

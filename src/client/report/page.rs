@@ -134,6 +134,8 @@ pub(super) fn why(report: &Report) -> Vec<String> {
     lines.push(format!("used: {}", used(report)));
     lines.extend(watched(report));
     lines.extend(before_first(report));
+    lines.extend(report.warnings.iter().take(1).map(|warning| format!("warning: {}", printable(warning))));
+    lines.extend(unapproved(report));
     if let Some(last) = report.iterations.last() {
         let how = ended_badly(last).map(|how| format!("; {how}")).unwrap_or_default();
         lines.push(format!(
@@ -163,6 +165,9 @@ fn watched(report: &Report) -> Option<String> {
     let shown: Vec<&str> = watched.files.iter().take(3).map(String::as_str).collect();
     let more = watched.count.saturating_sub(shown.len() as u64);
     Some(match (shown.is_empty(), more) {
+        (true, _) if !report.gates.protect.is_empty() => {
+            "watched: no file; what --protect names is not there".to_owned()
+        }
         (true, _) => "watched: no file; --protect would name some".to_owned(),
         (false, 0) => format!("watched: {}", printable(&shown.join(", "))),
         (false, more) => format!("watched: {} and {more} more", printable(&shown.join(", "))),
@@ -178,15 +183,27 @@ fn at_checks(report: &Report) -> String {
     }
 }
 
+/// The watched files that are not as they were, where the last iteration does not say so already.
+fn unapproved(report: &Report) -> Option<String> {
+    let verdict = report.iterations.last().and_then(|last| last.verdict.as_ref());
+    let told = |file: &String| verdict.is_some_and(|verdict| verdict.changed.contains(file));
+    let untold: Vec<String> = report.unapproved.iter().filter(|file| !told(file)).cloned().collect();
+    let files = printable(&swarm_state::notice::named(&untold, 3));
+    (!untold.is_empty()).then(|| format!("changed since the start, and not approved: {files}"))
+}
+
 /// What to do next.
 fn next(report: &Report) -> String {
     let name = &report.name;
-    let changed = report
-        .iterations
-        .last()
-        .and_then(|it| it.verdict.as_ref())
-        .is_some_and(|verdict| !verdict.changed.is_empty());
-    if changed && report.end.is_none_or(|end| end.exit_code(true) != 0) {
+    let is_unfinished = |end: End| end.exit_code(true) != 0;
+    let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
+    let was_changed = verdict.is_some_and(|verdict| !verdict.changed.is_empty());
+    // While an agent works, it may still put right what no iteration ended with.
+    let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
+    if was_changed && !changed && report.end.is_some_and(is_unfinished) {
+        return format!("no watched file differs from what is approved: swarm respawn {name}");
+    }
+    if changed && report.end.is_none_or(is_unfinished) {
         let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
         return format!(
             "look at the changed checks (swarm ralph diff {name}); to take them: swarm ralph approve {name}{again}"
@@ -273,7 +290,10 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", outcome(c), printable(&c.name))));
     }
-    let told = watched(report).into_iter().chain(report.warnings.iter().map(|w| format!("warning: {w}")));
+    let told = watched(report)
+        .into_iter()
+        .chain(unapproved(report))
+        .chain(report.warnings.iter().map(|w| format!("warning: {w}")));
     let told: Vec<String> = told.map(|line| format!("- {}", printable(&line))).collect();
     if !told.is_empty() {
         lines.extend([String::new(), "Of all iterations:".into(), String::new()]);
