@@ -73,7 +73,7 @@ pub struct GateArgs {
     /// and `swarm report` tell which of them it was: transcript, result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
-    /// A promise counts only after so many tool calls in its iteration; 0 lets any count [default: 1]
+    /// A promise counts only with so many tool calls in its iteration; 0 lets any count [default: 1]
     #[arg(long, value_name = "N")]
     pub min_tool_calls: Option<u64>,
     /// What becomes of a promise without work [default: reject]

@@ -207,6 +207,11 @@ mod tests {
             assert_eq!(made["hooks"]["Stop"][0]["hooks"][0]["command"], "mine");
             assert_eq!(made["hooks"]["Stop"].as_array().unwrap().len(), 2);
         }
+        // Of several the last one counts, and none stays behind ours.
+        let two = ["claude", "--settings", "{}", "-c", "--settings", "own.json"];
+        let (argv, _) = passed(&two, dir.path()).unwrap();
+        assert_eq!((argv.len(), argv.iter().filter(|arg| *arg == "--settings").count()), (4, 1), "{argv:?}");
+        assert_eq!(settings(dir.path())["hooks"]["Stop"].as_array().unwrap().len(), 2);
         for broken in ["none.json", "{", r#"{"hooks":[]}"#, r#"{"hooks":{"Stop":{}}}"#] {
             let error = passed(&["claude", "--settings", broken], dir.path()).unwrap_err();
             assert!(error.message.starts_with("its --settings cannot be joined"), "{error}");

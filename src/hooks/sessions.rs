@@ -238,3 +238,19 @@ pub fn write_state(path: &Path, file: &SessionFile) -> io::Result<()> {
     }
     write_atomic(path, &file.render())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_file_names_its_session_and_other_tools_files_are_left_alone() {
+        let is = |name: &str| is_state_file(&Path::new("/p/.claude").join(name));
+        assert!(is("do-it-ralph.local.md") && is("ralph-loop.9a408fc4-9d13.local.md"));
+        for name in
+            ["ralph-loop.local.md", "ralph-loop..local.md", "ralph-loop.a b.local.md", "other.local.md"]
+        {
+            assert!(!is(name), "{name}");
+        }
+    }
+}

@@ -64,6 +64,8 @@ fn a_sub_agents_stop_is_not_the_sessions() {
     Heard::of(host.hook("subagent-stop", &input)).is_let();
     input["agent_type"] = json!("");
     Heard::of(host.hook("subagent-stop", &input)).is_let();
+    // Also where somebody's settings call the wrong word for it.
+    Heard::of(host.hook("stop", &input)).is_let();
     assert_eq!(
         (host.status()["active"].clone(), host.status()["iteration"].clone()),
         (json!(true), json!(1))
