@@ -93,7 +93,7 @@ const LONG: &str = "\
 Exit status:
   0  Done. For a loop: its done pattern matched, or it used all its iterations.
   1  The command failed, or the loop did (five failures in a row, killed, lost, paused).
-  2  Wrong use of the command line, or no worker of that name.
+  2  Wrong use of the command line, or no worker of that name (the ralph verbs end with 1 then).
   3  The daemon is not running (daemon status) or could not be started; or there is no place for it: HOME
      is not set, SWARM_DIR is no directory.
   4  This swarm and the running daemon speak different protocols (swarm daemon restart).
