@@ -279,6 +279,22 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
     path
 }
 
+/// A path that a user gave, as swarm keeps it: absolute, and independent of the directory in which it was typed. The
+/// directory part is resolved now, so that renaming a directory that the path only passed through (`sub` in
+/// `sub/../PROMPT.md`) changes nothing. A last component that is a symbolic link stays one: the user may point it
+/// elsewhere later.
+///
+/// # Errors
+/// When the path is empty, or the current directory is gone.
+pub(crate) fn pin(typed: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(typed)?;
+    // `file_name` is absent from `/` and from a path that ends in `..`.
+    Ok(match (path.file_name(), path.parent()) {
+        (Some(name), Some(parent)) => resolve(parent).join(name),
+        _ => resolve(&path),
+    })
+}
+
 /// FNV-1a, 128 bits: the same number in every release, which std's hashers do not promise.
 fn fnv1a(text: &OsStr) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -316,6 +332,35 @@ mod tests {
         let real = Paths::new(dir.path().join("real/not/there/yet"));
         assert_eq!(Paths::new(dir.path().join("link/not/there/yet")), real);
         assert_eq!(Paths::new(dir.path().join("link//not/there/./yet/")), real);
+    }
+
+    #[test]
+    fn pinned_path_survives_a_rename_of_a_directory_it_passed_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(dir.path()).unwrap();
+        fs::create_dir_all(base.join("real/sub")).unwrap();
+        fs::write(base.join("real/FILE"), "").unwrap();
+        std::os::unix::fs::symlink("real", base.join("link")).unwrap();
+        std::os::unix::fs::symlink("FILE", base.join("real/current")).unwrap();
+        for (typed, wanted) in [
+            ("real/sub/../FILE", "real/FILE"),
+            ("real/sub/..", "real"),
+            ("real/sub/../", "real"),
+            ("real/sub/.", "real/sub"),
+            ("link/FILE", "real/FILE"),
+            ("link/sub/../FILE", "real/FILE"),
+            // A link in the last place stays one.
+            ("link", "link"),
+            ("real/sub/../current", "real/current"),
+            // What does not exist yet.
+            ("link/new", "real/new"),
+            ("link/new/file", "real/new/file"),
+        ] {
+            assert_eq!(pin(&base.join(typed)).unwrap(), base.join(wanted), "{typed}");
+        }
+        assert_eq!(pin(Path::new("/")).unwrap(), Path::new("/"));
+        assert_eq!(pin(Path::new("..")).unwrap(), fs::canonicalize("..").unwrap());
+        assert!(pin(Path::new("")).is_err());
     }
 
     #[test]

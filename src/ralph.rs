@@ -51,7 +51,7 @@ use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::loops::{Course, forget_progress};
-use crate::paths::{Paths, private_dir};
+use crate::paths::{self, Paths, private_dir};
 
 mod agent;
 mod config;
@@ -205,8 +205,9 @@ struct Folder {
 impl Folder {
     fn make(wanted: Option<&Path>, name: &str, id: &str) -> Result<Self> {
         let path = match wanted {
-            Some(path) => std::path::absolute(path)
-                .map_err(|e| Error::system(format!("cannot find '{}'", path.display()), e))?,
+            Some(path) => {
+                paths::pin(path).map_err(|e| Error::system(format!("cannot find '{}'", path.display()), e))?
+            }
             None => std::env::temp_dir().join(format!("swarm-{name}-{id}")),
         };
         if wanted.is_none() && path.exists() {

@@ -10,7 +10,7 @@ use super::connect::{QUICK, SLOW};
 use super::ralph::no_loop;
 use super::{Ctx, Ended, Failure};
 use crate::cli::{PageFormat, RalphApprove, RalphDiff, RalphRestore, ReportArgs, ReportFormat, Why};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::protocol::{
     Approved, Call, DiffParams, DiffView, Named, Report, ReportParams, RestoreParams, Restored,
 };
@@ -94,13 +94,10 @@ pub(super) async fn diff(ctx: &Ctx, args: &RalphDiff) -> Ended {
 /// `swarm ralph restore`
 pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
     let name = args.name.as_str();
-    let absolute = |dir: &std::path::PathBuf| {
-        std::path::absolute(dir).map_err(|e| Error::system(format!("cannot resolve {}", dir.display()), e))
-    };
     let call = Call::RalphRestore(RestoreParams {
         name: name.to_owned(),
         iteration: args.iteration,
-        dir: args.dir.as_ref().map(absolute).transpose()?,
+        dir: args.dir.as_deref().map(super::spawn::pinned).transpose()?,
         branch: args.branch.clone(),
     });
     let made: Restored = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;

@@ -18,7 +18,7 @@ use crate::cli::{Format, PageFormat, SessionCommand, SessionLs, SessionPlace, Se
 use crate::error::{Error, Result};
 use crate::hooks::sessions::{Located, Sessions};
 use crate::hooks::starting::{self, Started, Wanted};
-use crate::paths::Paths;
+use crate::paths::{self, Paths};
 
 /// The session around this command, as Claude Code tells its children.
 const AROUND: &str = "CLAUDE_CODE_SESSION_ID";
@@ -105,7 +105,7 @@ fn words(kind: Kind, args: &SessionStart) -> Result<Words> {
     words.archive_on_branch_change |= args.archive_on_branch_change;
     words.create_branch |= args.create_branch;
     if let Some(file) = &args.contract {
-        let path = std::path::absolute(file).map_err(|e| Error::system("cannot use the contract", e))?;
+        let path = paths::pin(file).map_err(|e| Error::system("cannot use the contract", e))?;
         words.contract = Some(path.to_string_lossy().into_owned());
     }
     Ok(words)

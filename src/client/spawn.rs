@@ -20,6 +20,7 @@ use super::connect::SLOW;
 use super::{Ctx, Ended, follow};
 use crate::cli::{BudgetArgs, GateArgs, PageFormat, Spawn};
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths;
 use crate::protocol::{Call, RalphParams, SpawnParams, Spawned, WorkerView};
 use crate::settings::Settings;
 
@@ -181,8 +182,11 @@ fn relative(root: &Path, glob: &str) -> Result<String> {
     if !Path::new(glob).is_absolute() {
         return Ok(glob.to_owned());
     }
-    let inside = Path::new(glob).strip_prefix(root).ok().and_then(Path::to_str);
-    inside.map(str::to_owned).ok_or_else(|| {
+    // Either may be written with symbolic links.
+    let (roots, globs) =
+        ([root.to_owned(), paths::resolve(root)], [pinned(Path::new(glob))?, PathBuf::from(glob)]);
+    let inside = globs.iter().find_map(|glob| roots.iter().find_map(|root| glob.strip_prefix(root).ok()));
+    inside.and_then(Path::to_str).map(str::to_owned).ok_or_else(|| {
         Error::usage(format!("--protect '{glob}' is not in {}", root.display()))
             .hint("protected files are those of the worker's directory")
     })
@@ -221,7 +225,7 @@ pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     }
 }
 
-/// Checks that a prompt file can be read, again and again, and makes its path absolute.
+/// Checks that a prompt file can be read, again and again, and gives the path to keep.
 pub(super) fn prompt_file(typed: &Path) -> Result<PathBuf> {
     again("prompt file", typed)
 }
@@ -243,11 +247,12 @@ pub(super) fn again(what: &str, typed: &Path) -> Result<PathBuf> {
     if !again || File::open(typed).is_err() {
         return Err(unreadable());
     }
-    absolute(typed)
+    pinned(typed)
 }
 
-fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|e| Error::system(format!("cannot resolve {}", path.display()), e))
+/// A path that the user typed, as it is kept: see [`paths::pin`].
+pub(super) fn pinned(path: &Path) -> Result<PathBuf> {
+    paths::pin(path).map_err(|e| Error::system(format!("cannot resolve '{}'", path.display()), e))
 }
 
 fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
@@ -262,7 +267,7 @@ fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
 
 fn directory(typed: Option<&Path>) -> Result<PathBuf> {
     let path = match typed {
-        Some(path) => absolute(path)?,
+        Some(path) => pinned(path)?,
         None => std::env::current_dir().map_err(|e| Error::system("the current directory is gone", e))?,
     };
     if path.is_dir() {
@@ -276,7 +281,7 @@ fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
     if !args.worktree.worktree {
         return Ok(None);
     }
-    let dir = args.worktree.worktree_dir.as_deref().map(absolute).transpose()?;
+    let dir = args.worktree.worktree_dir.as_deref().map(pinned).transpose()?;
     Ok(Some(WorktreeSpec { branch: args.worktree.branch.clone(), dir }))
 }
 
@@ -288,7 +293,7 @@ fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
             Err(Error::usage("--tmux-socket is empty").hint("a socket's path, or a name as in tmux -L"))
         }
         Some(path) if path.contains('/') => {
-            let path = absolute(Path::new(path))?.into_os_string().into_string();
+            let path = pinned(Path::new(path))?.into_os_string().into_string();
             path.map(Some).map_err(|_| Error::invalid("the tmux socket's path is not UTF-8"))
         }
         Some(name) => Ok(Some(name.to_owned())),

@@ -17,6 +17,7 @@ use super::supervisor::Supervisor;
 use super::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
+use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
 /// The most bytes of a prompt that goes as an argument. Linux takes 128 KiB for one, with what a profile puts
@@ -417,6 +418,6 @@ pub(super) fn is_gated(spec: &WorkerSpec) -> bool {
 fn inherited(spec: &WorkerSpec, old: Option<Worktree>) -> Option<Worktree> {
     let (wanted, old) = (spec.worktree.as_ref()?, old?);
     let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);
-    let dir = wanted.dir.as_ref().is_none_or(|d| *d == old.path);
-    (branch && dir && old.path.is_dir() && spec.cwd.starts_with(&old.base_repo)).then_some(old)
+    let dir = wanted.dir.as_ref().is_none_or(|d| resolve(d) == old.path);
+    (branch && dir && old.path.is_dir() && resolve(&spec.cwd).starts_with(&old.base_repo)).then_some(old)
 }

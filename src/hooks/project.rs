@@ -18,6 +18,7 @@ use super::sessions::Sessions;
 use super::starting::Wanted;
 use crate::error::{Error, Result};
 use crate::git;
+use crate::paths;
 use crate::store::read_bounded;
 
 /// The directory that makes a project one.
@@ -76,10 +77,11 @@ pub fn prepare(
     // What the next run compares its own branch with; without it that one archives nothing.
     let _ = sessions.keep_last_branch(root, &ready.branch_name);
     let state = state_of(root, wanted, &ready, &contract, now)?;
+    let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));
     let options = DoItOptions {
         no_diff_limit: words.no_diff_limit.unwrap_or(0),
         archive_on_branch_change: words.archive_on_branch_change,
-        contract: words.contract.as_ref().map(PathBuf::from),
+        contract: pinned.transpose().map_err(|e| Error::system("cannot use the contract", e))?,
     };
     Ok((state, options, warnings))
 }

@@ -8,7 +8,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use super::Setting;
 use crate::error::{Error, Result};
-use crate::paths::home;
+use crate::paths::{home, pin};
 
 /// Something wrong, at a byte of the file.
 #[derive(Debug)]
@@ -194,10 +194,14 @@ impl Entry<'_> {
         let text = self.text()?;
         if let Some(rest) = text.strip_prefix("~/") {
             let home = home().map_err(|error| self.fault(&format!("starts at `~`, but {error}")))?;
-            return Ok(home.join(rest));
+            return self.pinned(&home.join(rest));
         }
         let path = self.source.path.parent().unwrap_or(Path::new("")).join(text);
-        std::path::absolute(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
+        self.pinned(&path)
+    }
+
+    fn pinned(&self, path: &Path) -> Result<PathBuf, Fault> {
+        pin(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
     }
 
     /// A list of tables, each with exactly these keys, all of them texts; the one named `pattern` is one.

@@ -57,6 +57,7 @@ mod tidy;
 mod tmux;
 mod trees;
 mod turns;
+mod typed_paths;
 mod typing;
 mod unit;
 mod usage;
