@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
+use swarm_state::screen::printable;
 use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -24,6 +25,10 @@ pub(super) const LONG: Duration = Duration::from_secs(300);
 pub(super) const MARK: (&str, &str) = ("SWARM_GIT", "1");
 /// How long git may clean up after SIGTERM: it removes its locks and a half-made worktree.
 const GRACE: Duration = Duration::from_secs(5);
+/// How many lines of other programs before git's first `fatal:` belong to its complaint.
+const LINES_BEFORE_FATAL: usize = 3;
+/// The most characters of one line of a complaint.
+const MAX_LINE_CHARS: usize = 300;
 /// How long another process's lock (`config.lock`, `index.lock`) is waited for.
 const LOCK_PATIENCE: Duration = Duration::from_secs(15);
 
@@ -55,16 +60,12 @@ impl Said {
         PathBuf::from(OsString::from_vec(line.to_vec()))
     }
 
-    /// git's own complaint in one line: what is `fatal:` or an `error:`, else the last line.
+    /// git's own complaint in one line: see [`complaint`].
     pub(super) fn complaint(&self) -> String {
-        let is_complaint = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
-        let lines: Vec<&str> = self.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        let complaints: Vec<&str> = lines.iter().copied().filter(is_complaint).collect();
-        match (complaints.as_slice(), lines.last()) {
-            ([], Some(last)) => (*last).to_owned(),
-            ([], None) if self.timed_out => "git did not end in time".to_owned(),
-            ([], None) => "git gave no reason".to_owned(),
-            (complaints, _) => complaints.join("; "),
+        match complaint(&self.stderr) {
+            Some(text) => text,
+            None if self.timed_out => "git did not end in time".to_owned(),
+            None => "git gave no reason".to_owned(),
         }
     }
 
@@ -84,6 +85,30 @@ impl Said {
     pub(super) fn mentions(&self, text: &str) -> bool {
         self.stderr.contains(text)
     }
+}
+
+/// The complaint in what git printed on stderr, as one line: its `error:` and `fatal:` lines, and up to
+/// [`LINES_BEFORE_FATAL`] other lines before the first `fatal:`. A filter, a hook or ssh prints the cause there. The
+/// last line where there is none of these.
+fn complaint(stderr: &str) -> Option<String> {
+    // A carriage return ends a line of progress.
+    let lines: Vec<String> = stderr
+        .split(['\n', '\r'])
+        .map(|line| printable(line).trim().chars().take(MAX_LINE_CHARS).collect())
+        .filter(|line: &String| !line.is_empty() && !is_progress(line))
+        .collect();
+    let is_gits = |line: &str| line.starts_with("fatal:") || line.starts_with("error:");
+    let fatal = lines.iter().position(|line| line.starts_with("fatal:")).unwrap_or(0);
+    let others: Vec<usize> = (0..fatal).filter(|at| !is_gits(&lines[*at])).collect();
+    let first = others.iter().rev().nth(LINES_BEFORE_FATAL - 1).copied().unwrap_or(0);
+    let is_shown = |at: usize| is_gits(&lines[at]) || (first..fatal).contains(&at);
+    let shown: Vec<&str> = (0..lines.len()).filter(|at| is_shown(*at)).map(|at| lines[at].as_str()).collect();
+    if shown.is_empty() { lines.last().cloned() } else { Some(shown.join("; ")) }
+}
+
+/// A line that git prints while all is well.
+fn is_progress(line: &str) -> bool {
+    line.starts_with("Preparing worktree") || (line.contains("% (") && line.contains(':'))
 }
 
 /// Runs `git ARGS` in `dir`. That git says no is no error here.
@@ -196,4 +221,45 @@ pub(super) async fn ask<A: AsRef<OsStr>>(dir: &Path, what: &str, args: &[A]) -> 
         return Ok(said);
     }
     Err(Error::new(ErrorCode::System, format!("{what}: {}", said.complaint())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complaint;
+
+    #[test]
+    fn complaint_has_the_lines_before_the_first_fatal() {
+        let cases = [
+            // git-lfs is missing; git's own last line is about the pipe to it.
+            (
+                "Preparing worktree (checking out 'x')\ngit-lfs filter-process: 1: git-lfs: not found\n\
+                 fatal: the remote end hung up unexpectedly\n",
+                "git-lfs filter-process: 1: git-lfs: not found; fatal: the remote end hung up unexpectedly",
+            ),
+            // The same, when the filter ended sooner.
+            (
+                "git-lfs filter-process: 1: git-lfs: not found\nerror: packet write with format failed\n\
+                 error: Could not write client identification\nerror: initialization for subprocess failed\n\
+                 fatal: a.bin: smudge filter lfs failed\n",
+                "git-lfs filter-process: 1: git-lfs: not found; error: packet write with format failed; \
+                 error: Could not write client identification; error: initialization for subprocess failed; \
+                 fatal: a.bin: smudge filter lfs failed",
+            ),
+            // At most three lines of others, and no progress.
+            (
+                "zero\none\ntwo\nUpdating files:  59% (1794/3000)\rUpdating files:  60% (1800/3000)\rthree\nerror: four\n\
+                 fatal: five\nsix\nerror: seven\n",
+                "one; two; three; error: four; fatal: five; error: seven",
+            ),
+            ("error: one\nhint: two\nerror: three\n", "error: one; error: three"),
+            ("hook: refused\n\n", "hook: refused"),
+            ("\u{1b}[31mred\u{1b}[0m\nfatal: no\n", "red; fatal: no"),
+        ];
+        for (stderr, wanted) in cases {
+            assert_eq!(complaint(stderr).as_deref(), Some(wanted));
+        }
+        assert_eq!(complaint("\n"), None);
+        let long = format!("{}\nfatal: no", "x".repeat(5000));
+        assert!(complaint(&long).is_some_and(|text| text.len() < 400));
+    }
 }

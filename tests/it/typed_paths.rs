@@ -25,7 +25,7 @@ impl Project {
 
     /// Runs swarm in `repo/sub`.
     #[track_caller]
-    fn from_sub(&self, args: &[&str]) -> Ran {
+    fn run_in_sub(&self, args: &[&str]) -> Ran {
         let mut swarm = self.world.command(SWARM);
         swarm.current_dir(self.repo.join("sub")).args(args);
         self.world.run(swarm).ok()
@@ -45,7 +45,7 @@ fn loop_reads_its_prompt_after_a_rename_of_the_typed_directory() {
     for prompt in [&["--prompt-file", "../PROMPT.md"][..], &["--ralph-dir", "../ralph"]] {
         let project = Project::new();
         let flags = ["spawn", "--name", "w", "--ralph", "-n", "3", "-d", "--cwd", ".."];
-        let _ = project.from_sub(&[&flags[..], prompt, &AGENT].concat());
+        let _ = project.run_in_sub(&[&flags[..], prompt, &AGENT].concat());
         project.rename_sub();
         fs::write(project.repo.join("go"), "").unwrap();
         let world = &project.world;
@@ -68,7 +68,7 @@ fn kept_paths_are_free_of_the_typed_directory() {
     std::os::unix::fs::symlink("PROMPT.md", repo.join("current.md")).unwrap();
     let spawn = |name: &str, flags: &[&str]| {
         let head = ["spawn", "--name", name, "--ralph", "-n", "1", "-d", "--cwd", ".."];
-        let _ = project.from_sub(&[&head[..], flags, &["--", "true"]].concat());
+        let _ = project.run_in_sub(&[&head[..], flags, &["--", "true"]].concat());
     };
     let prompt_of = |name: &str| world.ralph_state(name)["prompt_file"].as_str().unwrap().to_owned();
     let at = |file: &str| repo.join(file).to_str().unwrap().to_owned();
@@ -79,10 +79,10 @@ fn kept_paths_are_free_of_the_typed_directory() {
         "a link in the last place may be pointed elsewhere later"
     );
     let head = ["-c", "../settings.toml", "spawn", "--name", "set", "--ralph", "-n", "1", "-d"];
-    let _ = project.from_sub(&[&head[..], &["--", "true"]].concat());
+    let _ = project.run_in_sub(&[&head[..], &["--", "true"]].concat());
     assert_eq!(prompt_of("set"), at("PROMPT.md"));
     let head = ["loop", "--spec", "../SPEC.md", "--name", "spec", "--cwd", "..", "-d", "--check", "true"];
-    let _ = project.from_sub(&[&head[..], &["--", "true"]].concat());
+    let _ = project.run_in_sub(&[&head[..], &["--", "true"]].concat());
     assert_eq!(prompt_of("spec"), at("SPEC.md"));
     let tree = ["--prompt-file", "../PROMPT.md", "--worktree", "--worktree-dir", "../../trees/t"];
     spawn("tree", &tree);

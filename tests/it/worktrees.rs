@@ -227,3 +227,19 @@ fn a_daemon_started_from_a_git_hook_does_not_take_its_repository_along() {
     assert_eq!(branches(&world, &other), ["main"]);
     assert_eq!(fs::read_to_string(other.join(".git/config")).unwrap(), config);
 }
+
+#[test]
+fn cause_before_gits_last_line_is_shown() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    fs::write(repo.join(".gitattributes"), "*.bin filter=lfs\n").unwrap();
+    fs::write(repo.join("a.bin"), "x").unwrap();
+    git(&world, &repo, &["add", "."]);
+    git(&world, &repo, &["commit", "-qm", "a"]);
+    git(&world, &repo, &["config", "filter.lfs.process", "no-such-lfs-xyz filter-process"]);
+    git(&world, &repo, &["config", "filter.lfs.required", "true"]);
+    let cwd = ["--cwd", repo.to_str().unwrap(), "--worktree"];
+    let ran = world.spawn("w", &cwd, &["true"]).code(1);
+    let _ = ran.warns("cannot make worktree").warns("not found").warns("; fatal: ");
+    assert!(!world.path("repo-worktrees").exists());
+}
