@@ -101,6 +101,55 @@ typed() { # NAME PROMPT COMMAND...
     "$SWARM" kill "$name" >/dev/null 2>&1 || :
 }
 
+# One session in which a person types something while the agent works, so that its CLI queues it.
+queued() { # NAME TEXT
+    name=$1 text=$2
+    id=$(uuid)
+    commands
+    echo 'End the loop.' >"$dir/.claude/commands/cancel-ralph.md"
+    echo 'Say where you are.' >"$dir/.claude/commands/later.md"
+    (cd "$dir" && timeout -k 5 60 "$SWARM" spawn --name "$name" -- claude --session-id "$id" \
+        --dangerously-skip-permissions) </dev/null >"$work/$name.out" 2>&1 || :
+    timeout -k 5 60 "$SWARM" wait "$name" --for ready </dev/null >>"$work/$name.out" 2>&1 || :
+    timeout -k 5 60 "$SWARM" send "$name" -- '/ralph-loop "mend it" --max-iterations 3' \
+        </dev/null >>"$work/$name.out" 2>&1 || :
+    until_true 60 test -e "$work/mock/working" || :
+    # Typed as a person types it: swarm itself sends nothing to an agent that works.
+    pane=$("$SWARM" status "$name" --format json | jq -r .tmux.pane)
+    tmux -S "$SWARM_DIR/tmux.sock" send-keys -t "$pane" -l -- "$text"
+    until_true 10 on_screen "$pane" "$text" || :
+    tmux -S "$SWARM_DIR/tmux.sock" send-keys -t "$pane" Enter
+    until_true 30 grep -q '"enqueue"' "$HOME/.claude/projects/"*"/$id.jsonl" || :
+    : >"$work/mock/go-on"
+    until_true 90 has_ended "$name" || :
+    timeout -k 5 30 "$SWARM" wait "$name" --for idle --timeout 20 </dev/null >>"$work/$name.out" 2>&1 || :
+    "$SWARM" logs "$name" </dev/null >"$work/$name.screen" 2>&1 || :
+    "$SWARM" kill "$name" >/dev/null 2>&1 || :
+    rm -f "$work/mock/working" "$work/mock/go-on"
+}
+
+# shellcheck disable=SC2317 # until_true calls it
+on_screen() { tmux -S "$SWARM_DIR/tmux.sock" capture-pane -p -t "$1" | grep -qF -- "$2"; }
+
+queue_cases() {
+    works="touch $work/mock/working; until test -e $work/mock/go-on; do python3 -c 'import time; time.sleep(0.2)'; done"
+    prepare claude-tui-queued-cancel <<END
+{"text":"I work.","sh":"$works"}
+$(texts 5)
+END
+    queued claude-tui-queued-cancel /cancel-ralph
+    row 'claude (TUI)' 'a queued cancel' 'missing CANCELLED, 2 requests, file gone' "$(told claude-tui-queued-cancel)"
+
+    # It has a turn of its own, and the loop has all of its turns.
+    prepare claude-tui-queued <<END
+{"text":"I work.","sh":"$works"}
+$(texts 6)
+END
+    queued claude-tui-queued /later
+    row 'claude (TUI)' 'another queued command' 'missing x4 MAX_ITERATIONS_REACHED, 5 requests, file gone' \
+        "$(told claude-tui-queued)"
+}
+
 do_it_project() {
     mkdir -p "$dir/.do-it/specs"
     echo '{"project_name": "drill", "project_type": "generic"}' >"$dir/.do-it/specs/_meta.json"
@@ -263,6 +312,7 @@ for cli; do
         fresh claude-tui 'claude (TUI)' claude --dangerously-skip-permissions
         background
         limited
+        queue_cases
         own_session
         ;;
     codex) cases codex 'codex exec' ;;

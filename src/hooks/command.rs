@@ -7,6 +7,9 @@ use std::path::Path;
 
 use swarm_state::hook::HookEvent;
 
+/// Seconds that an agent gives one of our hooks. Each entry that we write says so, and [`super::run`] stays below it.
+pub const TIMEOUT_SECONDS: u64 = 10;
+
 /// What is run: the program, else the one on the PATH, else nothing; and whatever comes of it is no error.
 const SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$p" hook "$2" || exit 0"#;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use swarm_state::hook::HookEvent;
 
-use super::command::command;
+use super::command::{TIMEOUT_SECONDS, command};
 use super::recognise::{Ours, recognise};
 
 /// The name of our marketplace in Claude Code.
@@ -17,9 +17,6 @@ pub const MARKETPLACE: &str = "swarm";
 
 /// Our plugins in it.
 pub const PLUGINS: [&str; 2] = ["swarm", "do-it"];
-
-/// How long an agent waits for a hook of ours, in seconds. `swarm hook` itself never takes more than three.
-pub const TIMEOUT: u32 = 10;
 
 /// A hook of ours in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +33,7 @@ pub struct Shape(pub String);
 
 /// One hook of ours as it stands in a file.
 fn entry(program: &Path, event: HookEvent) -> Value {
-    json!({"type": "command", "command": command(program, event), "timeout": TIMEOUT})
+    json!({"type": "command", "command": command(program, event), "timeout": TIMEOUT_SECONDS})
 }
 
 /// `value` with a hook for each of `events` in it once. What an earlier release of ours wrote is brought up to date where it

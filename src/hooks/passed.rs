@@ -10,16 +10,13 @@ use serde_json::{Map, Value, json};
 use swarm_state::hook::HookEvent;
 use swarm_state::profiles::{HookStyle, Profile};
 
-use super::command::command;
+use super::command::{TIMEOUT_SECONDS, command};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
 /// How often in a row Claude Code may be kept going: more than any loop with a ceiling needs, and an end for one
 /// whose hook has lost its mind.
 const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
-
-/// Seconds that an agent gives one of our hooks; it takes milliseconds.
-const LIMIT: u64 = 10;
 
 /// Settings that are larger are none, bytes.
 const LONGEST: u64 = 4 << 20;
@@ -136,7 +133,8 @@ fn with_hooks(mut settings: Map<String, Value>, program: &Path, events: &[HookEv
         let Some(name) = event.setting() else { continue };
         let groups =
             hooks.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or_else(|| odd(name))?;
-        let hook = json!({ "type": "command", "command": command(program, *event), "timeout": LIMIT });
+        let hook =
+            json!({ "type": "command", "command": command(program, *event), "timeout": TIMEOUT_SECONDS });
         groups.push(json!({ "hooks": [hook] }));
     }
     Ok(Value::Object(settings))
@@ -150,7 +148,7 @@ fn codex_args(program: &Path) -> Vec<String> {
         let command = toml::Value::String(command(program, event));
         args.push("-c".to_owned());
         args.push(format!(
-            "hooks.{name}=[{{hooks=[{{type=\"command\",command={command},timeout={LIMIT}}}]}}]"
+            "hooks.{name}=[{{hooks=[{{type=\"command\",command={command},timeout={TIMEOUT_SECONDS}}}]}}]"
         ));
     }
     args

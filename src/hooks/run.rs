@@ -1,34 +1,35 @@
 //! `swarm hook EVENT`: what an agent CLI calls.
 //!
 //! A hook must never harm its host: whatever comes on standard input, whatever is missing or broken, it ends with
-//! status 0, says nothing when in doubt, and is over in a fraction of a second. So the work runs in a thread of its
-//! own, which is left behind when it takes too long. Used by `main` alone.
+//! status 0, prints nothing when in doubt, and ends before its host's timeout. So the work runs in a thread of its
+//! own, which is left behind when it takes too long. A stop that happens because of a doubt is logged. Used by `main` alone.
 
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
-use swarm_state::session::Answer;
+use swarm_state::session::{Answer, SessionId};
 
+use super::command::TIMEOUT_SECONDS;
 use super::prompts;
 use super::sessions::Sessions;
-use super::stops::Asked;
+use super::stops::{Asked, Called, unread};
 use super::tell::{self, Place, Session};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
 
-/// How long the whole may take, the wait for a transcript that is behind included.
-const LIMIT: Duration = Duration::from_millis(2450);
+/// How long the whole may take: what a busy machine takes to start this program is left of [`TIMEOUT_SECONDS`].
+const LIMIT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 2500);
 
 /// How long the host may take to write its input. Most have written it before this runs; on a machine that is busy one can
 /// be late, and a stop that is missed ends the loop's work.
-const INPUT: Duration = Duration::from_secs(1);
+const INPUT: Duration = Duration::from_secs(4);
 
 /// How long more of it is waited for before it is looked at.
 const MORE: Duration = Duration::from_millis(20);
@@ -38,31 +39,70 @@ const LONGEST: usize = 32 << 20;
 
 /// Does what an event asks for, and gives what is to be printed: nothing, or one line.
 pub fn run(args: Vec<OsString>) -> Option<String> {
+    let called = Called::now(LIMIT);
     let (done, answer) = mpsc::channel();
+    let known = Arc::new(Mutex::new(None));
+    let (event, shared) = (event_of(&args), Arc::clone(&known));
     let worker = thread::Builder::new().spawn(move || {
         // A panic is a doubt like another.
-        drop(done.send(answer_to(&args)));
+        drop(done.send(answer_to(&args, called, &shared)));
     });
-    worker.ok()?;
-    answer.recv_timeout(LIMIT).ok().flatten()
+    let why = match worker.map(|_| answer.recv_timeout(LIMIT)) {
+        Ok(Ok(answer)) => return answer,
+        Ok(Err(mpsc::RecvTimeoutError::Timeout)) => "the hook took too long",
+        Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => "the hook failed",
+        Err(_) => "the hook could not start a thread",
+    };
+    if matches!(event, Some(HookEvent::Stop | HookEvent::StopFailure)) {
+        log_doubt(known.lock().ok().and_then(|known| known.clone()), why);
+    }
+    None
 }
 
-fn answer_to(args: &[OsString]) -> Option<String> {
-    let event = HookEvent::of(args.first()?.to_str()?)?;
+/// The session and the iteration of a stop, as soon as its loop was found.
+type Known = Mutex<Option<(SessionId, u32)>>;
+
+/// Logs that a stop happened because of a doubt. Without a known loop the line goes to a log of its own.
+fn log_doubt(known: Option<(SessionId, u32)>, why: &str) {
+    let Ok(paths) = Paths::from_env() else { return };
+    let (sessions, why) = (Sessions::of(&paths), format!("{why}, so the stop happens"));
+    // Where nothing can be written, there is nobody to tell: a host shows nothing of a hook that prints on stderr.
+    let _ = match known {
+        Some((session, iteration)) => sessions.log(&session, &unread(iteration, why)),
+        None => sessions.log_unknown(&unread(0, why)),
+    };
+}
+
+fn event_of(args: &[OsString]) -> Option<HookEvent> {
+    HookEvent::of(args.first()?.to_str()?)
+}
+
+fn answer_to(args: &[OsString], called: Called, known: &Known) -> Option<String> {
+    let event = event_of(args)?;
     // Codex's `notify` has its input as an argument.
     let bytes = match args.get(1) {
         Some(text) => text.to_str()?.as_bytes().to_vec(),
-        None => input()?,
+        None => input().unwrap_or_default(),
     };
-    let input = HookInput::parse(&bytes)?;
+    let read = HookInput::parse(&bytes);
+    let is_nameless = read.as_ref().is_none_or(|input| input.session.is_none());
+    if event == HookEvent::Stop && is_nameless {
+        log_doubt(None, "the input of a Stop hook was not JSON with a session_id");
+    }
+    let input = read?;
     let paths = Paths::from_env().ok();
     let var = |name: &str| std::env::var_os(name);
     let sessions = paths.as_ref().map(Sessions::of);
     let (mut held, mut said) = (false, None);
     match (event, &sessions) {
         (HookEvent::Stop | HookEvent::StopFailure, Some(sessions)) => {
-            let answer = Asked { event, input: &input, var: &var }.answer(sessions);
-            held = matches!(answer, Some(Answer::Block(_)));
+            let found = |session: &SessionId, iteration| {
+                if let Ok(mut known) = known.lock() {
+                    *known = Some((session.clone(), iteration));
+                }
+            };
+            let answer = Asked { event, input: &input, var: &var, called, found: &found }.answer(sessions);
+            held = answer.as_ref().is_some_and(Answer::is_held);
             said = answer.and_then(|answer| say(answer, input.host));
         }
         (HookEvent::UserPromptSubmit, Some(sessions)) => {
@@ -83,7 +123,7 @@ fn say(answer: Answer, host: HookHost) -> Option<String> {
         (Answer::Allow(Some(message)), HookHost::Claude) => {
             Some(json!({ "systemMessage": message }).to_string())
         }
-        (Answer::Allow(_), _) => None,
+        (Answer::Allow(_) | Answer::Answered { .. }, _) => None,
     }
 }
 

@@ -25,8 +25,8 @@ const LONGEST: u64 = 16 << 20;
 /// A log that is longer begins anew; the one before is kept as `log.jsonl.1`.
 const LONGEST_LOG: u64 = 4 << 20;
 
-/// How long a lock is waited for; its holder writes two small files.
-const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a command waits for a lock. A Stop hook that holds it may wait for a transcript.
+pub const COMMAND_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// How often it is tried.
 const TRY: Duration = Duration::from_millis(5);
@@ -92,10 +92,22 @@ impl Sessions {
     /// # Errors
     /// The system's own.
     pub fn log(&self, session: &SessionId, line: &LogLine) -> io::Result<()> {
-        private_dir(&self.dir(session)).map_err(io::Error::other)?;
-        let path = self.log_path(session);
+        Self::log_in(&self.dir(session), line)
+    }
+
+    /// Adds a line to the log of the stops of which no session is known.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn log_unknown(&self, line: &LogLine) -> io::Result<()> {
+        Self::log_in(&self.root, line)
+    }
+
+    fn log_in(dir: &Path, line: &LogLine) -> io::Result<()> {
+        private_dir(dir).map_err(io::Error::other)?;
+        let path = dir.join("log.jsonl");
         if fs::metadata(&path).is_ok_and(|found| found.len() > LONGEST_LOG) {
-            fs::rename(&path, self.dir(session).join("log.jsonl.1"))?;
+            fs::rename(&path, dir.join("log.jsonl.1"))?;
         }
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
         file.write_all(line.render().as_bytes())
@@ -130,6 +142,21 @@ impl Sessions {
         ids
     }
 
+    /// The session whose loop, around a directory, was the last one that something happened to, live or ended.
+    pub fn last_around(&self, dir: &Path) -> Option<SessionId> {
+        let dir = dir.canonicalize().ok()?;
+        let is_around = |session: &SessionId| {
+            let project = self.book(session).project_dir;
+            project.is_some_and(|project| dir.starts_with(project.canonicalize().unwrap_or(project)))
+        };
+        let changed = |session: &SessionId| {
+            let read =
+                |name: &str| fs::metadata(self.dir(session).join(name)).and_then(|found| found.modified());
+            read("log.jsonl").or_else(|_| read("loop.json")).ok()
+        };
+        self.known().into_iter().filter(is_around).max_by_key(changed)
+    }
+
     /// The loop that holds a session: by the directories around it, nearest first, else by the book.
     pub fn find(&self, session: &SessionId, around: &[&Path]) -> Option<Located> {
         let near = around.iter().filter_map(|dir| dir.canonicalize().ok());
@@ -143,7 +170,8 @@ impl Sessions {
         };
         dirs.iter().find_map(named).or_else(|| {
             let found = Located::read(self.book(session).state_file?)?;
-            is_of(&found, session).then_some(found)
+            // One that nobody can read is the one that the book remembers.
+            (found.file.is_err() || is_of(&found, session)).then_some(found)
         })
     }
 
@@ -182,11 +210,11 @@ impl Sessions {
         self.root.join(".branches").join(digest(project))
     }
 
-    /// Locks a state file for all who read and then write it.
+    /// Locks a state file for all who read and then write it, and waits for that no longer than `patience`.
     ///
     /// # Errors
-    /// The system's own; `WouldBlock` when somebody holds it for too long.
-    pub fn lock(&self, state_file: &Path) -> io::Result<Lock> {
+    /// The system's own; `WouldBlock` when another process holds it for longer.
+    pub fn lock(&self, state_file: &Path, patience: Duration) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
         let mut options = OpenOptions::new();
@@ -199,7 +227,7 @@ impl Sessions {
             .open(dir.join(digest(state_file)))?;
         let start = Instant::now();
         while let Err(error) = FileExt::try_lock_exclusive(&file) {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() >= patience {
                 return Err(error);
             }
             sleep(TRY);

@@ -16,7 +16,7 @@ use swarm_state::session::{
 };
 
 use super::project;
-use super::sessions::{Located, Sessions, write_state};
+use super::sessions::{COMMAND_LOCK_WAIT, Located, Sessions, write_state};
 use super::stops::tree_of;
 use crate::error::{Error, ErrorCode, Result};
 
@@ -51,6 +51,8 @@ pub struct Started {
     pub state: SessionLoop,
     /// It had been kept, and goes on.
     pub resumed: bool,
+    /// Another hook of ours started it for the same prompt.
+    pub repeated: bool,
     /// What the user should know.
     pub warnings: Vec<String>,
 }
@@ -66,7 +68,9 @@ pub fn start(sessions: &Sessions, wanted: &Wanted) -> Result<Started> {
         .map_err(|e| Error::system(format!("cannot use '{}'", wanted.dir.display()), e))?;
     let root = if wanted.kind == Kind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(STATE_DIR).join(wanted.kind.file_name(&wanted.session));
-    let _lock = sessions.lock(&path).map_err(|e| Error::system("the loop's state file is in use", e))?;
+    let _lock = sessions
+        .lock(&path, COMMAND_LOCK_WAIT)
+        .map_err(|e| Error::system("the loop's state file is in use", e))?;
     let now = Utc::now().trunc_subsecs(3);
     if let Some(found) = standing(sessions, wanted, &dir, &path) {
         return go_on(sessions, wanted, &found, now);
@@ -98,7 +102,7 @@ pub fn start(sessions: &Sessions, wanted: &Wanted) -> Result<Started> {
     if let Err(error) = noted {
         warnings.push(format!("the loop runs, but nothing of it can be logged: {error}"));
     }
-    Ok(Started { path, state, resumed: false, warnings })
+    Ok(Started { path, state, resumed: false, repeated: false, warnings })
 }
 
 /// The loop that is in the way of a new one, or goes on in its place.
@@ -119,7 +123,8 @@ fn go_on(sessions: &Sessions, wanted: &Wanted, found: &Located, now: DateTime<Ut
     };
     let book = sessions.book(&wanted.session);
     if is_told_twice(&state, &book, wanted, now) {
-        return Ok(Started { path: found.path.clone(), state, resumed: false, warnings: vec![] });
+        let path = found.path.clone();
+        return Ok(Started { path, state, resumed: false, repeated: true, warnings: vec![] });
     }
     let is_own = state.session().is_none_or(|session| *session == wanted.session);
     let where_it_is = format!("iteration {} of {}", state.iteration, limit(&state));
@@ -141,7 +146,8 @@ fn go_on(sessions: &Sessions, wanted: &Wanted, found: &Located, now: DateTime<Ut
     warnings.extend(warning(&state));
     let outcome = resume(&state, &past_the_pause(book), &wanted.session, now);
     let after = carry_out(sessions, &wanted.session, found, &outcome)?;
-    Ok(Started { path: found.path.clone(), state: after.unwrap_or(state), resumed: true, warnings })
+    let state = after.unwrap_or(state);
+    Ok(Started { path: found.path.clone(), state, resumed: true, repeated: false, warnings })
 }
 
 /// A loop that goes on takes a new limit. Its other terms stay, and who wants them changed is told.
@@ -256,8 +262,9 @@ fn task_loop(wanted: &Wanted, now: DateTime<Utc>) -> Result<SessionLoop> {
 /// A state file that cannot be removed; several loops of which none was named.
 pub fn end(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Result<Option<Located>> {
     let Some(found) = chosen(sessions, session, dir)? else { return Ok(None) };
-    let _lock =
-        sessions.lock(&found.path).map_err(|e| Error::system("the loop's state file is in use", e))?;
+    let _lock = sessions
+        .lock(&found.path, COMMAND_LOCK_WAIT)
+        .map_err(|e| Error::system("the loop's state file is in use", e))?;
     let state = match &found.file {
         Ok(file) => file.state(),
         // A file that nobody can read holds nobody; who cancels wants it gone.

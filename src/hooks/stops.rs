@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use swarm_state::hook::{HookEvent, HookHost, HookInput};
 use swarm_state::session::{
     After, Answer, Book, Decision, Failure, Found, Kind, LogLine, Outcome, SessionId, SessionLoop, Stop,
@@ -34,8 +34,35 @@ const TREE: Duration = Duration::from_millis(1500);
 /// How long all of it may take that is found out of a stop.
 const LOOKING: Duration = Duration::from_millis(2150);
 
+/// What is kept of a hook's time for all that follows the wait for the transcript.
+const AFTER_TAIL: Duration = Duration::from_millis(300);
+
+/// What is kept of a hook's time for all that follows the wait for the lock.
+const AFTER_LOCK: Duration = Duration::from_millis(1000);
+
 /// How often Claude Code lets itself be kept going in a row when nothing else is said.
 const HOST_CAP: u32 = 8;
+
+/// When a hook was called, and until when it must have answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Called {
+    /// When.
+    pub at: DateTime<Utc>,
+    /// Until when.
+    pub until: Instant,
+}
+
+impl Called {
+    /// A call at this moment.
+    pub fn now(limit: Duration) -> Self {
+        Self { at: Utc::now(), until: Instant::now() + limit }
+    }
+
+    /// How much of its time is left.
+    pub fn left(self) -> Duration {
+        self.until.saturating_duration_since(Instant::now())
+    }
+}
 
 /// What a stop hook was asked, and where.
 pub struct Asked<'a> {
@@ -45,6 +72,10 @@ pub struct Asked<'a> {
     pub input: &'a HookInput,
     /// The hook's environment.
     pub var: &'a dyn Fn(&str) -> Option<OsString>,
+    /// When it was called, and until when it must have answered.
+    pub called: Called,
+    /// Is told whose loop it is as soon as that is known.
+    pub found: &'a dyn Fn(&SessionId, u32),
 }
 
 impl Asked<'_> {
@@ -56,7 +87,18 @@ impl Asked<'_> {
             return None;
         }
         let found = self.locate(sessions, &session)?;
-        let _lock = sessions.lock(&found.path).ok()?;
+        (self.found)(&session, found.file.as_ref().map_or(0, |file| file.state().iteration));
+        let _lock = match sessions.lock(&found.path, self.called.left().saturating_sub(AFTER_LOCK)) {
+            Ok(lock) => lock,
+            Err(error) => {
+                let why = format!(
+                    "the loop's state file stayed locked, so the stop happens and the loop stays: {error}"
+                );
+                let iteration = found.file.as_ref().map_or(0, |file| file.state().iteration);
+                let _ = sessions.log(&session, &unread(iteration, why));
+                return None;
+            }
+        };
         // What was found may have changed until it was ours.
         let found = self.locate(sessions, &session)?;
         let book = sessions.book(&session);
@@ -64,7 +106,7 @@ impl Asked<'_> {
             Ok(file) => file.clone(),
             Err(error) => {
                 let why = format!("{} cannot be read: {error}", found.path.display());
-                let _ = sessions.log(&session, &unread(why));
+                let _ = sessions.log(&session, &unread(0, why));
                 return None;
             }
         };
@@ -102,6 +144,12 @@ impl Asked<'_> {
     ) -> Stop {
         let (input, start) = (self.input, Instant::now());
         let told = input.last_message.as_deref();
+        let key = StopKey::of(input.turn.as_deref(), input.stop_hook_active, told);
+        if book.last_stop.as_ref().is_some_and(|last| last.was_answered_for(&key, Some(self.called.at))) {
+            // Nothing else of it matters, and others wait for the lock.
+            let (session, called) = (Some(session.clone()), Some(self.called.at));
+            return Stop { session, key, called, now: Utc::now(), ..Stop::default() };
+        }
         let reported = (self.event == HookEvent::StopFailure).then(|| {
             Failure::Reported(
                 input.error.clone().or_else(|| input.last_message.clone()).unwrap_or("API error".into()),
@@ -123,6 +171,7 @@ impl Asked<'_> {
         Stop {
             session: Some(session.clone()),
             now: Utc::now(),
+            called: Some(self.called.at),
             is_sub_agent: false,
             background_tasks: input.background_tasks.unwrap_or(0),
             said,
@@ -135,8 +184,9 @@ impl Asked<'_> {
             host_cap: self.host_cap(),
             failure: reported.or_else(marked),
             tree: tree.flatten(),
-            key: StopKey::of(input.turn.as_deref(), input.stop_hook_active, told),
+            key,
             is_news: tail.as_ref().map(|tail| tail.is_news),
+            queue: tail.as_ref().map(|tail| tail.queue.clone()).unwrap_or_default(),
             mark: tail.map(|tail| tail.mark),
         }
     }
@@ -149,11 +199,11 @@ impl Asked<'_> {
             began: state.started_at,
             last_message: self.input.last_message.as_deref(),
         };
-        let start = Instant::now();
+        let until = Instant::now() + BEHIND.min(self.called.left().saturating_sub(AFTER_TAIL));
         loop {
             let tail = tail::read(path, from).ok();
             let is_whole = tail.as_ref().is_some_and(|tail| !tail.is_behind);
-            if is_whole || !is_waited_for || start.elapsed() >= BEHIND {
+            if is_whole || !is_waited_for || Instant::now() >= until {
                 return tail;
             }
             sleep(LOOK);
@@ -184,7 +234,8 @@ impl Asked<'_> {
     ) {
         if let Err(error) = kept {
             let why = format!("{} could not be written, so the stop happens: {error}", found.path.display());
-            let _ = sessions.log(session, &unread(why));
+            let iteration = found.file.as_ref().map_or(0, |file| file.state().iteration);
+            let _ = sessions.log(session, &unread(iteration, why));
             return;
         }
         let book = Book {
@@ -208,10 +259,11 @@ fn needs_work(state: &SessionLoop, book: &Book, told: Option<&str>) -> bool {
     is_given && state.min_tool_calls > book.tool_calls
 }
 
-fn unread(why: String) -> LogLine {
+/// The log's line for a stop that happened because something could not be done or found out.
+pub(super) fn unread(iteration: u32, why: String) -> LogLine {
     LogLine {
         time: Utc::now(),
-        iteration: 0,
+        iteration,
         promise: Found::Unread,
         decision: Decision::Allow,
         status: None,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use memchr::{memchr, memmem};
 use serde_json::Value;
-use swarm_state::session::Mark;
+use swarm_state::session::{Mark, QueueChange};
 use swarm_state::transcript::Reader;
 
 /// The most that is read, bytes: parsing it takes a hundred milliseconds.
@@ -33,6 +33,8 @@ pub struct Tail {
     pub is_news: bool,
     /// The last message is the CLI's own, about its API.
     pub error: Option<String>,
+    /// What happened to the queue of messages that the person sent while the agent worked.
+    pub queue: Vec<QueueChange>,
     /// How far it was read.
     pub mark: Mark,
 }
@@ -174,6 +176,9 @@ impl Reading<'_> {
         if value["isSidechain"] == true || self.is_too_old(&value) {
             return None;
         }
+        if let Some(change) = queue_change(&value) {
+            self.tail.queue.push(change);
+        }
         if is_prompt(&value) {
             (self.tail.is_news, self.answered) = (true, false);
             return None;
@@ -210,8 +215,26 @@ impl Reading<'_> {
 
 fn is_of_interest(bytes: &[u8]) -> bool {
     // All that Codex calls a call ends like the last.
-    const WORDS: [&[u8]; 3] = [b"assistant", b"\"user\"", b"_call\""];
+    const WORDS: [&[u8]; 4] = [b"assistant", b"\"user\"", b"_call\"", b"\"queue-operation\""];
     WORDS.iter().any(|word| memmem::find(bytes, word).is_some())
+}
+
+/// What a line says of the CLI's queue of messages; `None` for nothing.
+fn queue_change(value: &Value) -> Option<QueueChange> {
+    if value["type"] == "user" {
+        let is_typed = value["origin"]["kind"] == "human" && value["isMeta"] != true;
+        return is_typed.then_some(QueueChange::Prompted);
+    }
+    if value["type"] != "queue-operation" {
+        return None;
+    }
+    let text = || value["content"].as_str().unwrap_or_default().to_owned();
+    match value["operation"].as_str()? {
+        "enqueue" => Some(QueueChange::Added(text())),
+        "dequeue" => Some(QueueChange::Submitted),
+        "remove" | "popAll" => Some(QueueChange::Removed(text())),
+        _ => None,
+    }
 }
 
 /// Whether a line is something that the agent was told: a prompt, a hook's feedback; no tool's result.

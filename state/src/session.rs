@@ -9,10 +9,12 @@
 
 mod book;
 mod ceiling;
+mod commands;
 mod decide;
 mod file;
 mod preflight;
 mod questions;
+mod queue;
 mod stop;
 mod texts;
 mod words;
@@ -27,10 +29,12 @@ use crate::promise::{OnNoWork, Promise};
 
 pub use book::{Book, Decision, DoItOptions, Found, LastStop, LogLine, Mark, StopKey};
 pub use ceiling::{Ceiling, CeilingError, DEFAULT_CEILING, HIGHEST_CEILING};
+pub use commands::Command;
 pub use decide::{cancel, decide, resume};
 pub use file::{FileError, SessionFile};
 pub use preflight::{Branch, Change, Doc, Missing, Project, ProjectType, Ready, preflight};
 pub use questions::open_questions;
+pub use queue::{Queue, QueueChange};
 pub use stop::{After, Answer, Failure, Outcome, Stop};
 pub use texts::{Values, block_text, brief, built_in_contract, start_text, substitute};
 pub use words::{Words, WordsError, do_it_words, loop_words};

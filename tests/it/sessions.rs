@@ -235,9 +235,11 @@ fn a_prompt_told_twice_starts_one_loop() {
     let mut input = host.input("UserPromptSubmit", "");
     input["prompt"] = json!("/ralph-loop build it -n 5");
     let [a, b] = host.both("user-prompt-submit", &input);
-    assert_eq!(a, b);
-    assert!(a.context.is_some_and(|text| text.contains("build it")));
-    assert_eq!(Heard::of(host.hook("user-prompt-submit", &input)), b);
+    // The agent has the task once.
+    assert_ne!(a.context.is_some(), b.context.is_some());
+    let told = a.context.or(b.context).unwrap();
+    assert!(told.contains("build it"), "{told}");
+    Heard::of(host.hook("user-prompt-submit", &input)).is_let();
     assert_eq!(host.log().len(), 1);
 }
 

@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::turns::{Heard, Host, assistant};
+use crate::turns::{Heard, Host, assistant, is_open_in};
 use crate::world::{SWARM, World};
 
 const DONE: &str = "<promise>DONE</promise>";
@@ -21,7 +21,7 @@ fn the_same_stop_told_twice_counts_once() {
     host.lines(&[assistant(70, json!([{"type":"text","text":"one"}]))]);
     let input = host.input("Stop", "one");
     let first = Heard::of(host.hook("stop", &input));
-    // It is kept going by both; the task comes with the first.
+    // A hook that is called after the first has answered may be the next stop's: the agent is kept going, without the task.
     let has_task = |heard: &Heard| heard.block.as_ref().unwrap().contains("build it");
     let second = Heard::of(host.hook("stop", &input));
     assert_eq!((has_task(&first), has_task(&second)), (true, false));
@@ -30,16 +30,87 @@ fn the_same_stop_told_twice_counts_once() {
     // Side by side, in a later turn, with the same words.
     host.works();
     host.lines(&[assistant(71, json!([{"type":"text","text":"one"}]))]);
-    let [a, b] = host.both("stop", &host.input("Stop", "one"));
-    assert_ne!(has_task(&a), has_task(&b));
-    host.takes(&a);
+    let heard = host.several(&host.input("Stop", "one"), 2);
+    let [answer] = &answers(&heard)[..] else { panic!("{heard:?}") };
+    assert!(has_task(answer));
+    host.takes(answer);
     assert_eq!(host.status()["iteration"], 3);
     assert_eq!(host.found().len(), 2);
     host.lines(&[assistant(72, json!([{"type":"text","text":DONE}]))]);
-    let [a, b] = host.both("stop", &host.input("Stop", DONE));
-    assert!([&a, &b].iter().any(|heard| heard.message.is_some()), "{a:?} {b:?}");
-    assert_eq!((a.block, b.block), (None, None));
+    let heard = host.several(&host.input("Stop", DONE), 2);
+    let [answer] = &answers(&heard)[..] else { panic!("{heard:?}") };
+    answer.ends("PROMISE_ACCEPTED");
     assert_eq!(host.found().len(), 3);
+}
+
+/// Those of several hooks that answered.
+fn answers(heard: &[Heard]) -> Vec<&Heard> {
+    heard.iter().filter(|heard| **heard != Heard::default()).collect()
+}
+
+#[test]
+fn of_twenty_hooks_of_one_stop_exactly_one_answers() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["build it"]);
+    for turn in 1..=3 {
+        host.works();
+        host.lines(&[assistant(70 + turn, json!([{"type":"text","text":"one"}]))]);
+        let heard = host.several(&host.input("Stop", "one"), 20);
+        let [answer] = &answers(&heard)[..] else { panic!("{heard:?}\n{:?}", host.log()) };
+        assert!(answer.goes_on().contains("build it"));
+        host.takes(answer);
+        assert_eq!(host.status()["iteration"], turn + 1);
+    }
+}
+
+#[test]
+fn a_stop_that_finds_the_state_file_locked_waits_for_it() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["build it"]);
+    host.works();
+    host.lines(&[assistant(70, json!([{"type":"text","text":"one"}]))]);
+    let lock = host.lock();
+    let child = host.begin("stop", &host.input("Stop", "one"));
+    let pid = child.id();
+    // Far longer than its holder needs, and far shorter than its host waits.
+    world.until("the hook waits for the lock", || is_open_in(pid, &lock).then_some(()));
+    std::thread::park_timeout(std::time::Duration::from_millis(500));
+    drop(lock);
+    let heard = Heard::of(child.wait_with_output().unwrap().into());
+    assert!(heard.goes_on().contains("build it"));
+}
+
+#[test]
+fn a_lock_that_is_never_released_lets_the_stop_happen_and_says_so_in_the_log() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["build it"]);
+    host.works();
+    let lock = host.lock();
+    let start = std::time::Instant::now();
+    host.says("one").is_let();
+    // Its host gives it ten seconds.
+    let took = start.elapsed().as_secs();
+    assert!((5..10).contains(&took), "{took}");
+    drop(lock);
+    let last = host.log().pop().unwrap();
+    assert_eq!((&last["decision"], &last["iteration"]), (&json!("allow"), &json!(1)));
+    assert!(last["why"].as_str().unwrap().starts_with("the loop's state file stayed locked"), "{last}");
+    assert_eq!(host.status()["active"], true);
+}
+
+#[test]
+fn a_stop_whose_input_names_no_session_is_logged() {
+    let world = World::new();
+    let (host, _, _) = begun(&world);
+    for bytes in [&b"garbage"[..], b"{\"cwd\":\"/\"}", b""] {
+        Heard::of(host.hook_bytes("stop", bytes)).is_let();
+    }
+    let log = fs::read_to_string(world.swarm_dir().join("sessions/log.jsonl")).unwrap();
+    assert_eq!(log.matches("the input of a Stop hook was not JSON with a session_id").count(), 3, "{log}");
+    host.swarm_session(&["ls"]).ok().says("s1");
 }
 
 #[test]

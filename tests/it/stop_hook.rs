@@ -280,3 +280,52 @@ fn nothing_of_before_the_loop_or_of_the_loop_before_counts() {
     host.says("again").goes_on();
     assert!(host.says(DONE).goes_on().contains("no tool calls/work were performed"));
 }
+
+/// A line about the CLI's queue of messages.
+fn queue(operation: &str, text: Option<&str>) -> serde_json::Value {
+    let mut line = json!({"type":"queue-operation","operation":operation,"sessionId":"s1"});
+    line["timestamp"] = assistant(0, json!([]))["timestamp"].clone();
+    if let Some(text) = text {
+        line["content"] = json!(text);
+    }
+    line
+}
+
+#[test]
+fn a_message_that_was_sent_while_the_agent_worked_is_let_through_and_the_loop_goes_on() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["build it", "-n", "9"]);
+    host.works().says("one").goes_on();
+    host.works().lines(&[queue("enqueue", Some("please use tabs"))]);
+    let heard = host.says("two");
+    let told = heard.message.as_deref().unwrap_or_default();
+    assert!(heard.block.is_none() && told.contains("a queued message goes to the agent first"), "{heard:?}");
+    assert_eq!((&host.status()["active"], &host.status()["iteration"]), (&json!(true), &json!(2)));
+    host.lines(&[queue("dequeue", None)]);
+    let mut typed = user(json!("please use tabs"));
+    typed["origin"] = json!({"kind": "human"});
+    host.lines(&[typed]);
+    assert!(host.says("tabs it is").goes_on().contains("build it"));
+    // One that the agent got within its turn does not end that.
+    host.lines(&[queue("enqueue", Some("and this")), queue("remove", Some("and this"))]);
+    host.works().says("three").goes_on();
+    host.swarm_session(&["logs"])
+        .ok()
+        .says("allowed  (no promise was given; a queued message goes to the agent first)");
+    host.says(DONE).ends("PROMISE_ACCEPTED");
+}
+
+#[test]
+fn a_cancel_that_was_typed_while_the_agent_worked_ends_the_loop_at_the_next_stop() {
+    let world = World::new();
+    let mut host = Host::new(&world, "s1");
+    host.start(&["build it", "-n", "9"]);
+    host.works().lines(&[queue("enqueue", Some("/cancel-ralph"))]);
+    host.says("one").ends("CANCELLED");
+    assert!(!host.state_file().exists());
+    // The CLI submits it then.
+    let heard = host.types("/cancel-ralph");
+    assert!(heard.goes_on().contains("the loop is cancelled"), "{heard:?}");
+    host.says("two").is_let();
+}

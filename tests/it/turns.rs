@@ -6,6 +6,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -286,6 +287,35 @@ impl<'w> Host<'w> {
         let two = [self.begin(event, input), self.begin(event, input)];
         two.map(|child| Heard::of(child.wait_with_output().unwrap().into()))
     }
+
+    /// Several hooks of one stop, which all wait for the loop's lock before the first has it.
+    #[track_caller]
+    pub(crate) fn several(&self, input: &Value, count: usize) -> Vec<Heard> {
+        let lock = self.lock();
+        let children: Vec<Child> = (0..count).map(|_| self.begin("stop", input)).collect();
+        for child in &children {
+            self.world.until("the hook waits for the lock", || is_open_in(child.id(), &lock).then_some(()));
+        }
+        drop(lock);
+        children.into_iter().map(|child| Heard::of(child.wait_with_output().unwrap().into())).collect()
+    }
+
+    /// Locks the state file of the only loop of this world.
+    pub(crate) fn lock(&self) -> fs::File {
+        let dir = self.world.swarm_dir().join("sessions/.locks");
+        let path = fs::read_dir(dir).unwrap().next().unwrap().unwrap().path();
+        let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        fs2::FileExt::lock_exclusive(&file).unwrap();
+        file
+    }
+}
+
+/// Whether a process has a file open.
+pub(crate) fn is_open_in(pid: u32, file: &fs::File) -> bool {
+    let id = |meta: fs::Metadata| (meta.dev(), meta.ino());
+    let wanted = id(file.metadata().unwrap());
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::metadata(entry.path()).ok()).any(|meta| id(meta) == wanted)
 }
 
 fn append(path: &Path, bytes: &[u8]) {

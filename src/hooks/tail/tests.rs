@@ -170,6 +170,47 @@ fn words_are_still_to_come_after_what_a_tool_gave_and_after_a_thought() {
 }
 
 #[test]
+fn what_happens_to_the_queue_is_read_in_order() {
+    let queue = |operation: &str, more: &str| {
+        format!(
+            r#"{{"type":"queue-operation","operation":"{operation}","timestamp":"2026-11-28T08:00:00Z","sessionId":"s"{more}}}"#
+        )
+    };
+    let typed = user("typed").replacen(r#""type":"user""#, r#""origin":{"kind":"human"},"type":"user""#, 1);
+    let fed = typed.replacen(r#""type":"user""#, r#""isMeta":true,"type":"user""#, 1);
+    let old = queue("enqueue", r#","content":"old""#).replace("T08:", "T07:");
+    let transcript = Transcript::of(&[
+        old,
+        queue("enqueue", r#","content":"a""#),
+        says(1, "one"),
+        queue("enqueue", r#","content":"b""#),
+        queue("remove", r#","content":"a","reason":"absorbed_mid_turn""#),
+        fed,
+        queue("dequeue", ""),
+        typed,
+        queue("popAll", r#","content":"b""#),
+        queue("later", ""),
+        says(2, "two"),
+    ]);
+    let began = "2026-11-28T07:30:00Z".parse().ok();
+    let tail = transcript.tail(From { began, ..From::default() });
+    let text = |text: &str| text.to_owned();
+    assert_eq!(
+        tail.queue,
+        [
+            QueueChange::Added(text("a")),
+            QueueChange::Added(text("b")),
+            QueueChange::Removed(text("a")),
+            QueueChange::Submitted,
+            QueueChange::Prompted,
+            QueueChange::Removed(text("b")),
+        ]
+    );
+    let rest = transcript.tail(From { mark: Some(&tail.mark), ..From::default() });
+    assert_eq!(rest.queue, []);
+}
+
+#[test]
 fn a_codex_record_is_read_too() {
     let item = |payload: &str| {
         format!(r#"{{"timestamp":"2026-11-28T08:00:00Z","type":"response_item","payload":{payload}}}"#)

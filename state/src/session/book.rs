@@ -11,7 +11,7 @@ use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::session::Status;
+use crate::session::{Kind, Queue, SessionLoop, Status};
 
 /// `loop.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,16 @@ pub struct Book {
     pub last_words: Option<String>,
     /// The last stop was an API error, by the transcript.
     pub last_was_error: bool,
+    /// The messages that wait in the CLI's queue.
+    pub queue: Queue,
     /// What was asked for at the start of a do-it loop and has no place in its state file.
     pub do_it: DoItOptions,
+    /// Which command it came from, for when its state file is gone.
+    pub kind: Option<Kind>,
+    /// The turn in which its last stop was.
+    pub iteration: Option<u32>,
+    /// Its number of turns; 0 for no limit.
+    pub max_iterations: Option<u32>,
     /// How the loop ended last; `None` while it runs.
     pub status: Option<Status>,
     /// Why, in a sentence.
@@ -107,6 +115,14 @@ pub struct LastStop {
     pub message: Option<String>,
 }
 
+impl LastStop {
+    /// Whether a hook that was called at `called` for a stop with this key was called for the same stop. The host waits
+    /// for all hooks of a stop, so the next stop comes after this decision.
+    pub fn was_answered_for(&self, key: &StopKey, called: Option<DateTime<Utc>>) -> bool {
+        self.key == *key && called.is_some_and(|called| called <= self.at)
+    }
+}
+
 /// Block or allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -170,6 +186,16 @@ pub struct LogLine {
 }
 
 impl Book {
+    /// The book with what is shown of a loop whose state file is gone.
+    pub fn of(self, state: &SessionLoop) -> Self {
+        Self {
+            kind: Some(state.kind),
+            iteration: Some(state.iteration),
+            max_iterations: Some(state.max_iterations),
+            ..self
+        }
+    }
+
     /// Reads a book. What is broken in it is left out, and all of it when it is no book: nothing in it is needed.
     pub fn parse(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_else(|_| Self::sound(bytes).unwrap_or_default())

@@ -1,8 +1,9 @@
 //! What follows from a stop: the agent goes on, or it may end.
 //!
 //! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
-//! of the two promises in the agent's text, with the work rule for the completion alone; then the ceiling; then
-//! the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
+//! of the two promises in the agent's text, with the work rule for the completion alone; then a cancel that waits in the
+//! CLI's queue; then the ceiling; then any other message that waits there, which the CLI submits once the stop has happened;
+//! then the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
 //! loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`]. Deliberately absent:
 //! how any of it is found out, and the texts ([`crate::session::texts`]).
 
@@ -12,7 +13,9 @@ use crate::outage::{self, Outage};
 use crate::promise::{Claim, OnNoWork, Promise, Work};
 use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
 use crate::session::texts::{ANSWERED_TWICE, block_text};
-use crate::session::{Book, Decision, Found, Kind, LastStop, LogLine, Owner, SessionId, SessionLoop, Status};
+use crate::session::{
+    Book, Decision, Found, Kind, LastStop, LogLine, Owner, Queue, SessionId, SessionLoop, Status,
+};
 
 /// The longest text that may be an error message, bytes.
 const LONGEST_ERROR: usize = 300;
@@ -24,8 +27,14 @@ const SAME_STOP: TimeDelta = TimeDelta::seconds(1);
 pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
     let owner = stop.session.as_ref().filter(|session| state.belongs_to(session) && !stop.is_sub_agent);
     let Some(owner) = owner else { return untouched(book, None) };
-    if let Some(last) = book.last_stop.as_ref().filter(|last| is_same(last, stop)) {
-        return repeated(book, last);
+    if let Some(last) = &book.last_stop {
+        if last.was_answered_for(&stop.key, stop.called) {
+            let answer = Answer::Answered { held: last.decision == Decision::Block };
+            return Outcome { answer, ..untouched(book, book.status) };
+        }
+        if is_same(last, stop) {
+            return repeated(book, last);
+        }
     }
     if !state.active {
         return untouched(book, Some(Status::NotActive));
@@ -59,7 +68,7 @@ pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> Outcome {
     Outcome {
         answer: Answer::Allow(None),
         after: After::Remove,
-        book: Book { status: Some(Status::Cancelled), why: Some(why.to_owned()), ..book.clone() },
+        book: Book { status: Some(Status::Cancelled), why: Some(why.to_owned()), ..book.clone() }.of(state),
         log: Some(log),
         status: Some(Status::Cancelled),
         note: None,
@@ -84,6 +93,7 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
         without_diff: 0,
         last_words: None,
         last_was_error: false,
+        queue: Queue::default(),
         status: None,
         why: None,
         ..book.clone()
@@ -110,15 +120,16 @@ fn untouched(book: &Book, status: Option<Status>) -> Outcome {
     }
 }
 
-/// Whether a stop is the one that was decided last, told by a second hook.
+/// Whether a stop looks like the one that was decided last, reported by a second hook. It can also be the next stop, with
+/// the same last message and a transcript that is late.
 fn is_same(last: &LastStop, stop: &Stop) -> bool {
     let since = stop.now.signed_duration_since(last.at);
     let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP, |is_news| !is_news);
     last.key == stop.key && nothing_since
 }
 
-/// The answer that was given already, but for the task: the agent has it from the first who answered. What followed
-/// from it has happened.
+/// The answer that was given already, without the task: the agent has it from the hook that answered first. It is a
+/// block again, since a stop that is not the same one must not be lost.
 fn repeated(book: &Book, last: &LastStop) -> Outcome {
     let answer = match last.decision {
         Decision::Block => Answer::Block(ANSWERED_TWICE.to_owned()),
@@ -155,6 +166,11 @@ impl Case<'_> {
             Found::Pause => return self.paused_by_promise(book),
             Found::Rejected | Found::Missing | Found::Error | Found::Unread => {}
         }
+        // Without a change since the last stop, the messages are those that it made way for.
+        let has_queue = !book.queue.is_empty() && !self.stop.queue.is_empty();
+        if has_queue && book.queue.has_cancel() {
+            return self.cancelled(book, found);
+        }
         if let Some(error) = self.error_again(said, &book) {
             return self.failed_again(book, &error);
         }
@@ -166,6 +182,9 @@ impl Case<'_> {
         }
         if self.no_diff_limit() > 0 && book.without_diff >= self.no_diff_limit() {
             return self.no_progress(book, found);
+        }
+        if has_queue {
+            return self.makes_way(book, found);
         }
         let cap = self.stop.host_cap.filter(|cap| *cap > 0);
         if cap.is_some_and(|cap| book.blocks_in_a_row >= cap) {
@@ -181,6 +200,8 @@ impl Case<'_> {
         let has_cap = stop.host_cap.is_some_and(|cap| cap > 0);
         let is_fresh_row = has_worked || !has_cap || stop.stop_hook_active == Some(false);
         let before = self.before.clone();
+        let mut queue = before.queue.clone();
+        stop.queue.iter().for_each(|change| queue.apply(change));
         let without_diff = match (&before.tree, &stop.tree) {
             (Some(before_it), Some(now)) if before_it == now => before.without_diff.saturating_add(1),
             (Some(_), Some(_)) => 0,
@@ -196,6 +217,7 @@ impl Case<'_> {
             tree: stop.tree.clone().or(before.tree),
             last_words: Some(said).filter(|said| is_short(said)).map(ToOwned::to_owned),
             last_was_error: matches!(stop.failure, Some(Failure::Marked(_))),
+            queue,
             status: None,
             why: None,
             ..before
@@ -264,6 +286,33 @@ impl Case<'_> {
         self.ended(book, End { found: Found::Pause, status: Status::Paused, why, after: After::Remove })
     }
 
+    fn cancelled(&self, book: Book, found: Found) -> Outcome {
+        let why = "a cancel was typed while the agent worked".to_owned();
+        self.ended(book, End { found, status: Status::Cancelled, why, after: After::Remove })
+    }
+
+    /// The stop happens, so that the CLI submits what a person sent. The loop goes on at the next stop.
+    fn makes_way(&self, book: Book, found: Found) -> Outcome {
+        let why = match book.queue.len() {
+            1 => "a queued message goes to the agent first".to_owned(),
+            count => format!("{count} queued messages go to the agent first"),
+        };
+        let message = format!("swarm: {why}; the loop goes on after that");
+        let book = Book {
+            last_stop: Some(self.last_stop(Decision::Allow, found, Some(message.clone()))),
+            blocks_in_a_row: 0,
+            ..book
+        };
+        Outcome {
+            answer: Answer::Allow(Some(message)),
+            after: After::Write(Box::new(self.state.clone())),
+            log: Some(self.line(found, Decision::Allow, None, format!("{}; {why}", reason(found)))),
+            book,
+            status: None,
+            note: None,
+        }
+    }
+
     fn capped(&self, book: Book, found: Found) -> Outcome {
         let why = format!(
             "{}, and the host lets a hook hold a turn only {} times in a row; the loop stays and goes on with the next prompt",
@@ -310,7 +359,8 @@ impl Case<'_> {
             status: Some(end.status),
             why: Some(end.why.clone()),
             ..book
-        };
+        }
+        .of(self.state);
         Outcome {
             answer: Answer::Allow(Some(message)),
             after: end.after,

@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::session::{Book, LogLine, Mark, SessionId, SessionLoop, Status, StopKey};
+use crate::session::{Book, LogLine, Mark, QueueChange, SessionId, SessionLoop, Status, StopKey};
 
 /// What the caller found out about a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Stop {
     pub session: Option<SessionId>,
     /// The time.
     pub now: DateTime<Utc>,
+    /// When the hook was called; `None` where that is not known.
+    pub called: Option<DateTime<Utc>>,
     /// It is a sub-agent's, not the session's.
     pub is_sub_agent: bool,
     /// Background tasks that run on.
@@ -37,6 +39,8 @@ pub struct Stop {
     /// Whether the transcript has a prompt, or a message of the agent with another id, since the stop before;
     /// `None` without a transcript.
     pub is_news: Option<bool>,
+    /// What happened to the queue of messages since the stop before.
+    pub queue: Vec<QueueChange>,
     /// How far the transcript was read now.
     pub mark: Option<Mark>,
 }
@@ -57,6 +61,22 @@ pub enum Answer {
     Block(String),
     /// The stop happens. The message is for the person.
     Allow(Option<String>),
+    /// Another hook of ours has answered this stop, and its answer counts: this one prints nothing.
+    Answered {
+        /// Whether that answer was a block.
+        held: bool,
+    },
+}
+
+impl Answer {
+    /// Whether the agent goes on.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Block(_) => true,
+            Self::Allow(_) => false,
+            Self::Answered { held } => *held,
+        }
+    }
 }
 
 /// What becomes of the state file.

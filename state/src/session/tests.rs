@@ -4,6 +4,7 @@ mod decide;
 mod file;
 mod preflight;
 mod properties;
+mod queue;
 mod rules;
 mod texts;
 mod words;

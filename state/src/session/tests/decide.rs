@@ -301,6 +301,36 @@ fn the_same_stop_told_twice_counts_once() {
 }
 
 #[test]
+fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
+    let mut world = World::new(ralph(9));
+    let stop = Stop { now: at(5), called: Some(at(4)), ..says("x") };
+    let one = world.stop(&stop).unwrap();
+    assert!(is_block(&one));
+    // Its transcript may even have news: the host writes while it waits for its hooks.
+    for is_news in [Some(true), Some(false), None] {
+        for called in [3, 5] {
+            let two =
+                world.stop(&Stop { now: at(9), called: Some(at(called)), is_news, ..stop.clone() }).unwrap();
+            assert_eq!((two.answer, two.log), (Answer::Answered { held: true }, None));
+        }
+    }
+    assert_eq!((world.state().iteration, world.log.len()), (2, 1));
+    // One that was called later can be the next stop: it is never let through by mistake.
+    let later = Stop { now: at(9), called: Some(at(6)), is_news: Some(false), ..stop.clone() };
+    assert!(is_block(&world.stop(&later).unwrap()));
+    assert_eq!(world.state().iteration, 2);
+    let next = Stop { now: at(9), called: Some(at(6)), is_news: Some(true), ..stop };
+    assert!(is_block(&world.stop(&next).unwrap()));
+    assert_eq!(world.state().iteration, 3);
+    // An end is told once too.
+    let mut world = World::new(ralph(9));
+    let failed =
+        Stop { now: at(5), called: Some(at(4)), failure: Some(Failure::Reported("x".into())), ..says("") };
+    world.stop(&failed).unwrap();
+    assert_eq!(world.stop(&failed).unwrap().answer, Answer::Answered { held: false });
+}
+
+#[test]
 fn a_pause_told_twice_is_told_in_the_same_words() {
     let mut world = World::new(ralph(9));
     let stop = Stop { failure: Some(Failure::Reported("x".into())), ..says("") };

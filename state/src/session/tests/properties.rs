@@ -67,6 +67,18 @@ fn front_matter() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// What may happen to the queue between two stops: mostly nothing.
+fn any_queue() -> impl Strategy<Value = Vec<QueueChange>> {
+    let text = prop_oneof![4 => Just("look here".to_owned()), 1 => Just("/cancel-ralph".to_owned())];
+    let change = prop_oneof![
+        text.clone().prop_map(QueueChange::Added),
+        text.prop_map(QueueChange::Removed),
+        Just(QueueChange::Submitted),
+        Just(QueueChange::Prompted),
+    ];
+    prop_oneof![5 => Just(vec![]), 1 => proptest::collection::vec(change, 0..5)]
+}
+
 /// What may happen at a stop.
 fn any_stop() -> impl Strategy<Value = Stop> {
     let said = prop_oneof![
@@ -84,8 +96,16 @@ fn any_stop() -> impl Strategy<Value = Stop> {
     ];
     let counts = (proptest::option::of(0_u64..3), proptest::option::of(0_u32..4), 0_usize..6);
     let flags = (any::<bool>(), proptest::option::of(any::<bool>()), any::<[bool; 3]>());
-    (said, session, failure, counts, flags, proptest::option::of("[ab]")).prop_map(
-        |(said, session, failure, (tool_calls, host_cap, background), (is_cut, active, rare), tree)| Stop {
+    (said, session, failure, counts, flags, proptest::option::of("[ab]"), any_queue()).prop_map(
+        |(
+            said,
+            session,
+            failure,
+            (tool_calls, host_cap, background),
+            (is_cut, active, rare),
+            tree,
+            queue,
+        )| Stop {
             session,
             is_sub_agent: rare == [true; 3],
             background_tasks: usize::from(background == 0),
@@ -98,6 +118,7 @@ fn any_stop() -> impl Strategy<Value = Stop> {
             failure,
             tree,
             is_news: Some(!(rare[1] && rare[2])),
+            queue,
             ..Stop::default()
         },
     )
@@ -214,9 +235,13 @@ proptest! {
             if outcome.status == Some(Status::PromiseAccepted) && outcome.log.is_some() {
                 prop_assert!(stop.said.as_ref().is_some_and(|said| said.contains("<promise>DONE</promise>")));
             }
+            let is_new_block = is_block(&outcome) && outcome.log.is_some();
+            // Nobody who sent something waits while the agent is kept going.
+            if is_new_block && !stop.queue.is_empty() {
+                prop_assert!(world.book.queue.is_empty());
+            }
             // The counter moves by one, with each new block and with nothing else, and stays within the limit.
             let now = world.state.as_ref().map_or(before.iteration, |state| state.iteration);
-            let is_new_block = is_block(&outcome) && outcome.log.is_some();
             prop_assert_eq!(now, before.iteration + u32::from(is_new_block));
             prop_assert!(limit == 0 || now <= limit);
             // As the host counts: a prompt of the user's and a tool call begin a new row.
@@ -238,11 +263,20 @@ proptest! {
         let mut world = World::new(state);
         let one = world.stop(&Stop { is_news: Some(true), ..stop.clone() }).unwrap();
         let (kept, book) = (world.state.clone(), world.book.clone());
-        if let Some(two) = world.stop(&Stop { is_news: Some(false), ..stop }) {
+        let again = Stop { is_news: Some(false), ..stop };
+        if let Some(two) = world.stop(&again) {
             prop_assert_eq!((is_block(&one), one.status), (is_block(&two), two.status));
             if !is_block(&one) {
-                prop_assert_eq!(one.answer, two.answer);
+                prop_assert_eq!(&one.answer, &two.answer);
             }
+            prop_assert_eq!((&world.state, &world.book), (&kept, &book));
+        }
+        // One that is known to be the same has no answer of its own.
+        if let Some(three) = world.stop(&Stop { called: Some(again.now), is_news: Some(true), ..again })
+            && world.book.last_stop.is_some()
+        {
+            let held = three.answer.is_held();
+            prop_assert_eq!((three.answer, held), (Answer::Answered { held }, is_block(&one)));
             prop_assert_eq!((world.state, world.book), (kept, book));
         }
     }

@@ -1,0 +1,104 @@
+//! Messages that wait in the CLI's queue when the agent wants to stop.
+
+use super::*;
+
+fn added(text: &str) -> Stop {
+    Stop { queue: vec![QueueChange::Added(text.to_owned())], ..says("at work") }
+}
+
+fn turn(queue: Vec<QueueChange>) -> Stop {
+    Stop { queue, ..says("at work") }
+}
+
+#[test]
+fn a_queued_message_is_let_through_and_the_loop_goes_on_after_it() {
+    let mut world = World::new(ralph(9));
+    assert!(is_block(&world.stop(&says("at work")).unwrap()));
+    let outcome = world.stop(&added("please use tabs")).unwrap();
+    assert_eq!(
+        outcome.answer,
+        Answer::Allow(Some(
+            "swarm: a queued message goes to the agent first; the loop goes on after that".into()
+        ))
+    );
+    assert_eq!((outcome.status, world.state().active, world.state().iteration), (None, true, 2));
+    let line = world.log.last().unwrap();
+    assert_eq!((line.promise, line.decision, line.status), (Found::Missing, Decision::Allow, None));
+    assert_eq!(line.why, "no promise was given; a queued message goes to the agent first");
+    // The CLI has submitted it, and the agent has answered.
+    assert!(is_block(&world.stop(&turn(vec![QueueChange::Submitted, QueueChange::Prompted])).unwrap()));
+    assert_eq!(world.state().iteration, 3);
+}
+
+#[test]
+fn every_message_has_its_turn() {
+    let mut world = World::new(ralph(9));
+    let add = |text: &str| QueueChange::Added(text.to_owned());
+    let one = world.stop(&turn(vec![add("one"), add("two")])).unwrap();
+    let Answer::Allow(Some(told)) = &one.answer else { panic!("{:?}", one.answer) };
+    assert!(told.contains("2 queued messages go"), "{told}");
+    let next = [QueueChange::Submitted, QueueChange::Prompted];
+    assert!(!is_block(&world.stop(&turn(next.to_vec())).unwrap()));
+    assert!(is_block(&world.stop(&turn(next.to_vec())).unwrap()));
+    assert_eq!(world.state().iteration, 2);
+}
+
+#[test]
+fn a_queued_cancel_ends_the_loop_at_the_next_stop() {
+    for text in ["/cancel-ralph", " /swarm:cancel-ralph", "/do-it:cancel-ralph now"] {
+        for before in [vec![], vec![QueueChange::Added("first this".into())]] {
+            let mut world = World::new(ralph(9));
+            let queue = [before, vec![QueueChange::Added(text.to_owned())]].concat();
+            assert_eq!(world.status(&turn(queue)), Some(Status::Cancelled), "{text}");
+            assert_eq!(
+                (world.state, world.log[0].why.as_str()),
+                (None, "a cancel was typed while the agent worked")
+            );
+        }
+    }
+    let mut world = World::new(ralph(9));
+    let asks = QueueChange::Added("what does /cancel-ralph do?".to_owned());
+    assert_eq!(world.status(&turn(vec![asks])), None);
+    // A promise that was kept is no cancel.
+    let mut world = World::new(ralph(9));
+    let done = Stop { said: Some("<promise>DONE</promise>".into()), ..added("/cancel-ralph") };
+    assert_eq!(world.status(&done), Some(Status::PromiseAccepted));
+}
+
+#[test]
+fn what_left_the_queue_within_the_turn_holds_nobody_up() {
+    let mut world = World::new(ralph(9));
+    let text = "please use tabs".to_owned();
+    let absorbed = turn(vec![QueueChange::Added(text.clone()), QueueChange::Removed(text)]);
+    assert!(is_block(&world.stop(&absorbed).unwrap()));
+}
+
+#[test]
+fn a_message_that_nobody_submits_stops_the_loop_once_at_most() {
+    let mut world = World::new(ralph(9));
+    assert!(!is_block(&world.stop(&added("left behind")).unwrap()));
+    for _ in 0..3 {
+        assert!(is_block(&world.stop(&says("at work")).unwrap()));
+    }
+    // A prompt that was typed shows that it is gone.
+    let typed = turn(vec![QueueChange::Prompted]);
+    assert!(is_block(&world.stop(&typed).unwrap()));
+    assert!(world.book.queue.is_empty());
+}
+
+#[test]
+fn the_last_turn_is_the_last_one_whatever_waits() {
+    let mut world = World::new(ralph(1));
+    assert_eq!(world.status(&added("one more thing")), Some(Status::MaxIterationsReached));
+}
+
+#[test]
+fn a_message_comes_before_the_hosts_cap_and_begins_the_row_anew() {
+    let mut world = World::new(ralph(20));
+    let silent =
+        |queue| Stop { host_cap: Some(2), tool_calls: Some(0), stop_hook_active: Some(true), ..turn(queue) };
+    assert!(is_block(&world.stop(&silent(vec![])).unwrap()));
+    assert!(is_block(&world.stop(&silent(vec![])).unwrap()));
+    assert_eq!(world.status(&silent(vec![QueueChange::Added("look".into())])), None);
+    assert!(is_block(&world.stop(&silent(vec![QueueChange::Submitted])).unwrap()));
+}
