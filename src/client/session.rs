@@ -196,18 +196,29 @@ fn named(place: &SessionPlace) -> Result<Option<SessionId>> {
     place.session_id.clone().map_or_else(around, |session| Ok(Some(session)))
 }
 
+/// The session that is named or around this command, else the one that last had a loop in this directory.
+fn last(sessions: &Sessions, place: &SessionPlace) -> Result<Option<SessionId>> {
+    Ok(match named(place)? {
+        Some(session) => Some(session),
+        None => sessions.last_around(&here(place.cwd.as_ref())?),
+    })
+}
+
 fn which(sessions: &Sessions, place: &SessionPlace) -> Result<Option<Located>> {
     starting::chosen(sessions, named(place)?.as_ref(), &here(place.cwd.as_ref())?)
 }
 
 fn status(sessions: &Sessions, args: &SessionWhich, out: Out) -> Ended {
     let Some(found) = which(sessions, &args.place)? else {
-        let session = named(&args.place)?;
-        let last = session.map(|session| row(sessions, &session)).filter(|row| row.status.is_some());
+        let last = last(sessions, &args.place)?.map(|session| row(sessions, &session));
+        let last = last.filter(|row| row.status.is_some());
         match (args.format, last) {
             (PageFormat::Json, last) => out.json(&last)?,
             (PageFormat::Text, Some(row)) => {
-                out.line(&format!("no loop; the last one ended: {}", ended(row.status, row.why.as_deref())))?
+                out.lines(&[
+                    format!("no loop; the last one ended: {}", ended(row.status, row.why.as_deref())),
+                    format!("session: {}", row.session),
+                ])?;
             }
             (PageFormat::Text, None) => out.line("no loop here")?,
         }
@@ -280,10 +291,10 @@ fn row(sessions: &Sessions, session: &SessionId) -> Row {
     Row {
         session: session.to_string(),
         project: book.project_dir.clone(),
-        kind: state.map(|state| state.kind.word().to_owned()),
+        kind: state.map(|state| state.kind).or(book.kind).map(|kind| kind.word().to_owned()),
         active: state.is_some_and(|state| state.active),
-        iteration: state.map(|state| state.iteration),
-        max_iterations: state.map(|state| state.max_iterations),
+        iteration: state.map(|state| state.iteration).or(book.iteration),
+        max_iterations: state.map(|state| state.max_iterations).or(book.max_iterations),
         status: book.status.map(swarm_state::session::Status::word),
         why: book.why,
     }
@@ -336,16 +347,14 @@ fn cancel(sessions: &Sessions, args: &SessionPlace, out: Out) -> Ended {
 }
 
 fn logs(sessions: &Sessions, args: &SessionWhich, out: Out) -> Ended {
-    let session = match named(&args.place)? {
+    let found = which(sessions, &args.place)?;
+    let owner = found.as_ref().and_then(|found| found.file.as_ref().ok()?.state().session().cloned());
+    let session = match named(&args.place)?.or(owner) {
         Some(session) => session,
-        None => {
-            let found = which(sessions, &args.place)?;
-            let owner = found.as_ref().and_then(|found| found.file.as_ref().ok()?.state().session().cloned());
-            owner.ok_or_else(|| {
-                Error::invalid("which loop? There is none in this directory")
-                    .hint("swarm session ls; then: --session-id ID")
-            })?
-        }
+        None => last(sessions, &args.place)?.ok_or_else(|| {
+            Error::invalid("no session loop was run in this directory")
+                .hint("swarm session ls; then: swarm session logs --session-id ID")
+        })?,
     };
     let lines = sessions.log_lines(&session);
     match args.format {

@@ -304,3 +304,38 @@ fn the_log_says_each_iteration_what_was_found_and_why() {
     host.swarm_session(&["status"]).code(1).says("PROMISE_ACCEPTED");
     assert_eq!(host.status()["status"], "PROMISE_ACCEPTED");
 }
+
+#[test]
+fn the_log_of_an_ended_loop_is_found_in_its_directory() {
+    let world = World::new();
+    let here = |args: &[&str]| {
+        let mut command = world.command(crate::world::SWARM);
+        command.current_dir(world.work()).args(["session"]).args(args);
+        world.run(command)
+    };
+    here(&["logs"]).code(1).warns("no session loop was run in this directory").warns("swarm session ls");
+    here(&["status"]).code(1).says("no loop here");
+    let mut first = Host::new(&world, "s1");
+    first.start(&["do it", "-n", "2"]);
+    first.works().says("x").goes_on();
+    first.works().says("y").ends("MAX_ITERATIONS_REACHED");
+    here(&["logs"]).ok().says("iteration 2  promise missing  MAX_ITERATIONS_REACHED");
+    here(&["status"]).code(1).says("the last one ended: MAX_ITERATIONS_REACHED").says("session: s1");
+    here(&["ls"]).ok().says("ralph  2/2");
+    // The last of several is shown, and a live one comes first.
+    let mut second = Host::new(&world, "s2");
+    second.start(&["do it"]);
+    second.works().says(DONE).ends("PROMISE_ACCEPTED");
+    here(&["logs"]).ok().says("PROMISE_ACCEPTED");
+    let below = world.work().join("below");
+    fs::create_dir(&below).unwrap();
+    let mut command = world.command(crate::world::SWARM);
+    command.current_dir(&below).args(["session", "logs", "--format", "json"]);
+    assert_eq!(world.run(command).ok().json().as_array().unwrap().len(), 2);
+    let third = Host::new(&world, "s3");
+    third.start(&["do it"]);
+    first.start(&["more"]);
+    first.swarm_session(&["cancel"]).ok();
+    let ran = here(&["logs"]).ok();
+    assert!(!ran.out.contains("CANCELLED") && ran.out.contains("(started)"), "{}", ran.out);
+}
