@@ -1,6 +1,5 @@
-# The hermetic place of the drills on real agent CLIs: a HOME of its own, a model on loopback, settings for each CLI, and the
-# end of all that was started. Sourced by e2e-agents.sh and e2e-sessions.sh, which set `here` and `all_clis` before; not run by
-# itself.
+# The hermetic place of the drill on real agent CLIs: a HOME of its own, a model on loopback, settings for each CLI, and the
+# end of all that was started. Sourced by e2e-sessions.sh, which sets `here` and `all_clis` before; not run by itself.
 # shellcheck shell=sh disable=SC2034,SC2154
 if [ -z "${SWARM:-}" ]; then
     (cd "$here/.." && cargo build --locked)
@@ -16,7 +15,8 @@ fi
 if [ -z "${DRILL_DIR:-}" ]; then
     work=$(mktemp -d /tmp/swarm-agents-XXXXXX)
     mkdir "$work/home" "$work/mock" "$work/tmux" "$work/tmp"
-    exec env -i PATH="${AGENTS:+$AGENTS:}$PATH" HOME="$work/home" LANG=C.UTF-8 TERM=xterm-256color SWARM="$SWARM" \
+    agents=$("$here/e2e/install.sh" claude codex)
+    exec env -i PATH="$agents:$PATH" HOME="$work/home" LANG=C.UTF-8 TERM=xterm-256color SWARM="$SWARM" \
         SWARM_DIR="$work/swarm" TMUX_TMPDIR="$work/tmux" TMPDIR="$work/tmp" DRILL_DIR="$work" KEEP="${KEEP:-}" \
         "$0" "$@"
 fi

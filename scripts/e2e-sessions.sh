@@ -3,7 +3,7 @@
 # fresh-context loops whose iterations their hooks end; with a model that says what each case needs (mock-model.pl).
 # Prints a table: what was expected, what was seen; exits 1 when a row differs.
 #
-#   AGENTS=DIR scripts/e2e-sessions.sh [CLI...]     claude, claude-tui, codex, codex-tui; default all
+#   scripts/e2e-sessions.sh [CLI...]     claude, claude-tui, codex, codex-tui; default all
 #
 # `claude` and `codex` run once (-p, exec) with hooks installed in the project, as a user's own sessions have them; the
 # other two are interactive workers, to whom swarm passes its hooks for the run. All else as in e2e-agents.sh. What a

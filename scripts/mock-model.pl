@@ -1,28 +1,40 @@
 #!/usr/bin/perl
-# A model that says what it is told to: for the e2e scripts, which let real agent CLIs talk to it. Loopback only.
+# A scripted model server on loopback for the e2e scripts, which let real agent CLIs talk to it.
 #
-#   mock-model.pl DIR        writes the port that it took to DIR/port
+#   mock-model.pl DIR [--without-tools]     writes its port to DIR/port
 #
-# DIR/replies holds one JSON object a line, one for each request that offers tools: "text" is said, "sh" is a
-# shell command that is called, by the tool that the request offers for that ("background": true asks Claude Code to
-# let it run on its own). When they are used up it says "Nothing more to do.". Other requests (a title, say) get "title". As long as DIR/outage is there each
-# request gets the HTTP status that stands in its first line and the message that stands in its second.
-# DIR/requests gets a byte for each request that was for a reply.
+# DIR/replies holds one JSON object a line. Each request that offers tools gets the first unused one. Its fields:
+#   text        the model's text
+#   sh          a shell command, called through the tool that the request offers for that
+#   background  true lets Claude Code run that command in the background
+#   input       how many input tokens the usage reports (default 1000)
+#   until       a file name: the reply is sent once DIR/NAME exists, or after five minutes
+#   for         a word: the reply is only for requests whose user text contains it
+# Once they are used up, the text is "Nothing more to do.". Other requests (for a title, say) get the text "title".
+# With --without-tools, requests without tools count too: aider offers none.
 #
-# Spoken: Anthropic messages, OpenAI responses and chat completions; streamed, or in one piece where a request
-# asks for that. Left out: everything that the three CLIs of the drill do not ask for.
+# While DIR/outage exists, each request gets an error: its first line is the HTTP status, its second the message (or the
+# whole body, where it is a JSON object), and each further line is a header.
+#
+# The server writes: DIR/requests, a byte for each request that got a reply; DIR/prompts/N.json for the Nth of them, with
+# its path and all texts of its user messages.
+#
+# It speaks Anthropic messages, OpenAI responses and chat completions, and Gemini generateContent; streamed, or in one
+# piece where a request asks for that. It lacks everything that the CLIs of the matrix do not use.
 use strict;
 use warnings;
 use Fcntl qw(:flock SEEK_SET);
 use IO::Socket::INET;
 use JSON::PP;
 
-my $dir  = shift // die "usage: mock-model.pl DIR\n";
+my $dir = shift // die "usage: mock-model.pl DIR [--without-tools]\n";
+my $without_tools = grep { $_ eq '--without-tools' } @ARGV;
 my $json = JSON::PP->new->utf8->canonical;
 my $door = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64, ReuseAddr => 1)
     or die "cannot listen: $!\n";
 $SIG{CHLD} = 'IGNORE';
 $SIG{PIPE} = 'IGNORE';
+mkdir "$dir/prompts";
 put("$dir/port.new", $door->sockport . "\n");
 rename "$dir/port.new", "$dir/port" or die "cannot rename: $!\n";
 my $serial = 0;
@@ -43,7 +55,7 @@ sub put {
 
 sub serve {
     my ($client) = @_;
-    alarm 60;
+    alarm 330;
     my ($method, $path) = split / /, <$client> // return;
     my %head;
     while (defined(my $line = <$client>)) {
@@ -51,25 +63,37 @@ sub serve {
         $head{lc $1} = $2 if $line =~ /^([^:]+):\s*(.*?)\r?\n/;
     }
     $path =~ s/\?.*//;
-    return answer($client, 404, { error => { message => 'no such thing' } }) if $method ne 'POST';
+    return answer($client, 404, { error => { message => 'not found' } }) if $method ne 'POST';
     my $request = eval { $json->decode(body($client, \%head)) };
-    return answer($client, 400, { error => { message => 'no JSON' } }) if ref $request ne 'HASH';
-    my %speak = (messages => \&anthropic, responses => \&responses, completions => \&chat);
-    my $speak = $speak{ (split m{/}, $path)[-1] // '' };
-    return answer($client, 200, { input_tokens => 10 }) if $path =~ /count_tokens$/;
-    return answer($client, 404, { error => { message => 'no such thing' } }) if !$speak;
-    my ($status, $message) = outage();
-    return answer($client, $status, { type => 'error', error => { type => kind($status), message => $message } })
-        if $status;
-    my $tools = $request->{tools} // [];
-    my $reply = @$tools ? next_reply() : { text => 'title' };
+    return answer($client, 400, { error => { message => 'not JSON' } }) if ref $request ne 'HASH';
+    return answer($client, 200, { input_tokens => 10, totalTokens => 10 }) if $path =~ /count_?tokens$/i;
+    my %speak = (
+        messages => \&anthropic, responses => \&responses, completions => \&chat,
+        generateContent => \&gemini, streamGenerateContent => \&gemini,
+    );
+    my $speak = $speak{ (split m{[/:]}, $path)[-1] // '' };
+    return answer($client, 404, { error => { message => 'not found' } }) if !$speak;
+    $request->{stream} = 1 if $path =~ /streamGenerateContent$/;
+    return if refuse($client, $speak);
+    my $tools = tools($request);
+    my $texts = user_texts($request);
+    my $reply = is_main($request, $tools, $texts) ? next_reply($path, $texts) : side_reply($request);
+    if (defined $reply->{until}) {
+        for (1 .. 3000) {
+            last if -e "$dir/$reply->{until}";
+            select undef, undef, undef, 0.1;
+        }
+        # The outage may have begun while the reply was held back.
+        return if refuse($client, $speak);
+    }
     my @calls = defined $reply->{sh} ? call($tools, $reply->{sh}, $reply->{background}) : ();
-    $speak->($client, $request, $reply->{text} // '', @calls);
+    $speak->($client, $request, $reply, @calls);
 }
 
 sub body {
     my ($client, $head) = @_;
     my $body = '';
+    print {$client} "HTTP/1.1 100 Continue\r\n\r\n" if lc($head->{expect} // '') eq '100-continue';
     if (($head->{'transfer-encoding'} // '') !~ /chunked/) {
         read $client, $body, $head->{'content-length'} // 0;
         return $body;
@@ -81,35 +105,102 @@ sub body {
     return $body;
 }
 
-sub outage {
+# Sends the error of DIR/outage, where there is one.
+sub refuse {
+    my ($client, $speak) = @_;
     open my $file, '<', "$dir/outage" or return;
+    chomp(my ($status, $message, @headers) = <$file>);
+    my %kind  = (401 => 'authentication_error', 429 => 'rate_limit_error', 529 => 'overloaded_error');
+    my %state = (401 => 'UNAUTHENTICATED', 429 => 'RESOURCE_EXHAUSTED', 529 => 'UNAVAILABLE');
+    my $error =
+        $speak == \&gemini
+        ? { error => { code => $status + 0, message => $message, status => $state{$status} // 'INTERNAL' } }
+        : { type => 'error', error => { type => $kind{$status} // 'api_error', message => $message } };
+    $error = $json->decode($message) if $message =~ /^\{/;
+    answer($client, $status, $error, @headers);
+    return 1;
+}
+
+# The tools that a request offers, by name: Gemini groups them.
+sub tools {
+    my ($request) = @_;
+    my @tools = map { $_->{functionDeclarations} ? @{ $_->{functionDeclarations} } : $_ } @{ $request->{tools} // [] };
+    return { map { ($_->{name} // $_->{function}{name} // '') => $_ } @tools };
+}
+
+# All texts of the user's messages, in order.
+sub user_texts {
+    my ($request) = @_;
+    my $messages = $request->{messages} // $request->{contents} // $request->{input} // [];
+    $messages = [ { role => 'user', content => $messages } ] if !ref $messages;
+    my @texts;
+    for my $message (grep { ref eq 'HASH' && ($_->{role} // '') eq 'user' } @$messages) {
+        my $content = $message->{content} // $message->{parts} // '';
+        push @texts, ref $content ? map { $_->{text} // () } grep { ref eq 'HASH' } @$content : $content;
+    }
+    return \@texts;
+}
+
+sub is_main {
+    my ($request, $tools, $texts) = @_;
+    return 1 if %$tools;
+    return $without_tools && !grep { /commit message/ } system_text($request), @$texts;
+}
+
+sub system_text {
+    my ($request) = @_;
+    return join "\n", map { ref $_->{content} ? '' : $_->{content} // '' }
+        grep { ($_->{role} // '') eq 'system' } @{ $request->{messages} // [] };
+}
+
+# Gemini asks who speaks next, and wants JSON.
+sub side_reply {
+    my ($request) = @_;
+    my $type = $request->{generationConfig}{responseMimeType} // '';
+    return { text => $type =~ /json/ ? '{"next_speaker":"user","reasoning":"done","title":"title"}' : 'title' };
+}
+
+# The next reply that is for this request. The lock keeps two requests from getting the same one.
+sub next_reply {
+    my ($path, $texts) = @_;
+    open my $count, '>>', "$dir/requests" or die "cannot count: $!\n";
+    flock $count, LOCK_EX or die "cannot lock: $!\n";
+    my $number = 1 + -s $count;
+    put("$dir/prompts/$number.json.new", $json->encode({ path => $path, texts => $texts }));
+    rename "$dir/prompts/$number.json.new", "$dir/prompts/$number.json";
+    my %used = map { $_ => 1 } lines("$dir/used-replies");
+    # A case that starts anew removes the count.
+    if ($number == 1) { %used = (); unlink "$dir/used-replies" }
+    my ($reply, $at) = ({ text => 'Nothing more to do.' }, 0);
+    for my $line (lines("$dir/replies")) {
+        $at++;
+        next if $used{$at};
+        my $candidate = $json->decode($line);
+        next if defined $candidate->{for} && !grep { index($_, $candidate->{for}) >= 0 } @$texts;
+        put("$dir/used-replies", "$at\n");
+        $reply = $candidate;
+        last;
+    }
+    syswrite $count, '.';
+    close $count;
+    return $reply;
+}
+
+sub lines {
+    my ($path) = @_;
+    open my $file, '<', $path or return ();
     chomp(my @lines = <$file>);
     return @lines;
 }
 
-sub kind {
-    my %kind = (401 => 'authentication_error', 429 => 'rate_limit_error', 529 => 'overloaded_error');
-    return $kind{ $_[0] } // 'api_error';
-}
-
-# The next line of the replies. The cursor is the length of the count of requests.
-sub next_reply {
-    open my $count, '>>', "$dir/requests" or die "cannot count: $!\n";
-    flock $count, LOCK_EX or die "cannot lock: $!\n";
-    my $at = -s $count;
-    syswrite $count, '.';
-    close $count;
-    open my $file, '<', "$dir/replies" or return { text => 'Nothing more to do.' };
-    my @lines = <$file>;
-    return $at < @lines ? $json->decode($lines[$at]) : { text => 'Nothing more to do.' };
-}
-
 sub call {
     my ($tools, $command, $background) = @_;
-    my %named = map { ($_->{name} // $_->{function}{name} // '') => 1 } @$tools;
-    my $name  = (grep { $named{$_} } qw(Bash bash exec_command shell_command))[0] // 'Bash';
+    my @known = qw(Bash bash run_shell_command exec_command shell_command);
+    my $name  = (grep { $tools->{$_} } @known)[0] // 'Bash';
     my $input = $name eq 'exec_command' ? { cmd => $command } : { command => $command };
-    $input->{description} = 'run it' if lc $name eq 'bash';
+    $input->{description} = 'run it' if $name =~ /^(?:bash|run_shell_command)$/i;
+    # qwen-code requires it.
+    $input->{is_background} = JSON::PP::false if $name eq 'run_shell_command' && $json->encode($tools->{$name}) =~ /is_background/;
     $input->{run_in_background} = JSON::PP::true if $background;
     return { name => $name, input => $input };
 }
@@ -117,10 +208,10 @@ sub call {
 sub id { return sprintf '%s_%08x%04x%06x', $_[0], time, $serial, $$ }
 
 sub answer {
-    my ($client, $status, $value) = @_;
+    my ($client, $status, $value, @headers) = @_;
     my $text = $json->encode($value);
     print {$client} "HTTP/1.1 $status X\r\ncontent-type: application/json\r\nconnection: close\r\n",
-        'content-length: ', length $text, "\r\n\r\n", $text;
+        (map { "$_\r\n" } @headers), 'content-length: ', length $text, "\r\n\r\n", $text;
 }
 
 sub stream {
@@ -133,7 +224,8 @@ sub stream {
 }
 
 sub anthropic {
-    my ($client, $request, $text, @calls) = @_;
+    my ($client, $request, $reply, @calls) = @_;
+    my $text = $reply->{text} // '';
     my %message = (
         id => id('msg'), type => 'message', role => 'assistant', model => $request->{model},
         stop_reason => undef, stop_sequence => undef,
@@ -141,7 +233,7 @@ sub anthropic {
     my @blocks = length $text ? { type => 'text', text => $text } : ();
     push @blocks, map { { type => 'tool_use', id => id('toolu'), name => $_->{name}, input => $_->{input} } } @calls;
     my $stop  = @calls ? 'tool_use' : 'end_turn';
-    my $usage = { input_tokens => 1000, output_tokens => 50 };
+    my $usage = { input_tokens => $reply->{input} // 1000, output_tokens => 50 };
     if (!$request->{stream}) {
         return answer($client, 200, { %message, content => \@blocks, stop_reason => $stop, usage => $usage });
     }
@@ -164,8 +256,10 @@ sub anthropic {
 }
 
 sub responses {
-    my ($client, $request, $text, @calls) = @_;
-    my $usage    = { input_tokens => 1000, output_tokens => 50, total_tokens => 1050 };
+    my ($client, $request, $reply, @calls) = @_;
+    my $text     = $reply->{text} // '';
+    my $input    = $reply->{input} // 1000;
+    my $usage    = { input_tokens => $input, output_tokens => 50, total_tokens => $input + 50 };
     my $response = { id => id('resp'), object => 'response', model => $request->{model}, output => [] };
     my @items;
     push @items,
@@ -188,8 +282,10 @@ sub responses {
 }
 
 sub chat {
-    my ($client, $request, $text, @calls) = @_;
-    my $usage = { prompt_tokens => 1000, completion_tokens => 50, total_tokens => 1050 };
+    my ($client, $request, $reply, @calls) = @_;
+    my $text  = $reply->{text} // '';
+    my $input = $reply->{input} // 1000;
+    my $usage = { prompt_tokens => $input, completion_tokens => 50, total_tokens => $input + 50 };
     my $stop  = @calls ? 'tool_calls' : 'stop';
     my @tools = map {
         {
@@ -210,4 +306,18 @@ sub chat {
         { %{ $chunk->(delta => {}, finish_reason => $stop) }, usage => $usage },
     );
     print {$client} "data: [DONE]\n\n";
+}
+
+sub gemini {
+    my ($client, $request, $reply, @calls) = @_;
+    my $text  = $reply->{text} // '';
+    my $input = $reply->{input} // 1000;
+    my @parts = length $text ? { text => $text } : ();
+    push @parts, map { { functionCall => { name => $_->{name}, args => $_->{input} } } } @calls;
+    my $whole = {
+        candidates    => [ { index => 0, content => { role => 'model', parts => \@parts }, finishReason => 'STOP' } ],
+        usageMetadata => { promptTokenCount => $input, candidatesTokenCount => 50, totalTokenCount => $input + 50 },
+        responseId    => id('gem'),
+    };
+    return $request->{stream} ? stream($client, $whole) : answer($client, 200, $whole);
 }
