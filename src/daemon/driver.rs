@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::engine::{Effect, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
 use swarm_state::notice::Entry;
@@ -103,6 +103,7 @@ pub(crate) enum Job {
     Judge {
         run: Run,
         exit: Exit,
+        evidence: Evidence,
         iteration: Option<Iteration>,
         pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
@@ -244,9 +245,9 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
-        Job::Judge { run, exit, iteration, pane, spec, worktree, reader } => {
+        Job::Judge { run, exit, evidence, iteration, pane, spec, worktree, reader } => {
             let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
-            let ended = judge::Ended { run, exit, iteration: iteration.clone(), pane, cwd };
+            let ended = judge::Ended { run, exit, evidence, iteration: iteration.clone(), pane, cwd };
             let verdict = judge::judge(context, &ended, &spec, &reader).await;
             crash::after(&Effect::Judge(run));
             context.report(Report::Judged(run, verdict));

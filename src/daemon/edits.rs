@@ -25,6 +25,7 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
                 Pattern::compile(pattern)
                     .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
             }
+            edits.done_pattern = pattern != slot.spec.done_pattern;
             Arc::make_mut(&mut slot.spec).done_pattern = pattern;
             slot.reread();
         }

@@ -98,6 +98,7 @@ impl Supervisor {
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
+                evidence: slot.engine.evidence(),
                 iteration: Iteration::of(slot, now),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use swarm_state::engine::Evidence;
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
 use tokio::time::sleep;
@@ -32,6 +33,8 @@ pub(crate) struct Ended {
     pub(crate) run: Run,
     /// How.
     pub(crate) exit: Exit,
+    /// What was seen while it ran.
+    pub(crate) evidence: Evidence,
     /// Which iteration it was; `None` for a plain worker.
     pub(crate) iteration: Option<Iteration>,
     /// Its pane, where there still is one.
@@ -86,7 +89,8 @@ async fn try_gates(
     reader: &SharedReader,
     output: &str,
 ) -> Verdict {
-    let done = || reader.lock().is_ok_and(|reader| reader.done_in(output));
+    // The last capture may no longer hold what an earlier look found, and holds what was printed after all looks.
+    let done = || ended.evidence.done || reader.lock().is_ok_and(|reader| reader.done_in(output));
     let done_pattern = spec.done_pattern.as_ref().map(|_| done());
     let Some(iteration) = &ended.iteration else {
         return Verdict { done_pattern, ..Verdict::default() };

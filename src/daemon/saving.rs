@@ -175,6 +175,7 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
         Pattern::compile(pattern).map_err(|e| format!("done_pattern: {e}"))?;
     }
     let spec = Arc::make_mut(&mut slot.spec);
+    let done_pattern = edits.done_pattern.is_some();
     if let Some(pattern) = edits.done_pattern {
         spec.done_pattern = pattern;
         // The run that goes on is watched with the new pattern too.
@@ -185,5 +186,6 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
         ralph.prompt_file.clone_from(&file);
         spec.prompt = Prompt::File(file);
     }
-    Ok(Some(Edits { max_iterations: edits.max_iterations, inactivity_timeout: edits.inactivity_timeout }))
+    let (max_iterations, inactivity_timeout) = (edits.max_iterations, edits.inactivity_timeout);
+    Ok(Some(Edits { max_iterations, inactivity_timeout, done_pattern }))
 }

@@ -39,7 +39,8 @@ fn step(engine: &mut Worker, event: Event, now: Now) {
 fn events(engine: &Worker) -> Vec<Event> {
     let run = engine.run();
     let dialog = Blocked { startup: false, what: "a dialog".into() };
-    let edits = Edits { max_iterations: Some(u32::MAX), inactivity_timeout: Some(u64::MAX) };
+    let edits =
+        Edits { max_iterations: Some(u32::MAX), inactivity_timeout: Some(u64::MAX), ..Edits::default() };
     let verdict = Verdict { done_pattern: Some(false), ..Verdict::default() };
     vec![
         Event::Adopted(run),

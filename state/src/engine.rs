@@ -23,6 +23,7 @@
 
 mod clock;
 mod events;
+mod evidence;
 mod follow_up;
 mod heard;
 mod limits;
@@ -44,6 +45,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::{AwakeClock, Jump};
 pub use events::{Effect, Event, SpawnError};
+pub use evidence::Evidence;
 pub use heard::Heard;
 pub use restart::Restarts;
 pub use watch::Watch;
@@ -149,6 +151,8 @@ pub struct Edits {
     pub max_iterations: Option<u32>,
     /// A new inactivity time-out, seconds (at least 1).
     pub inactivity_timeout: Option<u64>,
+    /// The done pattern is another one: a match of the one before proves nothing.
+    pub done_pattern: bool,
 }
 
 /// Why swarm is ending a run.
@@ -245,6 +249,8 @@ pub struct Worker {
     ralph: Option<Loop>,
     #[serde(default)]
     restarts: Option<Restarts>,
+    #[serde(default)]
+    evidence: Evidence,
     /// The last run of which it was told that it is ready.
     #[serde(default)]
     greeted: Run,

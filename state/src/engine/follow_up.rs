@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, GRACE, Loop, Now, Phase, Why, Worker};
+use super::{Effect, Evidence, GRACE, Loop, Now, Phase, Why, Worker};
 use crate::budget;
 use crate::gates::Verdict;
 use crate::notice::{Entry, IterationExit, StopReason};
@@ -154,6 +154,7 @@ impl Worker {
         self.phase = Phase::Spawning { doomed: false };
         self.last_exit = None;
         self.trouble = None;
+        self.evidence = Evidence::default();
         self.note_launch();
         let mut effects = vec![Effect::Persist];
         if let Some(ralph) = &mut self.ralph {

@@ -157,7 +157,8 @@ impl Worker {
         let Phase::Running { watch } = &mut self.phase else { return vec![] };
         watch.over = None;
         if self.ralph.is_some() {
-            return self.end(Why::TurnOver, now);
+            let why = if self.evidence.done { Why::Done } else { Why::TurnOver };
+            return self.end(why, now);
         }
         // The screen may have told it before.
         if watch.rests | std::mem::replace(&mut watch.idle_told, true) {

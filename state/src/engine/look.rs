@@ -8,6 +8,20 @@ use super::{
 use crate::notice::Entry;
 use crate::screen::Reading;
 
+/// What one look says together with the looks before it.
+struct Seen {
+    /// The screen differs from the look before.
+    changed: bool,
+    /// How long it has been still.
+    stable: Duration,
+    /// The agent's marks say that it works.
+    working: bool,
+    /// `None` once the agent runs; else whether its readiness is still waited for in silence.
+    waiting: Option<bool>,
+    /// It has been still for so long that its processes are to be asked.
+    probe: bool,
+}
+
 impl Worker {
     pub(super) fn look(&mut self, reading: Option<Reading>, now: Now) -> Vec<Effect> {
         let limit = self.silence_limit();
@@ -25,8 +39,21 @@ impl Worker {
             | Phase::Stopped { .. } => return vec![],
         };
         let changed = watch.look(reading.as_ref(), now.mono);
-        let (stable, done) = (watch.stable(), watch.done && !watch.working);
+        let (stable, working) = (watch.stable(), watch.working);
         let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
+        // Before its prompt is pasted an agent cannot have done anything.
+        let counts = waiting.is_none() || !self.policy.paste;
+        let mut effects = match &reading {
+            Some(reading) if counts => self.note_evidence(reading),
+            _ => vec![],
+        };
+        effects.extend(self.look_follows(reading, Seen { changed, stable, working, waiting, probe }, now));
+        effects
+    }
+
+    /// Decides what a look that was taken in leads to.
+    fn look_follows(&mut self, reading: Option<Reading>, seen: Seen, now: Now) -> Vec<Effect> {
+        let Seen { changed, stable, working, waiting, probe } = seen;
         if let Some(reading) = reading {
             if waiting.is_some() && reading.ready && reading.blocked.is_none() {
                 return self.ready(now);
@@ -35,7 +62,7 @@ impl Worker {
                 return effects;
             }
         }
-        if waiting.is_none() && done && stable >= DONE_QUIET {
+        if waiting.is_none() && self.evidence.done && !working && stable >= DONE_QUIET {
             return self.end(Why::Done, now);
         }
         if let Some(effects) = self.over_seen(now) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 
-use super::{Loop, Phase, Policy, Watch, Worker};
+use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
 use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
 use crate::model::{LoopStatus, Run};
@@ -21,6 +21,7 @@ impl Worker {
             trouble: None,
             ralph: None,
             restarts: None,
+            evidence: Evidence::default(),
             greeted: Run::default(),
             reachable: true,
         }

@@ -115,8 +115,9 @@ impl Worker {
         let why = match self.phase {
             Phase::Spawning { doomed } => doomed.then_some(Why::Kill),
             // The pattern had matched and only quiet was waited for: a pane that vanished is quiet.
-            Phase::Running { ref watch } if watch.done && exit == Exit::Lost => Some(Why::Done),
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => None,
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => {
+                (self.evidence.done && exit == Exit::Lost).then_some(Why::Done)
+            }
             Phase::Ending { why, .. } => Some(why),
             Phase::Idle
             | Phase::Judging { .. }
@@ -137,8 +138,12 @@ impl Worker {
         let killed = match self.phase {
             Phase::Spawning { doomed } => doomed,
             // The pattern had matched: what was asked is done, whatever became of the server.
-            Phase::Running { ref watch } if watch.done => return self.exited(Exit::Lost, now),
-            Phase::Ending { why: Why::Done, .. } => return self.exited(Exit::Lost, now),
+            Phase::Starting { .. } | Phase::Running { .. } if self.evidence.done => {
+                return self.exited(Exit::Lost, now);
+            }
+            Phase::Ending { why, .. } if self.evidence.done && why != Why::Kill => {
+                return self.exited(Exit::Lost, now);
+            }
             Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => false,
             Phase::Ending { why, .. } => why == Why::Kill,
             Phase::Idle

@@ -181,6 +181,9 @@ impl Worker {
         if let Some(timeout) = edits.inactivity_timeout {
             ralph.inactivity_timeout = timeout.max(1);
         }
+        if edits.done_pattern {
+            self.evidence.done = false;
+        }
         vec![Effect::Persist]
     }
 

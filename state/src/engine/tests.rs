@@ -4,6 +4,7 @@
 //! over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`] shows
 //! that these checkers see the bugs they are there for. Here is what they share.
 
+mod evidence;
 mod heard;
 mod limits;
 mod phases;

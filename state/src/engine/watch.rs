@@ -32,8 +32,6 @@ pub struct Watch {
     pub(super) extensions: u32,
     /// Whether it is computing is being found out.
     pub(super) probing: bool,
-    /// The done pattern was seen.
-    pub(super) done: bool,
     /// The agent said that it is at work.
     pub(super) working: bool,
     /// The last look saw its input box.
@@ -74,7 +72,6 @@ impl Watch {
         self.working = reading.working;
         self.rests &= !reading.working;
         self.ready = reading.ready && reading.blocked.is_none();
-        self.done |= reading.done;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
             self.settled = Some(now.saturating_add(SETTLE));

@@ -324,7 +324,14 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("resume", Event::Resume),
         ("kill", Event::Kill),
         ("tick", Event::Tick),
-        ("edited", Event::Edited(Edits { max_iterations: Some(8), inactivity_timeout: Some(50) })),
+        (
+            "edited",
+            Event::Edited(Edits {
+                max_iterations: Some(8),
+                inactivity_timeout: Some(50),
+                done_pattern: false,
+            }),
+        ),
         ("up", Event::Up(run)),
         ("spawn-failed", Event::SpawnFailed(run, SpawnError::Other("no".into()))),
         ("no-prompt", Event::SpawnFailed(run, SpawnError::Prompt("gone".into()))),

@@ -481,7 +481,8 @@ fn a_matched_pattern_survives_the_server() {
 
 #[test]
 fn limits_are_edited_at_any_time() {
-    let max = |n| Event::Edited(Edits { max_iterations: Some(n), inactivity_timeout: None });
+    let max =
+        |n| Event::Edited(Edits { max_iterations: Some(n), inactivity_timeout: None, done_pattern: false });
     // Raised while it runs, while it is parked; lowered below what is done already.
     let mut worker = at_iteration(2, 2);
     worker.step(max(3), at(0));
@@ -516,7 +517,10 @@ fn limits_are_edited_at_any_time() {
     assert!(last.ends_with("\"loop complete after 5 iterations\" => stopped(max_iterations)"), "{last}");
 
     let mut worker = at_iteration(1, 9);
-    worker.step(Event::Edited(Edits { max_iterations: Some(0), inactivity_timeout: Some(0) }), at(0));
+    worker.step(
+        Event::Edited(Edits { max_iterations: Some(0), inactivity_timeout: Some(0), done_pattern: false }),
+        at(0),
+    );
     assert_eq!(worker.ralph().map(|l| (l.max_iterations, l.inactivity_timeout)), Some((1, 1)), "never 0");
     let mut plain = Worker::plain(STDIN);
     assert_eq!(plain.step(max(4), at(0)), []);

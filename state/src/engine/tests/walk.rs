@@ -368,6 +368,7 @@ impl Op {
             4 => Event::Edited(Edits {
                 max_iterations: arg.is_multiple_of(2).then_some(u32::from(arg / 16)),
                 inactivity_timeout: arg.is_multiple_of(3).then_some(u64::from(arg / 4)),
+                done_pattern: arg.is_multiple_of(5),
             }),
             5 => Event::Reachable(arg.is_multiple_of(2)),
             6..=9 => Event::Up(run),

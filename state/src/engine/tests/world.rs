@@ -570,6 +570,7 @@ pub(super) fn random_world(
             _ => Event::Edited(Edits {
                 max_iterations: Some(1 + dice.below(9) as u32),
                 inactivity_timeout: None,
+                done_pattern: dice.below(4) == 0,
             }),
         };
         world.person.push_back((time, event));

@@ -1,0 +1,32 @@
+//! What was seen during a run that its verdict needs, whatever ends the run.
+//!
+//! An agent may leave its alternate screen, close its pane or die with its server before the last capture. So what a
+//! look found is kept here, in the worker's record, until the next run starts. Every kind of end reads it the same way.
+//! It deliberately holds no text: the edge keeps the last full screen in the run's folder.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, Worker};
+use crate::screen::Reading;
+
+/// What was seen during the current run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Evidence {
+    /// The done pattern stood in new output.
+    pub done: bool,
+}
+
+impl Worker {
+    /// What was seen during the current or last run.
+    pub fn evidence(&self) -> Evidence {
+        self.evidence
+    }
+
+    /// Keeps what a look shows. A daemon that takes over must know it: the screen may be gone by then.
+    pub(super) fn note_evidence(&mut self, reading: &Reading) -> Vec<Effect> {
+        let before = self.evidence;
+        self.evidence.done |= reading.done;
+        if self.evidence == before { vec![] } else { vec![Effect::Persist] }
+    }
+}
