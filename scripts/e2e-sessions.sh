@@ -294,6 +294,8 @@ END
     session claude-own claude-own '/ralph-loop "mend it" --max-iterations 3'
     rm -f "$HOME/.config/swarm/config.toml"
     row 'claude (TUI)' 'hooks installed, none passed' 'missing x3 MAX_ITERATIONS_REACHED, 3 requests, file gone' "$(told claude-own)"
+    fed=$(grep -h '"isMeta":true' "$HOME/.claude/projects/"*"/$id.jsonl" | grep -c 'Stop hook feedback')
+    row 'claude (TUI)' 'three hooks, one answer a stop' '2 answers' "$fed answers"
 }
 
 mkdir -p "$HOME/.config/swarm"

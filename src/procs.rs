@@ -69,6 +69,17 @@ pub fn start_time(pid: i32) -> Option<u64> {
     }
 }
 
+/// How long ago a process was started. None when it is not there, or the system does not say.
+pub fn age(pid: i32) -> Option<std::time::Duration> {
+    #[cfg(target_os = "linux")]
+    return linux::age(pid);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        None
+    }
+}
+
 /// A process's name, at most 15 bytes.
 pub fn name(pid: i32) -> Option<String> {
     #[cfg(target_os = "linux")]

@@ -10,12 +10,15 @@ use swarm_state::hook::HookEvent;
 /// Seconds that an agent gives one of our hooks. Each entry that we write says so, and [`super::run`] stays below it.
 pub const TIMEOUT_SECONDS: u64 = 10;
 
+/// The name that [`command`] gives its shell.
+pub(super) const MARK: &str = "swarm-hook";
+
 /// What is run: the program, else the one on the PATH, else nothing; and whatever comes of it is no error.
 const SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$p" hook "$2" || exit 0"#;
 
 /// The command for an event, for whatever shell the CLI uses.
 pub fn command(program: &Path, event: HookEvent) -> String {
-    format!("sh -c '{SCRIPT}' swarm-hook {} {}", quoted(&program.to_string_lossy()), event.word())
+    format!("sh -c '{SCRIPT}' {MARK} {} {}", quoted(&program.to_string_lossy()), event.word())
 }
 
 /// A text as one word of a shell.

@@ -8,8 +8,7 @@ use std::path::Path;
 
 use swarm_state::hook::HookEvent;
 
-/// What [`super::command`] gives its shell for a name.
-const MARK: &str = "swarm-hook";
+use super::command::MARK;
 
 /// A line of ours, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

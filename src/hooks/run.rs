@@ -24,8 +24,8 @@ use super::tell::{self, Place, Session};
 use crate::paths::Paths;
 use crate::protocol::HookNews;
 
-/// How long the whole may take: what a busy machine takes to start this program is left of [`TIMEOUT_SECONDS`].
-const LIMIT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 2500);
+/// How long the whole may take from when the host made the call; the rest of [`TIMEOUT_SECONDS`] is for its end.
+const LIMIT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 1500);
 
 /// How long the host may take to write its input. Most have written it before this runs; on a machine that is busy one can
 /// be late, and a stop that is missed ends the loop's work.
@@ -39,7 +39,7 @@ const LONGEST: usize = 32 << 20;
 
 /// Does what an event asks for, and gives what is to be printed: nothing, or one line.
 pub fn run(args: Vec<OsString>) -> Option<String> {
-    let called = Called::now(LIMIT);
+    let called = Called::by_host(LIMIT);
     let (done, answer) = mpsc::channel();
     let known = Arc::new(Mutex::new(None));
     let (event, shared) = (event_of(&args), Arc::clone(&known));
@@ -47,7 +47,7 @@ pub fn run(args: Vec<OsString>) -> Option<String> {
         // A panic is a doubt like another.
         drop(done.send(answer_to(&args, called, &shared)));
     });
-    let why = match worker.map(|_| answer.recv_timeout(LIMIT)) {
+    let why = match worker.map(|_| answer.recv_timeout(called.left())) {
         Ok(Ok(answer)) => return answer,
         Ok(Err(mpsc::RecvTimeoutError::Timeout)) => "the hook took too long",
         Ok(Err(mpsc::RecvTimeoutError::Disconnected)) => "the hook failed",

@@ -11,16 +11,17 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use swarm_state::hook::{HookEvent, HookHost, HookInput};
 use swarm_state::session::{
     After, Answer, Book, Decision, Failure, Found, Kind, LogLine, Outcome, SessionId, SessionLoop, Stop,
     StopKey, decide,
 };
 
+use super::command::MARK;
 use super::sessions::{Located, Sessions, write_state};
 use super::tail::{self, From, Tail};
-use crate::git;
+use crate::{git, procs};
 
 /// How long a transcript that is behind is waited for.
 const BEHIND: Duration = Duration::from_millis(2000);
@@ -40,6 +41,9 @@ const AFTER_TAIL: Duration = Duration::from_millis(300);
 /// What is kept of a hook's time for all that follows the wait for the lock.
 const AFTER_LOCK: Duration = Duration::from_millis(1000);
 
+/// How exactly the system tells when a process was started, twice: of the process and of the present.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
+
 /// How often Claude Code lets itself be kept going in a row when nothing else is said.
 const HOST_CAP: u32 = 8;
 
@@ -53,9 +57,17 @@ pub struct Called {
 }
 
 impl Called {
-    /// A call at this moment.
-    pub fn now(limit: Duration) -> Self {
-        Self { at: Utc::now(), until: Instant::now() + limit }
+    /// This process's call, which has `limit` from when its host made it. The shell that runs our command is older than this
+    /// process, and on a busy machine much older.
+    pub fn by_host(limit: Duration) -> Self {
+        let parent = nix::unistd::getppid().as_raw();
+        let is_shell = procs::arguments(parent).iter().any(|argument| argument == MARK.as_bytes());
+        let pid = if is_shell { parent } else { nix::unistd::getpid().as_raw() };
+        // An age that cannot be is one of another clock.
+        let age = procs::age(pid).filter(|age| *age < limit).unwrap_or_default();
+        let age = age.saturating_sub(CLOCK_TICK);
+        let began = TimeDelta::from_std(age).unwrap_or_default();
+        Self { at: Utc::now() - began, until: Instant::now() + limit.saturating_sub(age) }
     }
 
     /// How much of its time is left.

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::Semaphore;
@@ -60,6 +61,13 @@ pub(super) fn now() -> Option<u64> {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
     // Two places, as it is written: a product a hair too small must not lose a tick.
     Some((seconds * ticks as f64).round() as u64)
+}
+
+/// How long ago a process was started; it may be a tick more.
+pub(super) fn age(pid: i32) -> Option<Duration> {
+    let ticks = now()?.checked_sub(stat(pid)?.start_time)?;
+    let per_second = u64::try_from(nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??).ok()?;
+    Some(Duration::from_millis(ticks.saturating_mul(1000).checked_div(per_second)?))
 }
 
 pub(super) fn stat(pid: i32) -> Option<Stat> {

@@ -65,6 +65,29 @@ fn of_twenty_hooks_of_one_stop_exactly_one_answers() {
 }
 
 #[test]
+fn a_hook_whose_shell_was_started_before_another_answered_prints_nothing() {
+    let world = World::new();
+    let (mut host, _, input) = begun(&world);
+    host.lines(&[assistant(70, json!([{"type":"text","text":"one"}]))]);
+    let go = world.path("go");
+    let mut shell = world.command("sh");
+    let script = format!("until [ -e {} ]; do :; done; \"$1\" hook \"$2\" || exit 0", go.display());
+    shell.args(["-c", &script, "swarm-hook", SWARM, "stop"]).current_dir(&host.dir);
+    shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut late = shell.spawn().unwrap();
+    late.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    // Its start is known to a hundredth of a second.
+    std::thread::park_timeout(std::time::Duration::from_millis(50));
+    let first = Heard::of(host.hook("stop", &input));
+    first.goes_on();
+    fs::write(&go, "").unwrap();
+    Heard::of(late.wait_with_output().unwrap().into()).is_let();
+    host.takes(&first);
+    assert_eq!((host.status()["iteration"].clone(), host.found().len()), (json!(2), 1));
+    host.works().says("two").goes_on();
+}
+
+#[test]
 fn a_stop_that_finds_the_state_file_locked_waits_for_it() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
