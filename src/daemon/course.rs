@@ -13,6 +13,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
 use swarm_state::notice::Entry;
+use swarm_state::screen::Pattern;
 
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -183,6 +184,7 @@ impl Lap<'_> {
         done_pattern: Option<bool>,
     ) -> Verdict {
         let heard = Told::of(&self.context.run_dir(run));
+        let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
         let finished = Finished {
             iteration: self.iteration.number,
             run: run.0,
@@ -191,6 +193,7 @@ impl Lap<'_> {
             exit,
             output,
             done_pattern,
+            pattern: pattern.as_ref(),
             session: self.session(run),
             transcript: heard.transcript,
             api_error: heard.error,

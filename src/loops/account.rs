@@ -70,6 +70,14 @@ pub(super) fn is_lost(env: &BTreeMap<String, String>, finished: &Finished<'_>) -
     is_ours && read(path).is_none_or(|told| told.texts.is_empty() && told.tool_calls.is_none())
 }
 
+/// Whether an agent was ended from outside while its transcript was there: one that was ended before its first words has
+/// none in it. Some agents catch the signal and exit with 128 and its number.
+pub(super) fn was_cut_off(finished: &Finished<'_>) -> bool {
+    let exit = finished.exit;
+    let was_ended = exit.signal().is_some() || matches!(exit.code(), Some(129 | 130 | 137 | 143));
+    was_ended && finished.transcript.as_deref().is_some_and(Path::is_file)
+}
+
 /// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.
 type Kept = (&'static str, &'static str, &'static str);
 

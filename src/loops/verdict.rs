@@ -46,6 +46,8 @@ pub struct Finished<'a> {
     pub output: &'a str,
     /// Whether the done pattern appeared; `None` when none was asked for.
     pub done_pattern: Option<bool>,
+    /// That pattern, which is also looked for in the agent's own record.
+    pub pattern: Option<&'a Pattern>,
     /// The id of the CLI's session, where swarm gave it one.
     pub session: Option<String>,
     /// Where the agent's hooks said that its transcript lies.
@@ -77,7 +79,10 @@ impl Course {
             None => account::of(&self.env, self.shows_text, &finished),
         };
         it.tool_calls = account.tool_calls;
-        let mut verdict = Verdict { done_pattern: finished.done_pattern, ..Verdict::default() };
+        let has_said_it = |pattern: &Pattern| source != Source::Screen && pattern.matches_any(&account.texts);
+        let done_pattern =
+            finished.done_pattern.map(|seen| seen || finished.pattern.is_some_and(has_said_it));
+        let mut verdict = Verdict { done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(&account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
         // What holds then is nobody's work.
@@ -218,9 +223,10 @@ impl Course {
         told: Told<'_>,
     ) {
         if let Some(promise) = &self.gates.promise {
-            verdict.transcript_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
+            let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
+            verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
             let given = match source {
-                _ if verdict.transcript_lost => false,
+                _ if is_lost => false,
                 Source::Screen => self.is_promised_on_screen(finished),
                 Source::Transcript | Source::Result => promise.is_given(account),
             };

@@ -214,6 +214,7 @@ where
             exit,
             output: &state.output,
             done_pattern: None,
+            pattern: None,
             session: None,
             transcript: None,
             api_error: None,

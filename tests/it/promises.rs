@@ -327,3 +327,25 @@ fn where_a_transcript_was_told_of_and_is_gone_the_screen_is_no_source() {
         assert_eq!(why.out.contains(reason), claim == "missing", "{}", why.out);
     }
 }
+
+#[test]
+fn a_done_pattern_of_a_whole_line_is_found_in_what_a_command_prints_as_json() {
+    let d = Desk::new();
+    std::fs::write(d.path("PROMPT.md"), "Do task A\n").unwrap();
+    let file = d.path("PROMPT.md").display().to_string();
+    let iterations = |turn: &str| {
+        let agent = d.agent_called("claude", &[&format!("date +%N >>x\n{turn}")]);
+        let agent: Vec<&str> = agent.iter().map(String::as_str).collect();
+        let head = ["spawn", "--name", "a", "--ralph", "--prompt-file", &file, "-n", "2"];
+        let flags = ["--done-pattern", "^ALL TASKS DONE$", "--"];
+        d.w.swarm(&[&head[..], &flags, &agent].concat()).ok();
+        let report = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();
+        report["iterations"].as_array().map(Vec::len)
+    };
+    let words = "All of it is done.\n\nALL TASKS DONE";
+    assert_eq!(iterations(&Said::new(1, &[words]).printed()), Some(1));
+    assert_eq!(iterations(&printed(&[Said::new(1, &[words]).result()])), Some(1));
+    // What a tool printed is none of the agent's words.
+    let tool = json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": words}]}});
+    assert_eq!(iterations(&printed(&[tool, Said::new(1, &["not yet"]).result()])), Some(2));
+}

@@ -35,6 +35,7 @@ fn finished<'a>(output: &'a str, started: &str) -> Finished<'a> {
         exit: Exit::Code(0),
         output,
         done_pattern: None,
+        pattern: None,
         session: None,
         transcript: None,
         api_error: None,
@@ -110,4 +111,21 @@ fn a_transcript_that_a_hook_named_counts_where_its_cli_keeps_them() {
     assert_eq!(account.usage, Some(Usage { input: 10, cached: 0, output: 2 }));
     assert!(of_path(&forged).is_empty());
     assert!(of_path(&dir.path().join("none")).is_empty());
+}
+
+#[test]
+fn an_agent_that_was_ended_before_its_first_words_has_lost_no_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let (there, gone) = (dir.path().join("s.jsonl"), dir.path().join("gone.jsonl"));
+    fs::write(&there, "").unwrap();
+    let of = |exit: Exit, path: &Path| {
+        let base = finished("", "2026-11-28T07:30:00Z");
+        was_cut_off(&Finished { exit, transcript: Some(path.to_owned()), ..base })
+    };
+    for exit in [Exit::Signal(15), Exit::Signal(9), Exit::Code(143)] {
+        assert_eq!((of(exit, &there), of(exit, &gone)), (true, false), "{exit:?}");
+    }
+    for exit in [Exit::Code(0), Exit::Code(1)] {
+        assert!(!of(exit, &there), "{exit:?}");
+    }
 }

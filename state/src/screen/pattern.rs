@@ -87,6 +87,12 @@ impl Pattern {
         self.engine.is_match(text)
     }
 
+    /// True when it matches one of the agent's own messages, as its record holds them: a command that prints JSON shows
+    /// no line of them.
+    pub fn matches_any(&self, messages: &[String]) -> bool {
+        messages.iter().any(|message| self.is_match(message))
+    }
+
     /// True when it matches no text at all, or any that comes along (`.*`): worth a warning.
     pub fn matches_everything(&self) -> bool {
         self.is_match("") || ["a", "7", "-", "é", "Q z"].iter().all(|text| self.is_match(text))
@@ -211,6 +217,15 @@ mod tests {
 
     fn compile(source: &str) -> Pattern {
         Pattern::compile(source).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_whole_line_is_found_in_a_message_of_a_record() {
+        let messages = ["I begin.".to_owned(), "All of it:\nDONE\nBye.".to_owned()];
+        assert!(compile("^DONE$").matches_any(&messages));
+        assert!(!compile("^DONE$").matches_any(&messages[..1]));
+        assert!(!compile("^begin").matches_any(&messages));
+        assert!(!compile("DONE").matches_any(&[]));
     }
 
     #[test]
