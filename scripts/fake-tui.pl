@@ -17,11 +17,14 @@
 #   EXIT=CODE   ends with this after the first reply
 #   DIE=paste   ends with 3 as soon as a paste has come
 #   DEAF=1      never takes an Enter
+#   LATE=SECS   shows a paste so much later, and ignores Enter until then
+#   SWAP=SECS   so long after its box was first drawn it asks whether the folder is trusted (the default is "Yes"); what stood
+#               in the box is lost
 use strict;
 use warnings;
 use POSIX ();
 
-my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST THEME MENU WORK ECHO ALT DEAF);
+my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST THEME MENU WORK ECHO ALT DEAF LATE SWAP);
 my $reply = $ENV{REPLY} // 'Done.';
 my $die   = $ENV{DIE}   // '';
 my $ticks = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
@@ -29,6 +32,7 @@ my ($fancy, $spins) = ($knob{ALT}, 0);
 my $box = '';           # what stands in the input box
 my @said;               # what was printed so far (for the redraws of the alternate screen)
 my $pasted_at = -1e9;   # when the last paste ended
+my $swap_at;            # when the trust dialog takes the place of the box
 my $terminal;           # as it was
 
 $SIG{HUP} = $SIG{TERM} = sub { leave(143) };
@@ -175,7 +179,7 @@ sub escape {
 sub trust_dialog {
     my $choice = 0;
     my @options = ('No, exit', 'Yes, proceed');
-    @options = reverse @options if $knob{TRUST} == 2;
+    @options = reverse @options if $knob{TRUST} == 2 || $knob{SWAP};
     while (1) {
         my @mark = map { $_ == $choice ? "\xe2\x9d\xaf " : '  ' } 0, 1;
         out("\e[H\e[2JDo you trust the files in this folder?\r\n\r\n");
@@ -227,14 +231,39 @@ menu()         if $knob{MENU};
 say_lines($ENV{BANNER}) if defined $ENV{BANNER};
 say_lines('Welcome to the fake agent.');
 draw();
+$swap_at = now() + $knob{SWAP} if $knob{SWAP};
+
+# Until when keys are waited for: a paste is to be shown, or the box is to be replaced.
+sub patience {
+    my @ends = grep { defined } $swap_at, is_late() ? $pasted_at + $knob{LATE} : undef;
+    my ($first) = sort { $a <=> $b } @ends;
+    return defined $first ? ($first > now() ? $first - now() : 0) : undef;
+}
+
+sub is_late { return $knob{LATE} && now() < $pasted_at + $knob{LATE} }
+
+my $behind = 0;
 while (1) {
-    my $byte = key(undef) // next;
+    my $byte = key(patience());
+    if (defined $swap_at && now() >= $swap_at) {
+        ($swap_at, $box) = (undef, '');
+        trust_dialog();
+        draw();
+        next;
+    }
+    if (!defined $byte) {
+        draw() if $behind && !is_late();
+        $behind = 0 if !is_late();
+        next;
+    }
     if    ($byte eq "\x03") { leave(130) }
     elsif ($byte eq "\e")   { escape() }
     elsif ($byte eq "\x7f") { chop $box }
     elsif ($byte eq "\x15") { $box = '' }
     elsif ($byte ne "\r")   { $box .= $byte }
+    elsif (is_late()) { next }
     elsif ($knob{DEAF} || now() - $pasted_at < $knob{SETTLE}) { $box .= "\n" }
     else                    { submit() }
-    draw() if $waiting eq '';
+    if (is_late()) { $behind = 1 }
+    elsif ($waiting eq '') { draw() }
 }

@@ -328,6 +328,7 @@ Options stand before the text: whatever follows its first word is text.
 Examples:
   swarm send agent 'run the tests again'
   swarm send --no-enter agent y
+  swarm send --keys agent /compact
   git diff | swarm send agent -"
 )]
 pub struct Send {
@@ -343,6 +344,9 @@ pub struct Send {
     /// Do not press Enter after it
     #[arg(long)]
     pub no_enter: bool,
+    /// Type the text as keys, for a slash command; the default is to paste it
+    #[arg(long)]
+    pub keys: bool,
     /// Send it to every live worker
     #[arg(long)]
     pub all: bool,

@@ -12,6 +12,9 @@ use crate::cli::{Eof, Interrupt, Send};
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Empty, Named, SendParams, Sent};
 
+/// The longest text that is typed key by key.
+const MAX_KEYS_BYTES: usize = 1000;
+
 /// To whom, and where the text comes from.
 #[derive(Debug, PartialEq, Eq)]
 struct Letter {
@@ -41,6 +44,9 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
         (Source::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
         (Source::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
     };
+    if args.keys {
+        refuse_as_keys(&text)?;
+    }
     let all = letter.to.is_none();
     let names = match letter.to {
         Some(name) => vec![name.to_string()],
@@ -50,7 +56,8 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
         return Err(Error::invalid("there is no live worker to send to").hint("swarm ls").into());
     }
     let calls = names.into_iter().map(|name| {
-        (name.clone(), Call::Send(SendParams { name, text: text.clone(), enter: !args.no_enter }))
+        let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
+        (name.clone(), Call::Send(SendParams { name, text, enter, keys }))
     });
     let mut failures = Failures::new(ctx.out, !all);
     for (name, answer) in each::<Sent>(ctx, calls, SLOW).await? {
@@ -99,6 +106,18 @@ fn parse(args: &Send) -> Result<Letter> {
         (words, None) => Source::Words(words.join(" ")),
     };
     Ok(Letter { to, source })
+}
+
+/// Keys are one line: Enter within the text would send its first part off.
+fn refuse_as_keys(text: &str) -> Result<()> {
+    let hint = "send it without --keys";
+    if text.contains(['\n', '\r']) {
+        return Err(Error::invalid("--keys types one line, and the text has more").hint(hint));
+    }
+    if text.len() > MAX_KEYS_BYTES {
+        return Err(Error::invalid(format!("--keys types at most {MAX_KEYS_BYTES} bytes")).hint(hint));
+    }
+    Ok(())
 }
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {
@@ -167,6 +186,14 @@ mod tests {
         }
         for name in ["", "a/b", "-rf"] {
             assert_eq!(typed(&[name, "x"]).unwrap_err().code, ErrorCode::Usage, "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_are_one_short_line() {
+        assert!(refuse_as_keys("/compact keep the plan").is_ok() && refuse_as_keys("").is_ok());
+        for wrong in ["/compact\nnow", "a\r", &"x".repeat(1001)] {
+            assert!(refuse_as_keys(wrong).is_err(), "{wrong}");
         }
     }
 

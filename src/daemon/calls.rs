@@ -102,13 +102,7 @@ impl Supervisor {
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
-                slot.driver.push(Job::Type {
-                    pane,
-                    reader,
-                    text: params.text,
-                    enter: params.enter,
-                    reply: done,
-                });
+                slot.driver.push(Job::Type { pane, reader, what: params, reply: done });
                 answer_later(outcome, reply);
             }
         }

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::course::{self, Iteration};
 use super::crash;
-use super::deliver;
+use super::deliver::{self, Prompted};
 use super::ending;
 use super::given;
 use super::judge;
@@ -30,7 +30,7 @@ use super::unmaking;
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::git;
 use crate::hooks::passed::Launch;
-use crate::protocol::{Empty, Sent};
+use crate::protocol::{Empty, SendParams, Sent};
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
@@ -57,8 +57,8 @@ pub(crate) enum Report {
     Unclosed,
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
-    /// The prompt was taken, or not.
-    Prompt(Run, Result<()>),
+    /// How the delivery of the prompt ended.
+    Prompt(Run, Result<Prompted>),
     /// The run ended.
     Exited(Run, Exit),
     /// Its pane vanished.
@@ -96,7 +96,7 @@ pub(crate) enum Job {
     /// Paste the prompt of a run.
     Deliver { pane: Pane, reader: SharedReader },
     /// Type text that a person sent.
-    Type { pane: Pane, reader: SharedReader, text: String, enter: bool, reply: oneshot::Sender<Result<Sent>> },
+    Type { pane: Pane, reader: SharedReader, what: SendParams, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
     Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
     /// Take the output of a run that ended, close its pane, try the gates.
@@ -228,8 +228,8 @@ async fn work(context: &Context, job: Job) {
             crash::after(&Effect::Deliver(pane.run));
             context.report(Report::Prompt(pane.run, outcome));
         }
-        Job::Type { pane, reader, text, enter, reply } => {
-            let mut outcome = deliver::typed(context, &pane, &reader, &text, enter).await;
+        Job::Type { pane, reader, what, reply } => {
+            let mut outcome = deliver::typed(context, &pane, &reader, &what).await;
             // The worker is there, its agent is not.
             if let Err(error) = &mut outcome
                 && error.code == ErrorCode::NotFound

@@ -19,7 +19,7 @@ pub(super) const PROMPT: &str = "prompt";
 const TYPED: &str = "typed";
 
 /// The screen as it was just before the prompt of a run was pasted; there once that was begun.
-pub(super) const PASTED: &str = "prompt.pasted";
+const PASTED: &str = "prompt.pasted";
 
 /// Writes the prompt of a run down, and tells the reader of its screen.
 pub(super) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
@@ -55,6 +55,26 @@ fn typed(dir: &Path) -> Vec<String> {
 /// What stood on the screen of a run before its prompt was pasted; `None` when it was not.
 pub(super) fn screen_before(dir: &Path) -> Option<String> {
     std::fs::read(dir.join(PASTED)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Keeps what stands on the screen before the prompt is pasted, and tells the reader of it.
+pub(super) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader) -> Result<()> {
+    write_atomic(&dir.join(PASTED), screen.as_bytes())
+        .map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
+    if let Ok(mut reader) = reader.lock() {
+        reader.set_baseline(screen);
+    }
+    Ok(())
+}
+
+/// Forgets it: the prompt did not reach the agent.
+pub(super) fn forget_screen_before(dir: &Path) -> Result<()> {
+    match std::fs::remove_file(dir.join(PASTED)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::system("cannot mark the prompt as not pasted", error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Tells a new reader of a run that is under way all that the reader before it knew.

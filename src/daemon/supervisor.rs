@@ -18,6 +18,7 @@ use tokio::time::Instant;
 
 use super::boot::Found;
 use super::cleaning::Cleaning;
+use super::deliver::Prompted;
 use super::driver::{Context, Report};
 use super::notices::{Listening, Notices};
 use super::removal::Watch;
@@ -293,7 +294,8 @@ impl Supervisor {
                 self.sweep_after(name);
                 Event::SpawnFailed(run, error)
             }
-            Report::Prompt(run, Ok(())) => Event::PromptSent(run),
+            Report::Prompt(run, Ok(Prompted::Accepted)) => Event::PromptSent(run),
+            Report::Prompt(run, Ok(Prompted::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
             Report::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
             Report::Exited(run, exit) => Event::Exited(run, exit),
             Report::PaneLost(run) => Event::PaneLost(run),

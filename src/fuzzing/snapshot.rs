@@ -39,6 +39,7 @@ fn step(engine: &mut Worker, event: Event, now: Now) {
 fn events(engine: &Worker) -> Vec<Event> {
     let run = engine.run();
     let dialog = Blocked { startup: false, what: "a dialog".into() };
+    let replaced = Some(Blocked { startup: true, what: "a dialog".into() });
     let edits =
         Edits { max_iterations: Some(u32::MAX), inactivity_timeout: Some(u64::MAX), ..Edits::default() };
     let verdict = Verdict { done_pattern: Some(false), ..Verdict::default() };
@@ -51,6 +52,8 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::Resume,
         Event::Edited(edits),
         Event::Screen(run, Reading { ready: true, done: true, ..Reading::default() }),
+        Event::PromptBlocked(run, replaced),
+        Event::Screen(run, Reading { ready: true, ..Reading::default() }),
         Event::PromptSent(run),
         Event::PromptFailed(run, "no".into()),
         Event::Probed(run, true),

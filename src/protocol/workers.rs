@@ -116,6 +116,9 @@ pub struct SendParams {
     pub text: String,
     /// Press Enter after it and see that it was taken.
     pub enter: bool,
+    /// Type it key by key instead of pasting it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keys: bool,
 }
 
 /// Where to attach.

@@ -316,6 +316,8 @@ fn the_table_of_keys_covers_the_profile() {
         session_own: vec!["--resume".into()],
         tells_cost: true,
         record_args: vec!["--json".into()],
+        input: vec!["(?P<input>.)".into()],
+        hides_input: true,
         hooks: swarm_state::profiles::HookStyle::Claude,
         model_flag: Some("--model".into()),
         input_price: Some(1),

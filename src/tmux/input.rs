@@ -58,6 +58,24 @@ impl Tmux {
         }
         output.into_result("press keys").map(drop)
     }
+
+    /// Types a text key by key, so that the program sees keys and no paste. Control characters are left out.
+    ///
+    /// # Errors
+    /// When tmux does not answer.
+    pub async fn type_text(&self, pane: &str, text: &str) -> Result<PasteOutcome> {
+        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        if text.is_empty() {
+            return Ok(PasteOutcome::Done);
+        }
+        let leave = Words::from(["copy-mode", "-q", "-t", pane]);
+        let press = Words::from(["send-keys", "-l", "-t", pane, "--", &text]);
+        let output = self.0.run(&[leave, press]).await?;
+        if !output.ok && output.stderr.contains("can't find pane") {
+            return Ok(PasteOutcome::PaneDead);
+        }
+        output.into_result("type keys").map(|_| PasteOutcome::Done)
+    }
 }
 
 /// The text without escape sequences and without control characters other than tab and line feed; a carriage

@@ -41,6 +41,8 @@ pub mod budget;
 
 pub mod screen;
 
+pub mod delivery;
+
 pub mod profiles;
 
 pub mod reconcile;

@@ -86,6 +86,17 @@ pub struct Profile {
     pub model_flag: Option<String>,
     /// Any of these means that the input box is there.
     pub ready: Vec<String>,
+    /// The input box, with the text in it as the group `input`. Enter is pressed only while the box holds what was
+    /// typed. Where none is given swarm goes by the last row with an input mark.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<String>,
+    /// The input box leaves the screen while the agent works.
+    #[serde(skip_serializing_if = "is_no")]
+    pub hides_input: bool,
+    /// How many milliseconds a ready screen must stand before anything is typed: for an agent that replaces its first
+    /// screen by a dialog.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub settle_ms: u64,
     /// Any of these means that the agent is at work.
     pub working: Vec<String>,
     /// Dialogs at start-up: the next run would meet the same, so nothing is killed. Beside these, those of
@@ -98,6 +109,11 @@ pub struct Profile {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_no(mark: &bool) -> bool {
     !mark
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// How a CLI is given hooks for one run.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use crate::delivery::Plan;
 use crate::profiles::Profile;
 
 mod baseline;
@@ -116,12 +117,8 @@ impl Reader {
     pub fn read(&self, text: &str, size: (u16, u16)) -> Reading {
         let plain = text::plain(text);
         let height = usize::from(size.1);
-        let breaks = plain.strip_suffix('\n').unwrap_or(&plain).bytes().filter(|byte| *byte == b'\n').count();
-        let captured = breaks + 1;
         let rows = text::rows(&plain);
-        // Markers are looked for on the screen alone, not in what has scrolled off above it.
-        let hidden = if height == 0 { 0 } else { captured.saturating_sub(height).min(rows.len()) };
-        let screen = rows[hidden..].join("\n");
+        let screen = visible(&plain, &rows, height);
         let blocked = self.markers.dialogs().find(|(marker, _)| marker.is_match(&screen));
         let any = |markers: &[Pattern]| markers.iter().any(|marker| marker.is_match(&screen));
         let working = blocked.is_none() && any(&self.markers.working);
@@ -134,6 +131,25 @@ impl Reader {
             working,
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
             done: self.done.is_some() && self.is_done(&rows.join("\n"), scrolled),
+        }
+    }
+
+    /// What stands in the input box; `None` where there is none, or the profile does not know it.
+    pub fn input(&self, text: &str, size: (u16, u16)) -> Option<String> {
+        let plain = text::plain(text);
+        let screen = visible(&plain, &text::rows(&plain), usize::from(size.1));
+        self.markers.input.iter().find_map(|marker| marker.input(&screen)).map(str::to_owned)
+    }
+
+    /// How a text is delivered to this agent.
+    pub fn plan(&self) -> Plan {
+        let Markers { input, hides_input, settle, .. } = &*self.markers;
+        Plan {
+            knows_box: !input.is_empty(),
+            hides_box: *hides_input,
+            settle: *settle,
+            enter: true,
+            ..Plan::default()
         }
     }
 
@@ -160,6 +176,13 @@ impl Reader {
         // Agents indent their answers and put a bullet before the first line; `^DONE$` means such a line too.
         fresh(view) || (done.is_anchored() && fresh(&dedent(view)))
     }
+}
+
+/// The rows of the screen alone: markers are not looked for in what has scrolled off above it.
+fn visible(plain: &str, rows: &[&str], height: usize) -> String {
+    let breaks = plain.strip_suffix('\n').unwrap_or(plain).bytes().filter(|byte| *byte == b'\n').count();
+    let hidden = if height == 0 { 0 } else { (breaks + 1).saturating_sub(height).min(rows.len()) };
+    rows[hidden..].join("\n")
 }
 
 /// The text without the indent and the bullet of an agent's answer.

@@ -61,6 +61,77 @@ fn an_enter_that_is_swallowed_is_pressed_again() {
     assert_eq!(recorded(&world).len(), 2);
 }
 
+/// A text of so many lines, which the fake agent folds.
+fn long_text(lines: usize) -> String {
+    (1..=lines).map(|n| format!("line {n} of a long text\n")).collect()
+}
+
+#[test]
+fn a_folded_text_is_sent_whatever_the_agent_makes_of_the_first_enter() {
+    for (knob, alt) in [("SETTLE=0.8", "ALT=0"), ("SETTLE=2.5", "ALT=0"), ("SETTLE=2.5", "ALT=1")] {
+        let world = World::new();
+        let text = long_text(200);
+        std::fs::write(world.path("work/p"), &text).unwrap();
+        spawn(&world, &["--prompt-file", "p"], &[knob, alt]);
+        assert_eq!(prompts(&world, 1), [text.trim_end()], "{knob} {alt}");
+        settled(&world);
+        let _ = world.swarm(&["send", "w", "--file", "p"]).ok();
+        // Accepted is what the agent has: nothing is waited for here.
+        assert_eq!(recorded(&world).len(), 2, "{knob} {alt}");
+    }
+}
+
+#[test]
+fn an_agent_that_draws_late_has_a_text_that_was_reported_as_sent() {
+    for (late, alt) in [("LATE=0.5", "ALT=0"), ("LATE=2", "ALT=0"), ("LATE=2", "ALT=1")] {
+        let world = World::new();
+        spawn(&world, &["--ready-wait"], &[late, alt]);
+        for (count, text) in ["hi", &long_text(200)].into_iter().enumerate() {
+            std::fs::write(world.path("work/p"), text).unwrap();
+            let _ = world.swarm(&["send", "w", "--file", "p"]).ok();
+            assert_eq!(recorded(&world).len(), count + 1, "{late} {alt}");
+        }
+    }
+}
+
+#[test]
+fn a_text_that_stays_in_the_box_is_no_success() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &["DEAF=1"]);
+    std::fs::write(world.path("work/p"), long_text(200)).unwrap();
+    let ran = world.swarm(&["send", "w", "--file", "p"]).code(5);
+    let _ = ran.warns("the agent did not take it");
+    assert!(recorded(&world).is_empty());
+}
+
+#[test]
+fn a_dialog_that_takes_the_place_of_the_box_gets_no_key() {
+    let world = World::new();
+    start_loop(&world, &["-n", "1", "--inactivity-timeout", "60"], &["SWAP=0.6", "LATE=3"]);
+    let seen = world.until_status("w", "waiting");
+    assert_eq!(seen["reason"], "trust dialog", "{seen}");
+    // Longer than any Enter would be waited with.
+    let _ = world.spawn("clock", &[], &["sleep", "4"]).ok();
+    world.until_status("clock", "stopped");
+    assert!(recorded(&world).is_empty(), "no key was pressed");
+    let pane = seen["tmux"]["pane"].as_str().unwrap();
+    let _ = world.tmux(&["send-keys", "-t", pane, "1"]).ok();
+    world.until("the prompt after the answer", || (recorded(&world).len() == 2).then_some(()));
+    assert_eq!(recorded(&world), [serde_json::json!({"trust": 1}), serde_json::json!({"prompt": "the task"})]);
+    assert_eq!(world.ralph_state("w")["current_iteration"], 1);
+}
+
+#[test]
+fn a_clock_below_the_box_of_an_unknown_agent_does_not_keep_its_prompt() {
+    let world = World::new();
+    let script = r#"stty raw -echo; printf '\033[2J\033[Hhello\r\n> '
+        (n=0; while :; do n=$((n + 1)); printf '\0337\033[5;1Htick %s\0338' $n; sleep 0.1; done) &
+        head -c 5 >got; printf '\r\nthanks\r\n> '; exec sleep 600"#;
+    let flags = ["--prompt", "do it", "--prompt-via", "paste", "--ready-timeout", "20"];
+    let _ = world.spawn_sh("w", &flags, script).ok();
+    world.until("the text arrives", || (world.lines("work/got") == ["do it"]).then_some(()));
+}
+
 #[test]
 fn a_slow_start_loses_nothing() {
     let world = World::new();

@@ -292,6 +292,28 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     }
 }
 
+#[test]
+fn keys_arrive_as_keys_and_a_text_as_a_paste() {
+    let world = World::new();
+    let script = r#"printf '\033[?2004h> '; stty raw -echo; head -c 9 >keys; head -c 13 >paste; exec sleep 600"#;
+    let _ = world.spawn_sh("w", &[], script).ok();
+    until_shown(&world, ">");
+    let _ = world.swarm(&["send", "--keys", "w", "/compact"]).ok();
+    world.until("the keys arrive", || (world.lines("work/keys") == ["/compact\r"]).then_some(()));
+    let _ = world.swarm(&["send", "w", "a"]).ok();
+    world.until("the paste arrives", || (!world.lines("work/paste").is_empty()).then_some(()));
+    assert_eq!(world.lines("work/paste"), ["\u{1b}[200~a\u{1b}[201~"]);
+    let _ = world.swarm(&["send", "--keys", "w", "a\nb"]).code(1).warns("--keys types one line");
+}
+
+#[test]
+fn a_slash_command_is_submitted_as_it_was_typed() {
+    let world = World::new();
+    spawn(&world, &["--ready-wait"], &["ALT=1"]);
+    let _ = world.swarm(&["send", "--keys", "w", "/compact keep `x` and $(y);"]).ok();
+    assert_eq!(prompts(&world, 1), ["/compact keep `x` and $(y);"]);
+}
+
 /// Starts a daemon that dies when it has typed a text and not pressed Enter, and has it do so.
 #[track_caller]
 fn die_while_typing(world: &mut World, spawn: impl FnOnce(&World)) {

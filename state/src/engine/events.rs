@@ -4,7 +4,7 @@ use super::{Edits, Heard};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy};
-use crate::screen::Reading;
+use crate::screen::{Blocked, Reading};
 
 /// Why a run could not be started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub enum Event {
     PromptSent(Run),
     /// It was not.
     PromptFailed(Run, String),
+    /// It was not: this dialog, or something that no profile knows, took the place of the input box. The prompt is
+    /// delivered when the box is back.
+    PromptBlocked(Run, Option<Blocked>),
     /// A person typed something into the run's pane.
     Typed(Run),
     /// The agent's own hooks told something.

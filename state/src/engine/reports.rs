@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Effect, Kind, Now, PROMPT_TIMEOUT, Phase, SpawnError, Trouble, Watch, Why, Worker};
 use crate::model::Exit;
 use crate::notice::{Entry, IterationExit, StopReason};
+use crate::screen::Blocked;
 
 impl Worker {
     pub(super) fn up(&mut self, now: Now) -> Vec<Effect> {
@@ -164,6 +165,17 @@ impl Worker {
         }
         self.phase = Phase::Lost;
         vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
+    }
+
+    /// The prompt is not delivered, and no key was pressed: the run waits for its input box as it did before.
+    pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>) -> Vec<Effect> {
+        let Phase::Prompting { .. } = self.phase else { return vec![] };
+        self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };
+        match dialog {
+            Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what),
+            Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what),
+            None => self.troubled(Kind::NotReady, "its input box left the screen before the prompt was sent"),
+        }
     }
 
     pub(super) fn prompt_over(&mut self, failed: Option<String>) -> Vec<Effect> {

@@ -29,6 +29,7 @@ impl Worker {
             Event::Quiet(run) if run == self.run => self.look(None, now),
             Event::PromptSent(run) if run == self.run => self.prompt_over(None),
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
+            Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog),
             Event::Typed(run) if run == self.run => self.typed(),
             Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
@@ -45,6 +46,7 @@ impl Worker {
             | Event::Quiet(_)
             | Event::PromptSent(_)
             | Event::PromptFailed(..)
+            | Event::PromptBlocked(..)
             | Event::Typed(_)
             | Event::Heard(..)
             | Event::Probed(..)

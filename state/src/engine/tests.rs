@@ -135,6 +135,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::Quiet(run)
         | Event::PromptSent(run)
         | Event::PromptFailed(run, _)
+        | Event::PromptBlocked(run, _)
         | Event::Typed(run)
         | Event::Heard(run, _)
         | Event::Probed(run, _)

@@ -6,7 +6,7 @@ use super::{HookStyle, Marker, Profile};
 use crate::model::PromptVia;
 
 pub(super) fn table() -> Vec<Profile> {
-    vec![claude(), codex(), opencode(), gemini(), aider(), generic()]
+    vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), generic()]
 }
 
 fn words(list: &[&str]) -> Vec<String> {
@@ -37,13 +37,17 @@ pub(super) fn generic() -> Profile {
         hooks: HookStyle::Off,
         model_flag: None,
         ready: words(&[
-            r"^(?:❯|>|\$|>>>)\Z",
+            // Alone in its row, with a footer or a clock of at most four rows below it.
+            r"^(?:❯|>|\$|>>>)(?:\n[^\n]*){0,4}\Z",
             // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
             concat!(
                 r"(?:\A|^(?:[^ \u00a0\n][^\n]*|[ \u00a0]+(?:[^\S \u00a0\n][^\n]*)?)?\n)(?:❯|>|\$|>>>)[ \u00a0]",
                 r"[ \u00a0]*(?:[^ \u00a0\d\n][^\n]*|\d+(?:[^\d.)\n][^\n]*)?)?\Z",
             ),
         ]),
+        input: vec![],
+        hides_input: false,
+        settle_ms: 0,
         working: vec![],
         startup: vec![],
         permission: vec![],
@@ -54,7 +58,7 @@ pub(super) fn generic() -> Profile {
 /// interactive command is pasted to; `-p` reads stdin and exits.
 fn claude() -> Profile {
     // The input box: a row with the mark between two rules, then a short footer. The box may hold text.
-    let input = r"^─{3}[^\n]*\n[❯>](?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n)*?─{3}[^\n]*";
+    let input = r"^─{3}[^\n]*\n[❯>](?P<input>(?:[ \u00a0][^\n]*)?\n(?:(?:[ \u00a0][^\n]*)?\n)*?)─{3}[^\n]*";
     // A message that stands directly above the input box: nothing but blank rows and right-aligned hints
     // lie between.
     let message = |text: &str, what: &str| -> Marker {
@@ -75,6 +79,7 @@ fn claude() -> Profile {
         tells_cost: true,
         end_of_options: true,
         ready: vec![format!("{input}{}", end(4))],
+        input: vec![format!("{input}{}", end(4))],
         working: vec![
             format!(r"^─{{3}}[^\n]*\n(?:[^\n]*\n){{0,3}}\s[^\n]*esc to interrupt[^\n]*{}", end(2)),
             // The spinner's row, for a pane too narrow for the whole footer. Answers never start in the
@@ -95,6 +100,8 @@ fn claude() -> Profile {
 
 /// Codex 0.171. `codex exec` reads stdin; the interactive one refuses a stdin that is no terminal.
 fn codex() -> Profile {
+    // The model and the directory. They are missing while Codex starts, and a dialog may still follow.
+    let footer = r"  [^\n]*(?:· (?:[^e\n]|e[^s\n]|es[^c\n])|context left)[^\n]*(?:\n  [^\n]*){0,2}\Z";
     Profile {
         name: "codex".into(),
         commands: words(&["codex"]),
@@ -107,10 +114,15 @@ fn codex() -> Profile {
         end_of_options: true,
         ready: vec![format!(
             // The input row (not a numbered option), more rows of a long text, and the footer.
-            r"^›(?: (?:[^\d\n][^\n]*|\d+(?:[^.\d\n][^\n]*)?)?)?(?:\n(?:  [^\n]*)?)*?\n\n  [^\n]*(?:·|for shortcuts|context left)[^\n]*(?:\n  [^\n]*){{0,2}}\Z"
+            r"^›(?: (?:[^\d\n][^\n]*|\d+(?:[^.\d\n][^\n]*)?)?)?(?:\n(?:  [^\n]*)?)*?\n\n{footer}"
         )],
+        input: vec![format!(r"^›(?P<input>(?: [^\n]*)?(?:\n(?:  [^\n]*)?)*?)\n\n{footer}")],
+        settle_ms: 1000,
         working: vec![format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24))],
-        startup: vec![dialog("hooks need review", r"review\b|trust all|continue", "hooks review dialog")],
+        startup: vec![
+            dialog("hooks need review", r"review\b|trust all|continue", "hooks review dialog"),
+            dialog("choose how you want to use codex|sign in with chatgpt", r"sign in\b", "login dialog"),
+        ],
         permission: vec![dialog(
             r"would you like to [^\n]*\?|allow command\?",
             r"yes\b|no\b",
@@ -135,6 +147,8 @@ fn opencode() -> Profile {
         one_shot_via: PromptVia::Stdin,
         // The box: framed rows, the lower edge. On the first screen much stands below it.
         ready: words(&[r"^\s*┃[^\n]*\n\s*╹▀{8}"]),
+        // The last row of the frame names the mode and the model.
+        input: words(&[r"^(?P<input>(?:[ ]*┃[^\n]*\n)+?)[ ]*┃  [^\n]* · [^\n]*\n[ ]*╹▀{8}"]),
         working: vec![format!(r"\besc (?:again to )?interrupt\b[^\n]*{}", end(3))],
         // This dialog was not seen on a screen of ours.
         permission: vec![marker(
@@ -158,9 +172,14 @@ fn gemini() -> Profile {
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,
         ready: vec![
-            format!(r"^[\s│]*>\s+Type your message or @path/to/file[^\n]*{}", end(8)),
-            format!(r"^─{{8}}[^\n]*\n(?: [^\n>]*\n|\n){{0,3}} >[ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z"),
+            format!(r"^[\s│]*[>*]\s+Type your message or @path/to/file[^\n]*{}", end(8)),
+            format!(r"^─{{8}}[^\n]*\n(?: [^\n>]*\n|\n){{0,3}}? [>*][ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z"),
         ],
+        // The rows of the box, then those of the footer, which are less indented.
+        input: words(&[concat!(
+            r"^─{8}[^\n]*\n(?: [^\n>]*\n|\n){0,3}? [>*](?P<input>[ \u00a0][^\n]*(?:\n(?: {3}[^\n]*)?)*?)",
+            r"(?:\n(?: [^ \n][^\n]*)?){0,6}\Z",
+        )]),
         working: vec![format!(r"^\s*[\u2800-\u28ff] [^\n]*\(esc to cancel[^\n]*{}", end(14))],
         permission: vec![dialog(
             r"allow execution of|apply this change\?|do you want to proceed\?",
@@ -171,8 +190,22 @@ fn gemini() -> Profile {
     }
 }
 
-/// aider 0.86. Only `--message` was tried: it works on the message and exits. The screens are from its
-/// documentation: a rule and a `>` mark, and questions that end in `(Y)es/(N)o`.
+/// qwen-code 0.15, a relative of Gemini CLI with a box of its own: a mark between two rules. With `-p` it runs
+/// once; a prompt on its standard input is enough for that too.
+fn qwen() -> Profile {
+    let input = r"^─{8}[^\n]*\n[>*](?P<input>[ \u00a0][^\n]*\n(?:(?:[ \u00a0][^\n]*)?\n)*?)─{8}[^\n]*";
+    Profile {
+        name: "qwen".into(),
+        commands: words(&["qwen"]),
+        ready: vec![format!("{input}{}", end(6))],
+        input: vec![format!("{input}{}", end(10))],
+        working: vec![format!(r"^\s*(?:[\u2800-\u28ff]|\.{{1,3}}) [^\n]*esc to cancel[^\n]*{}", end(14))],
+        ..gemini()
+    }
+}
+
+/// aider 0.86: a rule and a `>` mark, and questions that end in `(Y)es/(N)o`. `--message` works on the message and
+/// exits.
 fn aider() -> Profile {
     Profile {
         name: "aider".into(),
@@ -183,6 +216,12 @@ fn aider() -> Profile {
         one_shot_via: PromptVia::Arg,
         arg_flag: Some("--message".into()),
         ready: words(&[r"^(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?\Z"]),
+        // Each line of a text has a mark of its own.
+        input: words(&[concat!(
+            r"^(?P<input>(?:(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?\n)*",
+            r"(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?)\Z",
+        )]),
+        hides_input: true,
         startup: vec![marker(r"(?i)^[^\n]*\blog ?in to [^\n]*\(Y\)es/\(N\)o[^\n]*\Z", "login dialog")],
         permission: vec![marker(r"^[^\n]*\(Y\)es/\(N\)o[^\n]*:\Z", "question")],
         ..generic()

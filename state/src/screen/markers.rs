@@ -5,6 +5,7 @@
 //! on what is in it.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use super::{Blocked, Pattern, PatternError};
 use crate::profiles::{self, Marker, Profile};
@@ -23,6 +24,12 @@ static KNOWN: Mutex<Vec<(Profile, Weak<Markers>)>> = Mutex::new(Vec::new());
 pub(super) struct Markers {
     /// Any of these means that the input box is there.
     pub ready: Vec<Pattern>,
+    /// The input box, its text in the group `input`.
+    pub input: Vec<Pattern>,
+    /// The input box leaves the screen while the agent works.
+    pub hides_input: bool,
+    /// How long a ready screen must stand before anything is typed.
+    pub settle: Duration,
     /// Any of these means that the agent is at work.
     pub working: Vec<Pattern>,
     startup: Vec<(Pattern, Blocked)>,
@@ -50,6 +57,9 @@ impl Markers {
         let all = |list: &[String]| list.iter().map(|text| Pattern::compile(text)).collect::<Result<_, _>>();
         Ok(Self {
             ready: all(&profile.ready)?,
+            input: all(&profile.input)?,
+            hides_input: profile.hides_input,
+            settle: Duration::from_millis(profile.settle_ms),
             working: all(&profile.working)?,
             startup: dialogs(&profile.startup, true).collect::<Result<_, _>>()?,
             permission: dialogs(&profile.permission, false).collect::<Result<_, _>>()?,

@@ -119,6 +119,14 @@ impl Pattern {
         self.engine.find_all(text)
     }
 
+    /// What the group `input` holds in the first match; `None` without a match or without such a group.
+    pub(crate) fn input<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match &self.engine {
+            Engine::Plain(regex) => Some(regex.captures(text)?.name("input")?.as_str()),
+            Engine::Fancy(regex) => Some(regex.captures(text).ok()??.name("input")?.as_str()),
+        }
+    }
+
     /// Where it would match if line breaks stood wherever they help.
     pub(crate) fn find_loose(&self, text: &str) -> Vec<Range<usize>> {
         self.loose.as_ref().unwrap_or(&self.engine).find_all(text)

@@ -45,6 +45,38 @@ fn every_fixture_means_what_its_folder_says() {
 }
 
 #[test]
+fn the_text_in_the_input_box_is_read() {
+    for (path, want) in [
+        ("ready/claude_fresh", ""),
+        ("ready/claude_folded", "[Pasted text #1 +39 lines]"),
+        ("ready/codex_fresh", "Ask Codex to do anything"),
+        ("ready/codex_folded", "[Pasted Content 1147 chars]"),
+        ("ready/codex_text_in_box", "2 files need work\n  and a third"),
+        ("ready/opencode_folded", "┃\n   ┃  [Pasted ~40 lines]\n   ┃"),
+        ("ready/gemini_fresh", "Type your message or @path/to/file"),
+        ("ready/gemini_yolo", "Type your message or @path/to/file"),
+        ("ready/gemini_folded", "[Pasted Text: 705 lines]"),
+        ("ready/gemini_text_in_box", "fix the test"),
+        ("ready/qwen_fresh", "Type your message or @path/to/file"),
+        ("ready/qwen_text_in_box", "hello there \u{200b}\n  and more"),
+        ("working/qwen_timer", "Type your message or @path/to/file"),
+        ("working/codex_timer", "Ask Codex to do anything"),
+        ("working/gemini_thinking", "Type your message or @path/to/file"),
+        ("ready/aider_text_in_box", "> one\n> ^Itwo\n>\n> three"),
+    ] {
+        let text = SCREENS.iter().find(|(name, _)| *name == path).unwrap().1;
+        let cli = path.split_once('/').unwrap().1.split_once('_').unwrap().0;
+        let input = reader(cli, "x", None).input(text, SIZE);
+        assert_eq!(input.as_deref().map(str::trim), Some(want), "{path}");
+    }
+    for path in ["startup/codex_trust", "startup/codex_login", "unknown/codex_starting", "startup/claude_trust"] {
+        let text = SCREENS.iter().find(|(name, _)| *name == path).unwrap().1;
+        let cli = path.split_once('/').unwrap().1.split_once('_').unwrap().0;
+        assert_eq!(reader(cli, "x", None).input(text, SIZE), None, "{path}");
+    }
+}
+
+#[test]
 fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
     let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
     for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {

@@ -193,6 +193,27 @@ fn a_prompt_that_did_not_go_in_is_told_until_the_agent_moves() {
 }
 
 #[test]
+fn a_prompt_that_a_dialog_displaced_is_delivered_when_the_dialog_is_answered() {
+    let mut worker = starting(60);
+    step(&mut worker, 0, Event::Screen(R, ready(1)));
+    let dialog = Blocked { startup: true, what: "trust dialog".into() };
+    let told = "persist; \"waiting for a person: trust dialog\" => starting";
+    assert_eq!(step(&mut worker, 1, Event::PromptBlocked(R, Some(dialog.clone()))), told);
+    let stands = Reading { blocked: Some(dialog), ..screen(2) };
+    assert_eq!(step(&mut worker, 2, Event::Screen(R, stands.clone())), "=> starting");
+    assert_eq!((worker.status(), worker.reason().as_deref()), (Status::Waiting, Some("trust dialog")));
+    assert_eq!(stare(&mut worker, 4, 200, &stands), vec![], "nobody is hurried");
+    let again = step(&mut worker, 300, Event::Screen(R, ready(3)));
+    assert!(again.contains("deliver 1 => prompting"), "{again}");
+    // What no profile knows is waited for in the same way.
+    let gone = step(&mut worker, 301, Event::PromptBlocked(R, None));
+    assert!(gone.ends_with("=> starting"), "{gone}");
+    assert!(step(&mut worker, 302, Event::Screen(R, ready(4))).contains("deliver 1"));
+    step(&mut worker, 303, Event::PromptSent(R));
+    assert_eq!(step(&mut worker, 304, Event::PromptBlocked(R, None)), "=> running", "late news");
+}
+
+#[test]
 fn a_delivery_without_an_answer_ends_in_time() {
     let mut worker = starting(60);
     step(&mut worker, 0, Event::Screen(R, ready(1)));

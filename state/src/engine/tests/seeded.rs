@@ -235,6 +235,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::Quiet(_) => Event::Quiet(run),
         Event::PromptSent(_) => Event::PromptSent(run),
         Event::PromptFailed(_, message) => Event::PromptFailed(run, message),
+        Event::PromptBlocked(_, dialog) => Event::PromptBlocked(run, dialog),
         Event::Typed(_) => Event::Typed(run),
         Event::Heard(_, heard) => Event::Heard(run, heard),
         Event::Probed(_, busy) => Event::Probed(run, busy),

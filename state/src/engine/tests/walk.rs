@@ -103,7 +103,7 @@ impl Monitor {
                 self.spawning = self.spawning.filter(|s| Some(*s) != run);
             }
             Event::Judged(..) => self.judging = self.judging.filter(|s| Some(*s) != run),
-            Event::PromptSent(_) | Event::PromptFailed(..) => {
+            Event::PromptSent(_) | Event::PromptFailed(..) | Event::PromptBlocked(..) => {
                 self.delivering = self.delivering.filter(|s| Some(*s) != run);
             }
             Event::Probed(..) => self.probing = self.probing.filter(|s| Some(*s) != run),
@@ -381,7 +381,8 @@ impl Op {
             12..=15 => Event::Screen(run, self.reading()),
             16..=19 => Event::Quiet(run),
             20 | 21 => Event::PromptSent(run),
-            22 => Event::PromptFailed(run, "no".into()),
+            22 if arg < 100 => Event::PromptFailed(run, "no".into()),
+            22 => Event::PromptBlocked(run, self.reading().blocked),
             23 if arg < 128 => Event::Heard(run, heard(arg)),
             23 => Event::Typed(run),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),

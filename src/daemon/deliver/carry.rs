@@ -1,0 +1,170 @@
+//! Carries a delivery out: a look at the pane, then the step that [`swarm_state::delivery`] decides.
+
+use std::path::Path;
+
+use swarm_state::delivery::{Delivery, Held, Look, Plan, Step, Typed};
+use swarm_state::model::Pane;
+use swarm_state::screen::Blocked;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::line;
+use super::{LOOK_INTERVAL, Seen, gone, look};
+use crate::daemon::crash;
+use crate::daemon::driver::{Context, SharedReader};
+use crate::daemon::given;
+use crate::error::{Error, ErrorCode, Result};
+use crate::procs;
+use crate::tmux::PasteOutcome;
+
+/// What is delivered.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose<'a> {
+    /// The prompt of a run, whose folder this is.
+    Prompt(&'a Path),
+    /// A text that a person sent.
+    Text,
+    /// The same, key by key.
+    Keys,
+}
+
+/// How it ended.
+pub(super) enum Carried {
+    /// The agent has the text, with a warning where it has not read it yet.
+    Accepted(Option<String>),
+    /// This dialog, or something unknown, stands where the input box was.
+    Blocked(Option<Blocked>),
+}
+
+/// Everything that a delivery needs.
+pub(super) struct Carrier<'a> {
+    pub(super) context: &'a Context,
+    pub(super) pane: &'a Pane,
+    pub(super) reader: &'a SharedReader,
+    pub(super) text: &'a str,
+    pub(super) plan: Plan,
+    pub(super) purpose: Purpose<'a>,
+    /// The agent worked before.
+    pub(super) worked: bool,
+}
+
+impl Carrier<'_> {
+    /// Types the text and sees that it is accepted.
+    pub(super) async fn carry(&self, mut typed: Typed, mut delivery: Delivery) -> Result<Carried> {
+        let mut prompts = self.context.prompts.subscribe();
+        let start = Instant::now();
+        loop {
+            let seen = match look(self.context, self.pane, self.reader).await {
+                Ok(seen) => seen,
+                // An agent that ended on its prompt had accepted it.
+                Err(error) if error.code == ErrorCode::NotFound && delivery.has_entered() => {
+                    return Ok(Carried::Accepted(None));
+                }
+                Err(error) => return Err(error),
+            };
+            // A shell at work reads lines again.
+            if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
+                return Ok(Carried::Accepted(None));
+            }
+            let look = self.understand(&seen, &mut typed, &delivery, &prompts);
+            match delivery.next(&look, start.elapsed()) {
+                Step::Wait => wait(&mut prompts).await,
+                Step::Paste => {
+                    if self.paste(&seen).await? {
+                        return line::finish(self.context, self.pane, self.plan.enter).await.map(Carried::Accepted);
+                    }
+                }
+                Step::Enter => {
+                    if let Some(carried) = self.enter().await? {
+                        return Ok(carried);
+                    }
+                }
+                Step::Accepted => return Ok(Carried::Accepted(None)),
+                Step::Dialog(dialog) => return Ok(Carried::Blocked(Some(dialog))),
+                Step::NoBox => return Ok(Carried::Blocked(None)),
+                Step::NotShown => return Err(self.failed("the text was pasted, but the agent does not show it")),
+                Step::NotAccepted => {
+                    return Err(self.failed("the text was typed, but the agent did not take it"));
+                }
+            }
+        }
+    }
+
+    /// What a look means for this text.
+    fn understand(
+        &self,
+        seen: &Seen,
+        typed: &mut Typed,
+        delivery: &Delivery,
+        prompts: &watch::Receiver<u64>,
+    ) -> Look {
+        let held = match self.plan.knows_box {
+            true => typed.held(seen.input.as_deref()),
+            false => typed.held_by_mark(&seen.text, delivery.has_entered()),
+        };
+        // A text that looks like a dialog is not one where the input box holds it.
+        let is_own = held == Held::Text && typed.is_distinct();
+        Look {
+            held,
+            dialog: seen.reading.blocked.clone().filter(|_| !is_own),
+            began: seen.reading.working && !self.worked,
+            reported: prompts.has_changed().unwrap_or(false),
+        }
+    }
+
+    /// Pastes or types; true when the terminal was one that reads whole lines.
+    async fn paste(&self, seen: &Seen) -> Result<bool> {
+        let (tmux, pane) = (&self.context.tmux, self.pane);
+        if let Purpose::Prompt(dir) = self.purpose {
+            given::keep_screen_before(dir, &seen.text, self.reader)?;
+            crash::point("paste");
+        }
+        let as_line = procs::tty_is_cooked(pane.pid);
+        if as_line {
+            line::refuse_long(self.text)?;
+        }
+        let outcome = match self.purpose {
+            Purpose::Prompt(_) | Purpose::Text => tmux.paste(&pane.id, self.text.as_bytes()).await?,
+            Purpose::Keys => tmux.type_text(&pane.id, self.text).await?,
+        };
+        match self.purpose {
+            Purpose::Prompt(_) => crash::point("enter"),
+            Purpose::Text | Purpose::Keys => crash::point("typed"),
+        }
+        match outcome {
+            PasteOutcome::Done => Ok(as_line),
+            PasteOutcome::PaneDead => Err(gone()),
+        }
+    }
+
+    /// Presses Enter. Gives the end of the delivery where the terminal began to read whole lines meanwhile.
+    async fn enter(&self) -> Result<Option<Carried>> {
+        let pane = self.pane;
+        // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
+        if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+            return Err(gone());
+        }
+        if procs::tty_is_cooked(pane.pid) {
+            return line::enter(self.context, pane).await.map(|warning| Some(Carried::Accepted(warning)));
+        }
+        self.context.tmux.keys(&pane.id, &["Enter"]).await?;
+        sleep(LOOK_INTERVAL).await;
+        Ok(None)
+    }
+
+    fn failed(&self, message: &str) -> Error {
+        Error::new(ErrorCode::Timeout, message)
+            .hint(format!("look at it, and press Enter there: swarm attach {}", self.context.name))
+    }
+}
+
+/// Waits until the next look is due or the agent reports a prompt, which is better than any screen.
+async fn wait(prompts: &mut watch::Receiver<u64>) {
+    if prompts.has_changed().unwrap_or(true) {
+        return sleep(LOOK_INTERVAL).await;
+    }
+    tokio::select! {
+        _ = prompts.changed() => prompts.mark_changed(),
+        () = sleep(LOOK_INTERVAL) => {}
+    }
+}

@@ -1,0 +1,254 @@
+//! Typing a text into an agent's input box: which key is pressed next, and when the text counts as accepted.
+//!
+//! The daemon looks at the pane, this module decides: wait, paste, press Enter, or stop with a reason. A look
+//! comes before every key. Enter is pressed only while the text, or the token to which the agent folds a long
+//! paste, stands in the input box. A dialog that appears meanwhile is never answered.
+//!
+//! The text is accepted when the box no longer holds it, the agent reports it, or its turn has begun. A screen
+//! that merely changed proves nothing.
+//!
+//! Agents whose box swarm cannot read (programs that echo nothing) get one Enter without that proof.
+//!
+//! Deliberately absent: reading a screen's shape (see [`crate::screen`]) and terminals that read whole lines,
+//! which have no box (see the daemon's `deliver`).
+
+use std::time::Duration;
+
+use crate::screen::Blocked;
+
+mod held;
+#[cfg(test)]
+mod tests;
+
+pub use held::{Typed, marked};
+
+/// Between a paste and the first Enter: some agents read an earlier Enter as a line break of the paste.
+pub const SETTLE: Duration = Duration::from_millis(400);
+
+/// The same for an agent that folded the paste: it reads Enter as a line break for longer.
+pub const SETTLE_FOLDED: Duration = Duration::from_millis(1000);
+
+/// How long a text may take to show in a known input box.
+pub const SHOW_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a text may take to show in an agent that no profile knows, before Enter is pressed without it.
+pub const BLIND_AFTER: Duration = Duration::from_secs(3);
+
+/// How long a known input box may be off the screen.
+pub const BOX_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long each Enter may take to show its effect. Its length is the limit of how often Enter is pressed.
+pub const ENTER_GAPS: [Duration; 6] = [
+    Duration::from_millis(1200),
+    Duration::from_millis(2000),
+    Duration::from_millis(2500),
+    Duration::from_millis(2500),
+    Duration::from_millis(2500),
+    Duration::from_millis(2500),
+];
+
+/// What the input box holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// No input box is on the screen.
+    NoBox,
+    /// The box does not hold the text.
+    Other,
+    /// The box holds the text.
+    Text,
+    /// The box holds the token to which the agent folded the text.
+    Token,
+}
+
+impl Held {
+    /// True where the box holds the text in any form.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Token)
+    }
+}
+
+/// One look at the pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// What the input box holds.
+    pub held: Held,
+    /// The dialog on the screen.
+    pub dialog: Option<Blocked>,
+    /// The agent shows that it works, and did not before the text was typed.
+    pub began: bool,
+    /// The agent reported the text, by its hook.
+    pub reported: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Look again in a moment.
+    Wait,
+    /// Paste the text.
+    Paste,
+    /// Press Enter.
+    Enter,
+    /// The agent has the text.
+    Accepted,
+    /// A dialog is on the screen; nothing was pressed in it.
+    Dialog(Blocked),
+    /// The input box is off the screen; nothing was pressed.
+    NoBox,
+    /// The text was pasted and does not show in the input box.
+    NotShown,
+    /// The text still stands in the input box after the last Enter.
+    NotAccepted,
+}
+
+/// What swarm knows of the agent and the text before it types.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// The profile knows the input box: nothing is pressed unless the box shows the text.
+    pub knows_box: bool,
+    /// The box leaves the screen while the agent works.
+    pub hides_box: bool,
+    /// How long the empty box must stand before the paste.
+    pub settle: Duration,
+    /// Press Enter.
+    pub enter: bool,
+    /// A text that stands in the box already is not pasted again.
+    pub once: bool,
+    /// No text, only Enter.
+    pub bare_enter: bool,
+}
+
+/// The delivery of one text.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    plan: Plan,
+    state: State,
+    /// The text was pasted by a delivery that was cut short.
+    cut_short: bool,
+    /// Since when the box is off the screen.
+    box_gone: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing was typed. The box stands since then.
+    Before(Option<Duration>),
+    /// The text was pasted then.
+    Pasted(Duration),
+    /// Enter was pressed so often, the last time then. `blind`: the box did not show the text.
+    Entered { count: usize, at: Duration, blind: bool },
+}
+
+impl Delivery {
+    /// A delivery that has not begun.
+    pub fn new(plan: Plan) -> Self {
+        Self { plan, state: State::Before(None), cut_short: false, box_gone: None }
+    }
+
+    /// A delivery that was cut short after the paste.
+    pub fn pasted(plan: Plan) -> Self {
+        Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
+    }
+
+    /// True once Enter was pressed.
+    pub fn has_entered(&self) -> bool {
+        matches!(self.state, State::Entered { .. })
+    }
+
+    /// Decides by one look. The caller carries the step out before it looks again.
+    pub fn next(&mut self, look: &Look, now: Duration) -> Step {
+        match self.state {
+            State::Before(since) => self.before(look, since, now),
+            State::Pasted(at) => self.shown(look, at, now),
+            State::Entered { count, at, blind } => self.entered(look, (count, at, blind), now),
+        }
+    }
+
+    fn before(&mut self, look: &Look, since: Option<Duration>, now: Duration) -> Step {
+        if let Some(dialog) = &look.dialog {
+            return Step::Dialog(dialog.clone());
+        }
+        if self.plan.once && look.held.is_text() {
+            self.state = State::Pasted(now);
+            return Step::Wait;
+        }
+        if self.plan.knows_box && look.held == Held::NoBox {
+            self.state = State::Before(None);
+            return self.without_box(now);
+        }
+        self.box_gone = None;
+        let since = since.unwrap_or(now);
+        if now.saturating_sub(since) < self.plan.settle {
+            self.state = State::Before(Some(since));
+            return Step::Wait;
+        }
+        if self.plan.bare_enter {
+            return self.press(0, true, now);
+        }
+        self.state = State::Pasted(now);
+        Step::Paste
+    }
+
+    fn shown(&mut self, look: &Look, at: Duration, now: Duration) -> Step {
+        if look.reported {
+            return Step::Accepted;
+        }
+        if let Some(dialog) = &look.dialog {
+            return Step::Dialog(dialog.clone());
+        }
+        let passed = now.saturating_sub(at);
+        match look.held {
+            Held::Text | Held::Token if !self.plan.enter => Step::Accepted,
+            Held::Text | Held::Token => {
+                self.box_gone = None;
+                let settle = if look.held == Held::Token { SETTLE_FOLDED } else { SETTLE };
+                if passed < settle { Step::Wait } else { self.press(0, false, now) }
+            }
+            Held::NoBox if self.plan.knows_box => self.without_box(now),
+            Held::Other if self.plan.knows_box => {
+                self.box_gone = None;
+                match passed {
+                    // The delivery that was cut short had pressed Enter.
+                    _ if self.cut_short && passed >= BLIND_AFTER => Step::Accepted,
+                    _ if passed < SHOW_LIMIT => Step::Wait,
+                    _ => Step::NotShown,
+                }
+            }
+            Held::NoBox | Held::Other if passed < BLIND_AFTER => Step::Wait,
+            Held::NoBox | Held::Other if self.plan.enter => self.press(0, true, now),
+            Held::NoBox | Held::Other => Step::Accepted,
+        }
+    }
+
+    fn entered(&mut self, look: &Look, (count, at, blind): (usize, Duration, bool), now: Duration) -> Step {
+        if look.reported || look.began || blind {
+            return Step::Accepted;
+        }
+        match (look.held, &look.dialog) {
+            // A dialog at start takes the place of everything, and the text with it. One in mid-work shows that
+            // the agent works on the text.
+            (_, Some(dialog)) if dialog.startup || look.held.is_text() => Step::Dialog(dialog.clone()),
+            (Held::Other, _) | (Held::NoBox, Some(_)) => Step::Accepted,
+            (Held::NoBox, None) if self.plan.knows_box && !self.plan.hides_box => self.without_box(now),
+            (Held::NoBox, None) => Step::Accepted,
+            (Held::Text | Held::Token, _) => {
+                self.box_gone = None;
+                match ENTER_GAPS.get(count - 1) {
+                    Some(gap) if now.saturating_sub(at) < *gap => Step::Wait,
+                    Some(_) if count < ENTER_GAPS.len() => self.press(count, false, now),
+                    Some(_) | None => Step::NotAccepted,
+                }
+            }
+        }
+    }
+
+    fn press(&mut self, count: usize, blind: bool, now: Duration) -> Step {
+        self.state = State::Entered { count: count + 1, at: now, blind };
+        Step::Enter
+    }
+
+    fn without_box(&mut self, now: Duration) -> Step {
+        let since = *self.box_gone.get_or_insert(now);
+        if now.saturating_sub(since) < BOX_LIMIT { Step::Wait } else { Step::NoBox }
+    }
+}

@@ -1,0 +1,154 @@
+//! Whether an input box holds a text, however the agent wraps, frames, cuts or folds it.
+//!
+//! Box and text are compared by their *ink*: the characters that remain without spaces, frames and the marks
+//! that stand before a row of a box.
+
+use super::Held;
+
+/// Characters of the text's end that are looked for.
+const TAIL: usize = 40;
+
+/// Characters of the pieces by which a box that shows only a part of the text is compared with it.
+const PIECE: usize = 6;
+
+/// Characters of a text that no dialog holds by chance.
+const DISTINCT: usize = 8;
+
+/// The most characters between the brackets of a token.
+const MAX_TOKEN: usize = 60;
+
+/// A text that is typed, and what the screen showed before.
+#[derive(Clone, Debug)]
+pub struct Typed {
+    ink: String,
+    /// The ink of the box before.
+    before: Option<String>,
+    /// What stood below the text before Enter, where no profile knows the box.
+    below: Option<String>,
+}
+
+impl Typed {
+    /// A text; `before` is what the input box held before it was typed, `None` where there was no box.
+    pub fn new(text: &str, before: Option<&str>) -> Self {
+        Self { ink: ink(text), before: before.map(ink), below: None }
+    }
+
+    /// True for a text that is long enough to be told from the words of a dialog.
+    pub fn is_distinct(&self) -> bool {
+        self.ink.chars().count() >= DISTINCT
+    }
+
+    /// What a box holds.
+    pub fn held(&self, input: Option<&str>) -> Held {
+        let Some(input) = input.map(ink) else { return Held::NoBox };
+        if self.before.as_ref() == Some(&input) || input.is_empty() || self.ink.is_empty() {
+            return Held::Other;
+        }
+        if input.contains(tail(&self.ink)) {
+            return Held::Text;
+        }
+        if has_token(&input) {
+            return Held::Token;
+        }
+        if is_part(&input, &self.ink) { Held::Text } else { Held::Other }
+    }
+
+    /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter
+    /// (`entered` is false) what stands below the text is noted. After Enter a change there is output of the
+    /// agent, so the box no longer holds the text; digits and spinners do not count, since a footer may have them.
+    pub fn held_by_mark(&mut self, screen: &str, entered: bool) -> Held {
+        let held = match marked(screen) {
+            Some(input) => self.held(Some(&input)),
+            None if self.is_on(screen) => Held::Text,
+            None => Held::NoBox,
+        };
+        if !held.is_text() {
+            return held;
+        }
+        let below = self.below(screen);
+        if !entered {
+            self.below = Some(below);
+            return held;
+        }
+        if self.below.as_ref().is_some_and(|before| *before != below) { Held::Other } else { held }
+    }
+
+    /// Whether the end of the text stands anywhere on the screen.
+    fn is_on(&self, screen: &str) -> bool {
+        !self.ink.is_empty() && ink(screen).contains(tail(&self.ink))
+    }
+
+    /// What stands below the text, without digits and spinners.
+    fn below(&self, screen: &str) -> String {
+        let all = ink(screen);
+        let tail = tail(&self.ink);
+        let below = all.rfind(tail).map_or(all.as_str(), |at| &all[at + tail.len()..]);
+        below.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect()
+    }
+}
+
+/// The text of the box that the last row with an input mark begins.
+pub fn marked(screen: &str) -> Option<String> {
+    let rows: Vec<&str> = screen.lines().map(str::trim_end).collect();
+    let (at, first) = rows.iter().enumerate().rev().find_map(|(at, row)| Some((at, after_mark(row)?)))?;
+    let input: Vec<&str> = std::iter::once(first).chain(rows[at + 1..].iter().copied()).collect();
+    Some(input.join("\n"))
+}
+
+fn is_spinner(c: char) -> bool {
+    matches!(c, '\u{2800}'..='\u{28ff}' | '·' | '✢' | '✳' | '✶' | '✻' | '✽' | '*' | '|' | '/' | '-' | '\\')
+}
+
+/// What stands behind the input mark of a row.
+fn after_mark(row: &str) -> Option<&str> {
+    ["❯", "›", ">>>", ">", "$"].iter().find_map(|mark| {
+        let rest = row.strip_prefix(mark)?;
+        (rest.is_empty() || rest.starts_with([' ', '\u{a0}'])).then_some(rest)
+    })
+}
+
+/// A text without white space, frames, characters of no width and the marks of input boxes.
+fn ink(text: &str) -> String {
+    let counts = |c: &char| {
+        !c.is_whitespace()
+            && !c.is_control()
+            && !matches!(c, '\u{2500}'..='\u{259f}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{fe0e}' | '\u{fe0f}' | '\u{feff}')
+            && !matches!(c, '❯' | '›' | '>')
+    };
+    text.chars().filter(counts).collect()
+}
+
+/// The last characters of an ink.
+fn tail(ink: &str) -> &str {
+    let start = ink.char_indices().rev().take(TAIL).last().map_or(0, |(at, _)| at);
+    &ink[start..]
+}
+
+/// Whether a token stands in an ink: `[Pasted text #1 +199 lines]`, `[Pasted Content 4689 chars]`,
+/// `[Pasted Text: 903 lines]`, `[Pasted ~40 lines]`, `[...Truncated text #1 +80 lines...]`.
+fn has_token(ink: &str) -> bool {
+    ink.match_indices('[').any(|(at, _)| {
+        let inner: String = ink[at + 1..].chars().take(MAX_TOKEN).take_while(|c| *c != ']').collect();
+        let inner = inner.to_ascii_lowercase();
+        let word = inner.trim_start_matches(['.', '…']);
+        (word.starts_with("pasted") || word.starts_with("truncated"))
+            && inner.contains(|c: char| c.is_ascii_digit())
+            && inner.len() < MAX_TOKEN
+    })
+}
+
+/// Whether most of a box is text of ours: it shows a part, with a row of its own in between or a tab drawn as
+/// something else.
+fn is_part(input: &str, ours: &str) -> bool {
+    if ours.contains(input) {
+        return true;
+    }
+    let chars: Vec<char> = input.chars().collect();
+    let pieces = chars.chunks_exact(PIECE).map(|piece| piece.iter().collect::<String>());
+    let (mut all, mut known) = (0usize, 0usize);
+    for piece in pieces {
+        all += 1;
+        known += usize::from(ours.contains(&piece));
+    }
+    known > 0 && known * 2 >= all
+}

@@ -1,0 +1,287 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn dialog(startup: bool) -> Option<Blocked> {
+    Some(Blocked { startup, what: "a dialog".into() })
+}
+
+fn look(held: Held) -> Look {
+    Look { held, dialog: None, began: false, reported: false }
+}
+
+fn plan() -> Plan {
+    Plan { knows_box: true, enter: true, ..Plan::default() }
+}
+
+const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// The keys that are sent while each look stands for its milliseconds, with the end.
+fn run(plan: Plan, looks: &[(Look, u64)]) -> (Vec<(u64, Step)>, Delivery) {
+    let mut delivery = Delivery::new(plan);
+    let (mut steps, mut now) = (vec![], 0);
+    for (look, length) in looks {
+        let until = now + length;
+        while now < until {
+            let step = delivery.next(look, ms(now));
+            if step != Step::Wait {
+                let ends = !matches!(step, Step::Paste | Step::Enter);
+                steps.push((now, step));
+                if ends {
+                    return (steps, delivery);
+                }
+            }
+            now += 100;
+        }
+    }
+    (steps, delivery)
+}
+
+fn keys(plan: Plan, looks: &[(Look, u64)]) -> Vec<(u64, Step)> {
+    run(plan, looks).0
+}
+
+#[test]
+fn text_that_shows_is_sent_and_an_empty_box_accepts_it() {
+    let seen = [(look(Held::Other), 100), (look(Held::Text), 600), (look(Held::Other), 100)];
+    assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (400, Step::Enter), (700, Step::Accepted)]);
+}
+
+#[test]
+fn folded_text_waits_longer_for_its_enter() {
+    let seen = [(look(Held::Other), 100), (look(Held::Token), 1100), (look(Held::Other), 100)];
+    assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (1000, Step::Enter), (1200, Step::Accepted)]);
+}
+
+#[test]
+fn an_agent_that_draws_late_gets_no_enter_before() {
+    let seen = [(look(Held::Other), 4000), (look(Held::Text), 500), (look(Held::Other), 100)];
+    assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (4000, Step::Enter), (4500, Step::Accepted)]);
+}
+
+#[test]
+fn enter_is_pressed_again_within_limits_and_then_the_delivery_fails() {
+    let steps = keys(plan(), &[(look(Held::Other), 100), (look(Held::Text), 60_000)]);
+    let enters = steps.iter().filter(|(_, step)| *step == Step::Enter).count();
+    assert_eq!(enters, ENTER_GAPS.len());
+    assert_eq!(steps.last().unwrap().1, Step::NotAccepted);
+    let swallowed = [(look(Held::Other), 100), (look(Held::Text), 2000), (look(Held::Other), 100)];
+    let steps = keys(plan(), &swallowed);
+    assert_eq!(steps[1..3], [(400, Step::Enter), (1600, Step::Enter)]);
+    assert_eq!(steps[3], (2100, Step::Accepted));
+}
+
+#[test]
+fn a_dialog_before_the_paste_gets_nothing() {
+    let seen = [(Look { dialog: dialog(true), ..look(Held::NoBox) }, 100)];
+    assert_eq!(keys(plan(), &seen), [(0, Step::Dialog(dialog(true).unwrap()))]);
+}
+
+#[test]
+fn a_dialog_between_paste_and_enter_gets_no_key() {
+    for startup in [true, false] {
+        for held in [Held::NoBox, Held::Other] {
+            let replaced = Look { dialog: dialog(startup), ..look(held) };
+            let seen = [(look(Held::Other), 300), (replaced, 5000)];
+            let want = [(0, Step::Paste), (300, Step::Dialog(dialog(startup).unwrap()))];
+            assert_eq!(keys(plan(), &seen), want);
+        }
+    }
+}
+
+#[test]
+fn a_dialog_between_two_enters_gets_no_key() {
+    let replaced = Look { dialog: dialog(true), ..look(Held::NoBox) };
+    let seen = [(look(Held::Other), 100), (look(Held::Text), 1000), (replaced, 5000)];
+    let steps = keys(plan(), &seen);
+    assert_eq!(steps[1..], [(400, Step::Enter), (1100, Step::Dialog(dialog(true).unwrap()))]);
+    // In mid-work it shows that the agent works on the text.
+    let asks = Look { dialog: dialog(false), ..look(Held::NoBox) };
+    let seen = [(look(Held::Other), 100), (look(Held::Text), 1000), (asks, 5000)];
+    assert_eq!(keys(plan(), &seen)[2], (1100, Step::Accepted));
+}
+
+#[test]
+fn what_no_profile_knows_in_place_of_the_box_gets_no_key() {
+    let seen = [(look(Held::Other), 100), (look(Held::NoBox), 60_000)];
+    let steps = keys(plan(), &seen);
+    assert_eq!(steps, [(0, Step::Paste), (100 + 5000, Step::NoBox)]);
+    assert_eq!(keys(plan(), &[(look(Held::NoBox), 60_000)]), [(5000, Step::NoBox)]);
+    let seen = [(look(Held::Other), 100), (look(Held::Text), 400), (look(Held::NoBox), 60_000)];
+    assert_eq!(keys(plan(), &seen)[2].1, Step::NoBox);
+    let hides = Plan { hides_box: true, ..plan() };
+    assert_eq!(keys(hides, &seen)[2].1, Step::Accepted);
+}
+
+#[test]
+fn text_that_never_shows_is_not_sent() {
+    let steps = keys(plan(), &[(look(Held::Other), 60_000)]);
+    assert_eq!(steps, [(0, Step::Paste), (30_000, Step::NotShown)]);
+}
+
+#[test]
+fn a_program_that_echoes_nothing_gets_one_enter() {
+    for held in [Held::NoBox, Held::Other] {
+        let steps = keys(Plan { knows_box: false, ..plan() }, &[(look(held), 60_000)]);
+        assert_eq!(steps, [(0, Step::Paste), (3000, Step::Enter), (3100, Step::Accepted)]);
+    }
+}
+
+#[test]
+fn a_box_must_stand_before_anything_is_pasted() {
+    let settled = Plan { settle: ms(1000), ..plan() };
+    let seen = [(look(Held::Other), 600), (look(Held::NoBox), 100), (look(Held::Other), 1500)];
+    assert_eq!(keys(settled, &seen), [(1700, Step::Paste)]);
+    let trust = Look { dialog: dialog(true), ..look(Held::NoBox) };
+    let seen = [(look(Held::Other), 600), (trust, 100)];
+    assert_eq!(keys(settled, &seen), [(600, Step::Dialog(dialog(true).unwrap()))]);
+}
+
+#[test]
+fn text_that_stands_there_already_is_not_pasted_again() {
+    let once = Plan { once: true, ..plan() };
+    let seen = [(look(Held::Text), 1000), (look(Held::Other), 100)];
+    assert_eq!(keys(once, &seen), [(400, Step::Enter), (1000, Step::Accepted)]);
+}
+
+#[test]
+fn a_delivery_that_was_cut_short_presses_enter_only_on_the_text() {
+    let mut delivery = Delivery::pasted(plan());
+    assert_eq!(delivery.next(&look(Held::Other), ms(0)), Step::Wait);
+    assert_eq!(delivery.next(&look(Held::Text), ms(500)), Step::Enter);
+    let mut delivery = Delivery::pasted(plan());
+    assert_eq!(delivery.next(&look(Held::Other), ms(2900)), Step::Wait);
+    assert_eq!(delivery.next(&look(Held::Other), ms(3000)), Step::Accepted);
+}
+
+#[test]
+fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough() {
+    let reported = Look { reported: true, ..look(Held::Text) };
+    let began = Look { began: true, ..look(Held::Text) };
+    let seen = |last: Look| [(look(Held::Other), 100), (look(Held::Text), 400), (last, 100)];
+    for last in [reported, began] {
+        assert_eq!(keys(plan(), &seen(last))[2], (500, Step::Accepted));
+    }
+}
+
+#[test]
+fn text_without_enter_stays_in_the_box() {
+    let typed = Plan { enter: false, ..plan() };
+    let seen = [(look(Held::Other), 300), (look(Held::Text), 100)];
+    assert_eq!(keys(typed, &seen), [(0, Step::Paste), (300, Step::Accepted)]);
+}
+
+fn looks() -> impl Strategy<Value = Vec<(Look, u64)>> {
+    let held = prop::sample::select(vec![Held::NoBox, Held::Other, Held::Text, Held::Token]);
+    let one = (held, 0..8u8, any::<bool>(), 1..40u64).prop_map(|(held, kind, startup, tenths)| {
+        let look = Look {
+            held,
+            dialog: if kind == 0 { dialog(startup) } else { None },
+            began: kind == 1,
+            reported: kind == 2,
+        };
+        (look, tenths * 100)
+    });
+    prop::collection::vec(one, 1..30)
+}
+
+proptest! {
+    /// Whatever the screen does: nothing is sent while a dialog stands, Enter goes to a box that holds the text,
+    /// and the text is pasted at most once.
+    #[test]
+    fn no_key_goes_to_anything_but_the_box(looks in looks(), once in any::<bool>(), enter in any::<bool>()) {
+        let mut delivery = Delivery::new(Plan { once, enter, ..plan() });
+        let (mut now, mut pastes, mut enters) = (0, 0, 0);
+        'all: for (look, length) in &looks {
+            let until = now + length;
+            while now < until {
+                match delivery.next(look, ms(now)) {
+                    Step::Paste => {
+                        prop_assert!(look.dialog.is_none() && look.held != Held::NoBox);
+                        pastes += 1;
+                    }
+                    Step::Enter => {
+                        prop_assert!(look.dialog.is_none() && look.held.is_text() && enter);
+                        enters += 1;
+                    }
+                    Step::Wait => {}
+                    Step::Accepted => {
+                        prop_assert!(!enter || enters > 0 || look.reported);
+                        break 'all;
+                    }
+                    Step::Dialog(_) => {
+                        prop_assert!(look.dialog.is_some());
+                        break 'all;
+                    }
+                    Step::NoBox | Step::NotShown | Step::NotAccepted => break 'all,
+                }
+                now += 100;
+            }
+        }
+        prop_assert!(pastes <= 1 && enters <= ENTER_GAPS.len());
+    }
+}
+
+// ---- what a box holds ----
+
+fn held(text: &str, before: &str, input: &str) -> Held {
+    Typed::new(text, Some(before)).held(Some(input))
+}
+
+#[test]
+fn a_box_holds_the_text_however_it_is_drawn() {
+    let long: String = (1..60).map(|n| format!("line {n}: one\ttask\n")).collect();
+    let part: String = (40..60).map(|n| format!("  line {n}: one    task\n")).collect();
+    for (text, before, input, want) in [
+        ("do it", "", " do it", Held::Text),
+        ("do it", " Ask anything", " Ask anything", Held::Other),
+        ("a", " Ask anything", " Ask anything", Held::Other),
+        ("do it", "", "", Held::Other),
+        ("do it", "", " do\n  it\n", Held::Text),
+        ("halves", " two", " two halves", Held::Text),
+        ("do it", "", " Press up to edit queued messages", Held::Other),
+        (&long, "", &part, Held::Text),
+        (&long, "", " [Pasted text #1 +199 lines]", Held::Token),
+        (&long, "", " [Pasted Content 4689 chars]", Held::Token),
+        (&long, "", "   [Pasted Text: 903 lines]", Held::Token),
+        (&long, "", "  [Pasted ~40 lines]\n", Held::Token),
+        (&long, "", " line 1 [...Truncated text #1 +80 lines...] end", Held::Token),
+        (&long, " [Pasted text #1 +2 lines]", " [Pasted text #1 +2 lines]", Held::Other),
+        (&long, "", " [ ] pasted", Held::Other),
+        ("one\n\ttwo `x` $(y);", "", " one\n> ^Itwo `x` $(y);", Held::Text),
+    ] {
+        assert_eq!(held(text, before, input), want, "{text:?} in {input:?}");
+    }
+    assert_eq!(Typed::new("x", None).held(None), Held::NoBox);
+}
+
+#[test]
+fn a_box_that_no_profile_knows_begins_at_its_mark() {
+    let mut typed = Typed::new("do it now", Some(""));
+    for (screen, want) in [
+        ("hello\n❯ do it now", Held::Text),
+        ("hello\n❯ do it now\n  12:00:01 model", Held::Text),
+        ("> do it now\nhello\n> ", Held::Other),
+        ("hello", Held::NoBox),
+        ("typed: do it now", Held::Text),
+    ] {
+        assert_eq!(typed.held_by_mark(screen, false), want, "{screen:?}");
+    }
+    let before = "hello\n❯ do it now\n  12:00:01 model ⠋";
+    for (screen, want) in [
+        ("hello\n❯ do it now\n\n  12:00:02 model ⠙", Held::Text),
+        ("hello\n❯ do it now\nworking\n  12:00:02 model", Held::Other),
+        ("hello\n❯ do it now\nok\n❯ ", Held::Other),
+        ("cleared", Held::NoBox),
+    ] {
+        assert_eq!(typed.held_by_mark(before, false), Held::Text);
+        assert_eq!(typed.held_by_mark(screen, true), want, "{screen:?}");
+    }
+}
+
+#[test]
+fn short_text_is_not_told_from_the_words_of_a_dialog() {
+    assert!(!Typed::new("yes", None).is_distinct() && Typed::new("do it now!", None).is_distinct());
+}
