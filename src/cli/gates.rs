@@ -132,7 +132,7 @@ pub struct Loop {
     /// Ask for no promise
     #[arg(long, conflicts_with = "promise")]
     pub no_promise: bool,
-    /// The agent, where its command does not tell: claude, codex, opencode, gemini, aider or one of your settings
+    /// The agent, where its command does not tell: claude, codex, opencode, gemini, qwen, aider or one of your settings
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// The model, passed on to the agent's command

@@ -136,7 +136,8 @@ pub(crate) async fn typed(
     // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
     let mark = dir.join(TYPING);
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
-    let mut plan = Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
+    let mut plan =
+        Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
     // Blanks alone cannot be seen in a box.
     plan.knows_box &= !text.trim().is_empty();
     let purpose = if *keys { Purpose::Keys } else { Purpose::Text };

@@ -408,7 +408,10 @@ fn launch_spec(
                 text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
             argv = spec.profile.command_with_prompt(&argv, text);
         }
-        (PromptVia::Stdin, Some(_)) => stdin = Some(dir.join(given::PROMPT)),
+        (PromptVia::Stdin, Some(_)) => {
+            argv = spec.profile.command_for_stdin(&argv);
+            stdin = Some(dir.join(given::PROMPT));
+        }
         // It is pasted when the agent is ready.
         (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
     }

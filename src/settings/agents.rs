@@ -40,10 +40,11 @@ pub(super) enum Kind {
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 24] = [
+pub(super) const KEYS: [(&str, &str, Kind); 25] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
+    ("one_shot_takes_prompt", "one_shot_takes_prompt", Kind::Flag),
     ("session_flag", "session_flag", Kind::Text),
     ("session_own", "session_own", Kind::Texts),
     ("model_flag", "model_flag", Kind::Text),

@@ -318,6 +318,7 @@ fn the_table_of_keys_covers_the_profile() {
         record_args: vec!["--json".into()],
         input: vec!["(?P<input>.)".into()],
         hides_input: true,
+        one_shot_takes_prompt: true,
         hooks: swarm_state::profiles::HookStyle::Claude,
         model_flag: Some("--model".into()),
         input_price: Some(1),

@@ -47,6 +47,13 @@ pub const ENTER_GAPS: [Duration; 6] = [
     Duration::from_millis(2500),
 ];
 
+/// How long an agent that uses the processor may take before Enter is pressed again: it may be working on the first
+/// one, and a second could answer whatever it shows next.
+pub const BUSY_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long all of it may take from the first Enter on.
+pub const ACCEPT_LIMIT: Duration = Duration::from_secs(40);
+
 /// What the input box holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
@@ -78,6 +85,8 @@ pub struct Look {
     pub began: bool,
     /// The agent reported the text, by its hook.
     pub reported: bool,
+    /// The agent has used the processor since the last Enter.
+    pub busy: bool,
 }
 
 /// What to do next.
@@ -135,8 +144,20 @@ enum State {
     Before(Option<Duration>),
     /// The text was pasted then.
     Pasted(Duration),
-    /// Enter was pressed so often, the last time then. `blind`: the box did not show the text.
-    Entered { count: usize, at: Duration, blind: bool },
+    /// Enter was pressed.
+    Entered(Entered),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entered {
+    /// How often.
+    count: usize,
+    /// When first.
+    first: Duration,
+    /// When last.
+    last: Duration,
+    /// The box did not show the text.
+    blind: bool,
 }
 
 impl Delivery {
@@ -152,7 +173,7 @@ impl Delivery {
 
     /// True once Enter was pressed.
     pub fn has_entered(&self) -> bool {
-        matches!(self.state, State::Entered { .. })
+        matches!(self.state, State::Entered(_))
     }
 
     /// Decides by one look. The caller carries the step out before it looks again.
@@ -160,7 +181,7 @@ impl Delivery {
         match self.state {
             State::Before(since) => self.before(look, since, now),
             State::Pasted(at) => self.shown(look, at, now),
-            State::Entered { count, at, blind } => self.entered(look, (count, at, blind), now),
+            State::Entered(entered) => self.entered(look, entered, now),
         }
     }
 
@@ -183,7 +204,7 @@ impl Delivery {
             return Step::Wait;
         }
         if self.plan.bare_enter {
-            return self.press(0, true, now);
+            return self.press(true, now);
         }
         self.state = State::Pasted(now);
         Step::Paste
@@ -202,7 +223,7 @@ impl Delivery {
             Held::Text | Held::Token => {
                 self.box_gone = None;
                 let settle = if look.held == Held::Token { SETTLE_FOLDED } else { SETTLE };
-                if passed < settle { Step::Wait } else { self.press(0, false, now) }
+                if passed < settle { Step::Wait } else { self.press(false, now) }
             }
             Held::NoBox if self.plan.knows_box => self.without_box(now),
             Held::Other if self.plan.knows_box => {
@@ -215,13 +236,13 @@ impl Delivery {
                 }
             }
             Held::NoBox | Held::Other if passed < BLIND_AFTER => Step::Wait,
-            Held::NoBox | Held::Other if self.plan.enter => self.press(0, true, now),
+            Held::NoBox | Held::Other if self.plan.enter => self.press(true, now),
             Held::NoBox | Held::Other => Step::Accepted,
         }
     }
 
-    fn entered(&mut self, look: &Look, (count, at, blind): (usize, Duration, bool), now: Duration) -> Step {
-        if look.reported || look.began || blind {
+    fn entered(&mut self, look: &Look, entered: Entered, now: Duration) -> Step {
+        if look.reported || look.began || entered.blind {
             return Step::Accepted;
         }
         match (look.held, &look.dialog) {
@@ -233,17 +254,24 @@ impl Delivery {
             (Held::NoBox, None) => Step::Accepted,
             (Held::Text | Held::Token, _) => {
                 self.box_gone = None;
-                match ENTER_GAPS.get(count - 1) {
-                    Some(gap) if now.saturating_sub(at) < *gap => Step::Wait,
-                    Some(_) if count < ENTER_GAPS.len() => self.press(count, false, now),
-                    Some(_) | None => Step::NotAccepted,
+                let passed = now.saturating_sub(entered.last);
+                let gap = ENTER_GAPS.get(entered.count - 1).copied().unwrap_or_default();
+                if now.saturating_sub(entered.first) >= ACCEPT_LIMIT {
+                    Step::NotAccepted
+                } else if passed < gap || (look.busy && passed < BUSY_LIMIT) {
+                    Step::Wait
+                } else if entered.count < ENTER_GAPS.len() {
+                    self.state = State::Entered(Entered { count: entered.count + 1, last: now, ..entered });
+                    Step::Enter
+                } else {
+                    Step::NotAccepted
                 }
             }
         }
     }
 
-    fn press(&mut self, count: usize, blind: bool, now: Duration) -> Step {
-        self.state = State::Entered { count: count + 1, at: now, blind };
+    fn press(&mut self, blind: bool, now: Duration) -> Step {
+        self.state = State::Entered(Entered { count: 1, first: now, last: now, blind });
         Step::Enter
     }
 

@@ -44,6 +44,10 @@ pub struct Profile {
     /// The first of `one_shot` needs nothing behind it.
     #[serde(skip_serializing_if = "is_no")]
     pub bare_one_shot: bool,
+    /// The words of `one_shot` need the prompt as their value. Where the prompt comes on standard input, a word
+    /// without a value is left out.
+    #[serde(skip_serializing_if = "is_no")]
+    pub one_shot_takes_prompt: bool,
     /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
     pub interactive_via: PromptVia,
     /// The route for a one-shot command. `auto` means `stdin`.
@@ -197,6 +201,14 @@ impl Profile {
     pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
         let mut cmd = cmd.to_vec();
         let dashed = prompt.starts_with('-');
+        if let Some(at) = self.word_without_prompt(&cmd) {
+            let flag = self.arg_flag.as_ref().filter(|flag| flag.starts_with("--"));
+            match flag.filter(|_| dashed) {
+                Some(flag) => cmd[at] = format!("{flag}={prompt}"),
+                None => cmd.insert(at + 1, prompt.to_owned()),
+            }
+            return cmd;
+        }
         match &self.arg_flag {
             Some(flag) if dashed && flag.starts_with("--") => cmd.push(format!("{flag}={prompt}")),
             Some(flag) => cmd.extend([flag.clone(), prompt.to_owned()]),
@@ -208,6 +220,26 @@ impl Profile {
             }
         }
         cmd
+    }
+}
+
+impl Profile {
+    /// The command for the `stdin` route: a word that needs the prompt as its value and has none is a usage error,
+    /// and a standard input that is not a terminal makes such a command run once without the word.
+    pub fn command_for_stdin(&self, cmd: &[String]) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        if let Some(at) = self.word_without_prompt(&cmd) {
+            cmd.remove(at);
+        }
+        cmd
+    }
+
+    /// The place of a word that needs the prompt as its value and has no value.
+    fn word_without_prompt(&self, cmd: &[String]) -> Option<usize> {
+        let end = cmd.iter().position(|arg| arg == "--").unwrap_or(cmd.len());
+        let at = (program(cmd) + 1..end).find(|at| self.one_shot.contains(&cmd[*at]))?;
+        let has_value = cmd.get(at + 1).is_some_and(|next| !next.starts_with('-'));
+        (self.one_shot_takes_prompt && !has_value).then_some(at)
     }
 }
 

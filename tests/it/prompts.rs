@@ -117,7 +117,10 @@ fn a_dialog_that_takes_the_place_of_the_box_gets_no_key() {
     let pane = seen["tmux"]["pane"].as_str().unwrap();
     let _ = world.tmux(&["send-keys", "-t", pane, "1"]).ok();
     world.until("the prompt after the answer", || (recorded(&world).len() == 2).then_some(()));
-    assert_eq!(recorded(&world), [serde_json::json!({"trust": 1}), serde_json::json!({"prompt": "the task"})]);
+    assert_eq!(
+        recorded(&world),
+        [serde_json::json!({"trust": 1}), serde_json::json!({"prompt": "the task"})]
+    );
     assert_eq!(world.ralph_state("w")["current_iteration"], 1);
 }
 
@@ -416,6 +419,24 @@ fn a_crash_around_the_paste_gives_one_prompt() {
         assert_eq!(world.status("w")["reason"], Value::Null, "{point}");
         assert_eq!(recorded(&world).len(), 1, "{point}");
     }
+}
+
+#[test]
+fn a_gemini_with_a_bare_p_gets_its_prompt_on_standard_input() {
+    let world = World::new();
+    std::fs::create_dir(world.path("bin")).unwrap();
+    let script =
+        "#!/bin/sh\ncase \"$*\" in *-p*) echo usage; exit 1;; esac\nprintf '%s\\n' \"$*\" >args; cat >got\n";
+    let gemini = world.path("bin/gemini");
+    std::fs::write(&gemini, script).unwrap();
+    std::fs::set_permissions(&gemini, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let text = "a long prompt\n".repeat(20_000);
+    std::fs::write(world.path("work/p"), &text).unwrap();
+    let command = [gemini.to_str().unwrap(), "-y", "-p"];
+    let _ = world.spawn("w", &["--prompt-file", "p", "--ralph", "-n", "1", "-d"], &command).ok();
+    world.until_status("w", "stopped");
+    assert_eq!(world.lines("work/args"), ["-y"]);
+    assert_eq!(std::fs::read_to_string(world.path("work/got")).unwrap(), text);
 }
 
 #[test]

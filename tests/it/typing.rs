@@ -295,7 +295,8 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
 #[test]
 fn keys_arrive_as_keys_and_a_text_as_a_paste() {
     let world = World::new();
-    let script = r#"printf '\033[?2004h> '; stty raw -echo; head -c 9 >keys; head -c 13 >paste; exec sleep 600"#;
+    let script =
+        r#"printf '\033[?2004h> '; stty raw -echo; head -c 9 >keys; head -c 13 >paste; exec sleep 600"#;
     let _ = world.spawn_sh("w", &[], script).ok();
     until_shown(&world, ">");
     let _ = world.swarm(&["send", "--keys", "w", "/compact"]).ok();

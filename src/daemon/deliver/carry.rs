@@ -17,6 +17,9 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 use crate::tmux::PasteOutcome;
 
+/// The share of a processor by which an agent counts as busy. A screen that blinks uses less.
+const BUSY_SHARE: f64 = 0.2;
+
 /// What is delivered.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose<'a> {
@@ -53,6 +56,7 @@ impl Carrier<'_> {
     pub(super) async fn carry(&self, mut typed: Typed, mut delivery: Delivery) -> Result<Carried> {
         let mut prompts = self.context.prompts.subscribe();
         let start = Instant::now();
+        let mut load = None;
         loop {
             let seen = match look(self.context, self.pane, self.reader).await {
                 Ok(seen) => seen,
@@ -66,23 +70,29 @@ impl Carrier<'_> {
             if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
                 return Ok(Carried::Accepted(None));
             }
-            let look = self.understand(&seen, &mut typed, &delivery, &prompts);
+            let mut look = self.understand(&seen, &mut typed, &delivery, &prompts);
+            look.busy = load.as_ref().is_some_and(Load::is_busy);
             match delivery.next(&look, start.elapsed()) {
                 Step::Wait => wait(&mut prompts).await,
                 Step::Paste => {
                     if self.paste(&seen).await? {
-                        return line::finish(self.context, self.pane, self.plan.enter).await.map(Carried::Accepted);
+                        return line::finish(self.context, self.pane, self.plan.enter)
+                            .await
+                            .map(Carried::Accepted);
                     }
                 }
                 Step::Enter => {
                     if let Some(carried) = self.enter().await? {
                         return Ok(carried);
                     }
+                    load = Some(Load::new(self.pane.pid));
                 }
                 Step::Accepted => return Ok(Carried::Accepted(None)),
                 Step::Dialog(dialog) => return Ok(Carried::Blocked(Some(dialog))),
                 Step::NoBox => return Ok(Carried::Blocked(None)),
-                Step::NotShown => return Err(self.failed("the text was pasted, but the agent does not show it")),
+                Step::NotShown => {
+                    return Err(self.failed("the text was pasted, but the agent does not show it"));
+                }
                 Step::NotAccepted => {
                     return Err(self.failed("the text was typed, but the agent did not take it"));
                 }
@@ -109,6 +119,7 @@ impl Carrier<'_> {
             dialog: seen.reading.blocked.clone().filter(|_| !is_own),
             began: seen.reading.working && !self.worked,
             reported: prompts.has_changed().unwrap_or(false),
+            busy: false,
         }
     }
 
@@ -155,6 +166,23 @@ impl Carrier<'_> {
     fn failed(&self, message: &str) -> Error {
         Error::new(ErrorCode::Timeout, message)
             .hint(format!("look at it, and press Enter there: swarm attach {}", self.context.name))
+    }
+}
+
+/// How much an agent computed since an Enter.
+struct Load {
+    pid: i32,
+    since: Instant,
+    seconds: f64,
+}
+
+impl Load {
+    fn new(pid: i32) -> Self {
+        Self { pid, since: Instant::now(), seconds: procs::cpu_seconds(pid) }
+    }
+
+    fn is_busy(&self) -> bool {
+        procs::cpu_seconds(self.pid) - self.seconds >= BUSY_SHARE * self.since.elapsed().as_secs_f64()
     }
 }
 

@@ -7,7 +7,7 @@ fn dialog(startup: bool) -> Option<Blocked> {
 }
 
 fn look(held: Held) -> Look {
-    Look { held, dialog: None, began: false, reported: false }
+    Look { held, dialog: None, began: false, reported: false, busy: false }
 }
 
 fn plan() -> Plan {
@@ -71,6 +71,15 @@ fn enter_is_pressed_again_within_limits_and_then_the_delivery_fails() {
     let steps = keys(plan(), &swallowed);
     assert_eq!(steps[1..3], [(400, Step::Enter), (1600, Step::Enter)]);
     assert_eq!(steps[3], (2100, Step::Accepted));
+}
+
+#[test]
+fn an_agent_that_works_on_the_first_enter_gets_no_second() {
+    let busy = Look { busy: true, ..look(Held::Token) };
+    let seen = [(look(Held::Other), 100), (busy.clone(), 20_000), (look(Held::Other), 100)];
+    assert_eq!(keys(plan(), &seen)[1..], [(1000, Step::Enter), (20_100, Step::Accepted)]);
+    let steps = keys(plan(), &[(look(Held::Other), 100), (busy, 60_000)]);
+    assert_eq!(steps[1..], [(1000, Step::Enter), (31_000, Step::Enter), (41_000, Step::NotAccepted)]);
 }
 
 #[test]
@@ -181,6 +190,7 @@ fn looks() -> impl Strategy<Value = Vec<(Look, u64)>> {
             dialog: if kind == 0 { dialog(startup) } else { None },
             began: kind == 1,
             reported: kind == 2,
+            busy: kind == 3,
         };
         (look, tenths * 100)
     });

@@ -21,6 +21,7 @@ pub(super) fn generic() -> Profile {
         commands: vec![],
         one_shot: vec![],
         bare_one_shot: false,
+        one_shot_takes_prompt: false,
         interactive_via: PromptVia::Auto,
         one_shot_via: PromptVia::Stdin,
         arg_flag: None,
@@ -162,12 +163,15 @@ fn opencode() -> Profile {
     }
 }
 
-/// Gemini CLI 0.61. A stdin that is no terminal makes it run once; with `-p` that comes after the text.
+/// Gemini CLI 0.61. A stdin that is no terminal makes it run once; with `-p` that comes after the text, and `-p`
+/// without a text is a usage error.
 fn gemini() -> Profile {
     Profile {
         name: "gemini".into(),
         commands: words(&["gemini"]),
         one_shot: words(&["-p", "--prompt"]),
+        one_shot_takes_prompt: true,
+        arg_flag: Some("--prompt".into()),
         model_flag: Some("--model".into()),
         interactive_via: PromptVia::Paste,
         one_shot_via: PromptVia::Stdin,

@@ -80,6 +80,7 @@ fn a_profile_is_chosen_by_the_programs_base_name() {
         ("/usr/bin/env -i -u HOME A=1 env -C /tmp codex exec", "codex"),
         ("opencode", "opencode"),
         ("gemini -y", "gemini"),
+        ("qwen -y", "qwen"),
         ("aider", "aider"),
         ("sh -c claude", "generic"),
         ("claude-like", "generic"),
@@ -132,9 +133,31 @@ fn a_prompt_in_an_argument_is_never_an_option() {
         ("aider", "--help", vec!["aider", "--message=--help"]),
         ("./a.sh x", "-n", vec!["./a.sh", "x", "-n"]),
         ("./a.sh", "", vec!["./a.sh", ""]),
+        ("gemini -p -m x", "fix it", vec!["gemini", "-p", "fix it", "-m", "x"]),
+        ("gemini -y -p", "- [ ] fix", vec!["gemini", "-y", "--prompt=- [ ] fix"]),
+        ("gemini -y", "fix it", vec!["gemini", "-y", "--prompt", "fix it"]),
     ] {
         let cmd = cmd(text);
         assert_eq!(find(&table(), &cmd).command_with_prompt(&cmd, prompt), want, "{text} {prompt}");
+    }
+}
+
+#[test]
+fn a_word_that_lacks_its_prompt_is_left_out_where_that_comes_on_standard_input() {
+    for (text, want) in [
+        ("gemini -y -p", "gemini -y"),
+        ("gemini -p -m x", "gemini -m x"),
+        ("gemini --prompt", "gemini"),
+        ("gemini -p now", "gemini -p now"),
+        ("gemini --prompt=now", "gemini --prompt=now"),
+        ("gemini -- -p", "gemini -- -p"),
+        ("env A=1 qwen -p", "env A=1 qwen"),
+        ("claude -p", "claude -p"),
+        ("codex exec", "codex exec"),
+        ("./a.sh -p", "./a.sh -p"),
+    ] {
+        let cmd = cmd(text);
+        assert_eq!(find(&table(), &cmd).command_for_stdin(&cmd).join(" "), want, "{text}");
     }
 }
 

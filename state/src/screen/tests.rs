@@ -69,7 +69,9 @@ fn the_text_in_the_input_box_is_read() {
         let input = reader(cli, "x", None).input(text, SIZE);
         assert_eq!(input.as_deref().map(str::trim), Some(want), "{path}");
     }
-    for path in ["startup/codex_trust", "startup/codex_login", "unknown/codex_starting", "startup/claude_trust"] {
+    for path in
+        ["startup/codex_trust", "startup/codex_login", "unknown/codex_starting", "startup/claude_trust"]
+    {
         let text = SCREENS.iter().find(|(name, _)| *name == path).unwrap().1;
         let cli = path.split_once('/').unwrap().1.split_once('_').unwrap().0;
         assert_eq!(reader(cli, "x", None).input(text, SIZE), None, "{path}");
