@@ -155,6 +155,8 @@ pub struct Captured {
     pub size: (u16, u16),
     /// The screen is the alternate one. Scrollback before it is what the normal screen had.
     pub alternate: bool,
+    /// The program draws in place: on the alternate screen, or with text below its cursor.
+    pub picture: bool,
     /// Rows of scrollback that the pane had at this moment (unwrapped, not lines of `text`).
     pub history: u64,
     /// How many of these rows stand at the start of `text`, before wrapped rows were joined.

@@ -50,13 +50,16 @@ impl Stream {
     }
 
     fn changed(&mut self, look: &Look<'_>) -> Vec<String> {
+        // Should the cursor go to the end for a moment, these lines are not new.
+        self.next = look.first + look.lines.len() as u64;
+        self.last = None;
         let before = std::mem::replace(&mut self.picture, look.lines.to_vec());
         let is_new = |line: &&String| !line.trim().is_empty() && !before.contains(line);
         look.lines.iter().filter(is_new).cloned().collect()
     }
 
     fn grown(&mut self, look: &Look<'_>) -> Vec<String> {
-        self.picture.clear();
+        self.picture = look.lines.to_vec();
         let end = look.first + look.lines.len() as u64;
         // The text was cut short (cleared, rotated): what is left was seen or is gone.
         self.next = self.next.min(end);
@@ -115,5 +118,17 @@ mod tests {
         };
         assert_eq!(look(&["a", "", "b"]), "a b");
         assert_eq!(look(&["b", "c", ""]), "c");
+    }
+
+    #[test]
+    fn a_cursor_that_is_at_the_end_for_a_moment_repeats_nothing() {
+        let mut stream = Stream::default();
+        let mut look = |picture: bool, text: &[&str]| {
+            let lines: Vec<String> = text.iter().map(|l| (*l).to_owned()).collect();
+            stream.feed(&Look { run: 1, first: 0, lines: &lines, picture, live: true }).join(" ")
+        };
+        assert_eq!(look(true, &["a", "b", "box"]), "a b box");
+        assert_eq!(look(false, &["a", "b", "box"]), "");
+        assert_eq!(look(true, &["a", "c", "box"]), "c");
     }
 }

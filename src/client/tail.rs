@@ -22,8 +22,10 @@ pub(super) struct Tail {
     stream: Stream,
     /// The run that was looked at last.
     run: u64,
-    /// How much of it was printed; everything, for a run that draws pictures.
+    /// How much of it was printed.
     ink: usize,
+    /// The last look was at a picture: nothing of its log is new.
+    picture: bool,
     /// The header of the last run whose log was printed. Headers hold times, so each is the only one.
     mark: Option<String>,
 }
@@ -34,7 +36,14 @@ impl Tail {
     /// # Errors
     /// As [`Client::call`].
     pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
-        let mut tail = Self { name: name.to_owned(), stream: Stream::default(), run: 0, ink: 0, mark: None };
+        let mut tail = Self {
+            name: name.to_owned(),
+            stream: Stream::default(),
+            run: 0,
+            ink: 0,
+            picture: false,
+            mark: None,
+        };
         let peeked = tail.peek(client, FEW).await?;
         tail.run = peeked.run;
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
@@ -50,7 +59,14 @@ impl Tail {
     /// # Errors
     /// As [`Client::call`].
     pub(super) async fn from_now(name: &str, client: &mut Client) -> Result<Self> {
-        let mut tail = Self { name: name.to_owned(), stream: Stream::default(), run: 0, ink: 0, mark: None };
+        let mut tail = Self {
+            name: name.to_owned(),
+            stream: Stream::default(),
+            run: 0,
+            ink: 0,
+            picture: false,
+            mark: None,
+        };
         let peeked = tail.peek(client, MANY).await?;
         tail.run = peeked.run;
         if peeked.live {
@@ -76,11 +92,12 @@ impl Tail {
         let new;
         if !peeked.live || peeked.run != self.run {
             let log = self.new_log(client).await?;
-            new = ended(&log, self.mark.as_deref(), self.ink);
+            let printed = if self.picture { usize::MAX } else { self.ink };
+            new = ended(&log, self.mark.as_deref(), printed);
             if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
                 && self.mark.as_ref() != Some(&header)
             {
-                (self.mark, self.ink) = (Some(header), 0);
+                (self.mark, self.ink, self.picture) = (Some(header), 0, false);
             }
             // What was peeked at may have ended before the log was read, and is in it then: the next look tells.
             self.run = peeked.run;
@@ -99,7 +116,8 @@ impl Tail {
             live: peeked.live,
         });
         let taken = new.iter().map(|line| ink(line)).sum();
-        self.ink = if peeked.alternate { usize::MAX } else { self.ink.saturating_add(taken) };
+        self.ink = self.ink.saturating_add(taken);
+        self.picture = peeked.alternate;
         new
     }
 

@@ -52,7 +52,7 @@ impl Source {
         let lines = lines_of(&captured.text);
         let first =
             if captured.alternate { 0 } else { captured.history.saturating_sub(captured.history_taken) };
-        Ok(Some((lines, first, captured.alternate)))
+        Ok(Some((lines, first, captured.picture)))
     }
 
     /// The last rows of the log.
@@ -71,12 +71,18 @@ pub(super) fn peek(slot: &Slot, lines: u32, reply: Reply) {
     let source = Source::of(slot);
     tokio::spawn(async move {
         let answer = async {
-            if let Some((mut rows, first, alternate)) = source.rows(lines).await? {
+            if let Some((mut rows, first, picture)) = source.rows(lines).await? {
                 let cut = rows.len().saturating_sub(lines as usize);
                 rows.drain(..cut);
                 let first = first + cut as u64;
                 let (lines, dropped) = fit(rows);
-                return Ok(Peeked { run: source.run, first: first + dropped, lines, alternate, live: true });
+                return Ok(Peeked {
+                    run: source.run,
+                    first: first + dropped,
+                    lines,
+                    alternate: picture,
+                    live: true,
+                });
             }
             let rows = last_section(source.logged(MANY)?);
             let first = rows.len().saturating_sub(lines as usize);
@@ -121,7 +127,7 @@ async fn all_logs(source: Source, wish: Wish, history: bool) -> Result<Lines> {
             all.extend_from_slice(&now);
             Ok(all)
         };
-        Ok(Lines { total, picture: live.alternate, run, ..pages::grant(wish, rows)? })
+        Ok(Lines { total, picture: live.picture, run, ..pages::grant(wish, rows)? })
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
 }

@@ -24,7 +24,7 @@ pub struct Peeked {
     pub first: u64,
     /// The lines, blank ones at the end trimmed, escapes stripped.
     pub lines: Vec<String>,
-    /// The agent draws on the alternate screen: lines are a picture, not a stream.
+    /// The agent draws in place (text stands below its cursor): lines are a picture, not a stream.
     pub alternate: bool,
     /// False when the run is over and this is what it left.
     pub live: bool,
@@ -65,7 +65,7 @@ pub struct Lines {
     /// How many lines there are in all, over all runs that are kept; a follower asks again and prints what
     /// is beyond what it saw.
     pub total: u64,
-    /// The last lines are a picture that changes in place: the agent draws on the alternate screen.
+    /// The last lines are a picture that changes in place: text stands below the agent's cursor.
     #[serde(default)]
     pub picture: bool,
     /// Of a truncated answer: where to ask from, for all of what was asked for.

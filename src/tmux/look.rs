@@ -251,7 +251,15 @@ pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captur
     let cursor = (small(next()?), small(next()?));
     let dead = next()? == 1;
     let history_taken = if history == u32::MAX { rows } else { rows.min(history.into()) };
-    Some(Captured { text: tidy(text), size, alternate, history: rows, history_taken, cursor, dead })
+    let below = size.1.saturating_sub(cursor.1).saturating_sub(1);
+    let picture = alternate || has_text_below(text, usize::from(below));
+    Some(Captured { text: tidy(text), size, alternate, picture, history: rows, history_taken, cursor, dead })
+}
+
+/// Whether one of the last so many rows is not blank. Blank rows are never joined, so that lines can be counted.
+fn has_text_below(text: &[u8], rows: usize) -> bool {
+    let lines = text.strip_suffix(b"\n").unwrap_or(text).rsplit(|byte| *byte == b'\n');
+    lines.take(rows).any(|line| line.iter().any(|byte| *byte != b' '))
 }
 
 /// Without blanks at the ends of lines (tmux keeps them when it joins rows) and blank lines at the end.
@@ -283,6 +291,19 @@ mod tests {
         {
             assert_eq!(tidy(text.as_bytes()), want);
         }
+    }
+
+    #[test]
+    fn text_below_the_cursor_makes_a_picture() {
+        let picture = |cursor: u16, text: &str| {
+            let about = format!("80:5:0:0:0:{cursor}:0");
+            assemble(about.as_bytes(), text.as_bytes(), 0).unwrap().picture
+        };
+        assert!(picture(1, "a\n>\n---\n\n\n") && picture(0, "a\n\n\n\nfooter\n"));
+        assert!(!picture(2, "a\nb\n$\n\n  \n") && !picture(4, "a\nb\nc\nd\ne\n") && !picture(0, ""));
+        // Rows of scrollback and joined rows above the cursor change nothing.
+        assert!(!picture(3, "h\nh\na\nb\nlong line of two rows\n\n"));
+        assert!(assemble(b"80:5:1:0:0:4:0", b"", 0).unwrap().picture, "the alternate screen is one");
     }
 
     #[test]

@@ -87,6 +87,8 @@ impl Tmux {
             window("remain-on-exit", "on"),
             window("remain-on-exit-format", ""),
             window("window-size", "manual"),
+            // What an agent showed on its alternate screen would be gone with the agent: it draws on the main one.
+            pane("alternate-screen", "off".into()),
             resize(&end, new.size),
         ];
         if let Some(argv) = &new.record {

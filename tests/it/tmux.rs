@@ -310,16 +310,20 @@ async fn a_capture_joins_wrapped_rows_and_holds_the_history() {
 }
 
 #[tokio::test]
-async fn the_alternate_screen_is_told() {
+async fn alternate_screen_stays_when_its_program_leaves_it() {
     let world = World::new().await;
     let script = "i=1; while [ $i -le 60 ]; do echo line $i; i=$((i+1)); done; \
-                  printf '\\033[?1049h\\033[Halt here'; exec cat -";
+                  printf '\\033[?1049h\\033[H\\033[2Jalt here\\033[5;1Hbelow\\033[2;1H'; read x; \
+                  printf '\\033[?1049lleft\\n'; exec cat -";
     let (pane, _) = world.agent("w", script).await;
-    let captured = world.screen_with(&pane.id, "alt here").await;
-    assert!(captured.alternate && world.row(&pane.id).await.unwrap().alternate);
-    assert_eq!((captured.history, captured.history_taken), (31, 31));
+    let captured = world.screen_with(&pane.id, "below").await;
+    assert!(captured.picture && !captured.alternate);
     let screen = world.tmux.capture(&pane.id, 0).await.unwrap().unwrap();
-    assert_eq!((screen.text.as_str(), screen.history_taken), ("alt here", 0));
+    assert_eq!((screen.text.as_str(), screen.history_taken), ("alt here\n\n\n\nbelow", 0));
+    assert!(world.capture(&pane.id).await.text.starts_with("line 1\nline 2\n"), "what was there before");
+    world.run(&["send-keys", "-t", &pane.id, "Enter"]);
+    let captured = world.screen_with(&pane.id, "left").await;
+    assert!(captured.text.contains("alt here\n"), "{}", captured.text);
 }
 
 #[tokio::test]

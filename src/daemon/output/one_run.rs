@@ -40,7 +40,7 @@ async fn find(source: &Source, known: &Known, number: u32, wish: Wish) -> Result
         && let Some(pane) = &source.pane
         && let Some(live) = source.tmux.capture(&pane.id, u32::MAX).await?
     {
-        return Ok(Lines { picture: live.alternate, ..pages::answer(lines_of(&live.text), wish) });
+        return Ok(Lines { picture: live.picture, ..pages::answer(lines_of(&live.text), wish) });
     }
     // It may have ended while the pane was asked, so what is stored comes second.
     let (store, name) = (&source.store, &source.name);
