@@ -26,6 +26,7 @@ mod protect;
 mod verdict;
 
 pub use account::session_id;
+pub(crate) use account::story;
 pub(crate) use progress::check as check_progress;
 pub use progress::{FILE as PROGRESS_FILE, forget as forget_progress};
 pub(crate) use protect::check as check_protect;

@@ -7,8 +7,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::engine::Evidence;
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
@@ -17,12 +18,17 @@ use tokio::time::sleep;
 use super::course::{Iteration, Lap};
 use super::crash;
 use super::driver::{Context, Report, SharedReader};
+use super::told::Told;
+use super::watcher;
 use crate::error::Error;
 use crate::store::write_unsynced;
 use crate::tmux::Health;
 
 /// Between two tries to read or store the output.
 const AGAIN: Duration = Duration::from_secs(2);
+
+/// The line in a log above what an agent's transcript says.
+const TRANSCRIPT: &str = "--- transcript ---";
 
 /// The marks of older releases.
 const DONE: &[u8] = b"done";
@@ -54,7 +60,7 @@ pub(crate) async fn judge(
     let verdict = match std::fs::read(&mark).ok().and_then(|said| marked(spec, &said)) {
         Some(verdict) => verdict,
         None => {
-            let output = kept_output(context, ended).await;
+            let output = kept_output(context, ended, spec).await;
             crash::point("stored");
             let verdict = try_gates(context, ended, spec, reader, &output).await;
             // Without the mark the gates would at worst be tried twice.
@@ -100,17 +106,42 @@ async fn try_gates(
 }
 
 /// The run's output, stored; what was stored by a daemon that died since is not stored again.
-async fn kept_output(context: &Context, ended: &Ended) -> String {
+async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> String {
     let copy = context.run_dir(ended.run).join("output");
     if let Ok(bytes) = std::fs::read(&copy) {
         return String::from_utf8_lossy(&bytes).into_owned();
     }
     let output = output_of(context, ended.pane.as_ref()).await;
     let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
-    store(context, ended.run, ended.exit, iteration, &output).await;
+    // A pane that is gone took its text along. The log then has what the last look saw.
+    let mut logged =
+        if output.is_empty() { watcher::last_look(&context.run_dir(ended.run)) } else { output.clone() };
+    if let Some(story) = story(context, ended, spec, &output).await {
+        logged = format!("{logged}\n\n{TRANSCRIPT}\n{story}");
+    }
+    store(context, ended.run, ended.exit, iteration, &logged).await;
     // Without the copy the output would at worst be stored twice.
     drop(write_unsynced(&copy, output.as_bytes()));
     output
+}
+
+/// The agent's messages and tool calls, from its transcript: its screen shows no more than the last of them.
+async fn story(context: &Context, ended: &Ended, spec: &WorkerSpec, output: &str) -> Option<String> {
+    let dir = context.run_dir(ended.run);
+    let told = Told::of(&dir);
+    let session = spec.profile.takes_session(&spec.cmd).then_some(told.session).flatten();
+    let started = match &ended.iteration {
+        Some(iteration) => iteration.started,
+        None => dir.join("started").metadata().and_then(|file| file.modified()).ok().map(local),
+    };
+    let (env, output) = (context.environment(spec), output.to_owned());
+    let read =
+        move || crate::loops::story(&env, session.as_deref(), told.transcript.as_deref(), &output, started);
+    tokio::task::spawn_blocking(read).await.ok().flatten()
+}
+
+fn local(at: SystemTime) -> DateTime<FixedOffset> {
+    DateTime::<Local>::from(at).fixed_offset()
 }
 
 /// All that is left in the pane, history first. A tmux that does not answer is waited for.

@@ -65,7 +65,8 @@ impl Supervisor {
                 .filter_map(|(name, s)| {
                     let (pane, reader) = (s.pane.clone()?, s.reader.clone());
                     let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.may_be_silent());
-                    Some(Target { name: name.clone(), pane, reader, whole, anyhow })
+                    let run_dir = s.driver.context.run_dir(pane.run);
+                    Some(Target { name: name.clone(), pane, reader, run_dir, whole, anyhow })
                 })
                 .collect();
             if targets.is_empty() {

@@ -3,10 +3,13 @@
 //! The watcher belongs to one tmux server. It goes away to look and comes back with what it saw, so there
 //! is never more than one look at a server under way, and a tmux that hangs delays nobody but its own.
 
+use std::path::{Path, PathBuf};
+
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, WorkerName};
 
 use super::driver::SharedReader;
+use crate::store::write_unsynced;
 use crate::tmux::watch::{Gate, Said};
 use crate::tmux::{Health, Tmux, pane_number};
 
@@ -17,6 +20,16 @@ const LAST_LINES: usize = 12;
 /// seen too.
 const HISTORY: u32 = 200;
 
+/// The text of the last look, in the folder of its run.
+const LAST_LOOK: &str = "screen";
+
+/// What the last look at a run saw; empty when there was none.
+pub(super) fn last_look(run_dir: &Path) -> String {
+    std::fs::read(run_dir.join(LAST_LOOK))
+        .map(|text| String::from_utf8_lossy(&text).into_owned())
+        .unwrap_or_default()
+}
+
 /// Whom to look at.
 pub(crate) struct Target {
     /// The worker.
@@ -25,6 +38,8 @@ pub(crate) struct Target {
     pub(crate) pane: Pane,
     /// What reads it.
     pub(crate) reader: SharedReader,
+    /// The folder of its run.
+    pub(crate) run_dir: PathBuf,
     /// A pattern is looked for: what scrolled by counts too.
     pub(crate) whole: bool,
     /// It is captured whether or not it printed: this look may end its run.
@@ -107,7 +122,7 @@ impl Watcher {
         let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
         let texts = tmux.screens(&wanted).await;
         for ((target, size), text) in dirty.into_iter().zip(texts) {
-            let Target { name, pane, reader, .. } = target;
+            let Target { name, pane, reader, run_dir, .. } = target;
             let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
             let (Some(reading), Some(text)) = (reading, text) else {
                 // It printed and was not read: the next look must read it.
@@ -116,6 +131,8 @@ impl Watcher {
                 }
                 continue;
             };
+            // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
+            drop(write_unsynced(&run_dir.join(LAST_LOOK), text.as_bytes()));
             let event = Event::Screen(pane.run, reading);
             looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
         }

@@ -13,7 +13,7 @@ use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
 use serde::Deserialize;
 use swarm_state::promise::Source;
-use swarm_state::transcript::{Account, Reader};
+use swarm_state::transcript::{Account, Reader, Story};
 
 use super::Finished;
 
@@ -76,6 +76,31 @@ pub(super) fn was_cut_off(finished: &Finished<'_>) -> bool {
     let exit = finished.exit;
     let was_ended = exit.signal().is_some() || matches!(exit.code(), Some(129 | 130 | 137 | 143));
     was_ended && finished.transcript.as_deref().is_some_and(Path::is_file)
+}
+
+/// The agent's messages and tool calls as plain text, from its transcript; `None` where it keeps none that is known.
+///
+/// `session` is the id that swarm passed, `told` the path that the agent's hooks reported, `output` what it printed.
+pub(crate) fn story(
+    env: &BTreeMap<String, String>,
+    session: Option<&str>,
+    told: Option<&Path>,
+    output: &str,
+    started: Option<DateTime<FixedOffset>>,
+) -> Option<String> {
+    let path = match (session, told) {
+        (Some(id), _) => transcript(env, id)?,
+        (None, Some(path)) if lies_in(env, CLAUDE, path) || lies_in(env, CODEX, path) => path.to_owned(),
+        (None, _) => rollout(env, announced(output)?)?,
+    };
+    let (mut story, mut is_old) = (Story::default(), true);
+    each_line(&path, |line| {
+        is_old = is_old && started.is_some_and(|started| stamp(line).is_none_or(|at| at < started));
+        if !is_old {
+            story.line(line);
+        }
+    })?;
+    story.finish()
 }
 
 /// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.

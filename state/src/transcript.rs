@@ -12,6 +12,7 @@
 
 mod claude;
 mod others;
+mod story;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,8 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+
+pub use story::Story;
 
 /// What a record says.
 #[derive(Clone, Debug, Default, PartialEq)]

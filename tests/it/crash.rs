@@ -55,8 +55,9 @@ const FAILING_LOOP: Story = Story {
 const AGENT: &str = r#"mkdir lock 2>/dev/null || echo overlap >>bad
 echo run >>runs
 n=$(wc -l <runs)
-[ "$n" -lt 3 ] || echo ALL DONE
+[ "$n" -lt 3 ] || printf '\033[?1049hALL DONE\r\n'
 sleep 0.1
+printf '\033[?1049l'
 rmdir lock
 [ "$n" -ne 2 ]"#;
 

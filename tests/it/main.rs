@@ -20,6 +20,7 @@ mod echo;
 mod ends;
 mod eof;
 mod events;
+mod evidence;
 mod filters;
 mod follow;
 mod heard;
