@@ -41,7 +41,7 @@ sub arrival {
         my $at = index $text, $whole;
         next if $at < 0;
         my ($before, $after) = (substr($text, 0, $at), substr $text, $at + length $whole);
-        return 'exact' . ($after eq $prompt =~ s/.*\S//sr ? '' : ', with a space behind') if "$before$after" =~ /\A\s*\z/;
+        return 'exact' . ($after eq $prompt =~ s/.*\S//sr ? '' : ', then white space') if "$before$after" =~ /\A\s*\z/;
         return 'wrapped' if $before =~ /<pasted_content[^>]*>\s*\z/ && $after =~ m{\A\s*</pasted_content};
         return 'in quotes' if "$before$after" =~ /\A"\s*"\s*\z/;
         return 'whole, then ' . words($after) if $before =~ /\A\s*\z/;

@@ -50,7 +50,7 @@ my @clis = (
         oneshot => [qw(opencode run)],
         json    => [qw(opencode run --format json)],
         asks    => [qw(opencode)],
-        arrives => { tui => 'exact, with a space behind', oneshot => 'exact' },
+        arrives => { tui => 'exact, then white space', oneshot => 'exact' },
     },
     {
         name    => 'gemini',
@@ -71,7 +71,7 @@ my @clis = (
         via     => [qw(--prompt-via paste)],
         oneshot => [qw(qwen -y)],
         asks    => [qw(qwen)],
-        arrives => { tui => 'exact', oneshot => 'exact' },
+        arrives => { tui => 'exact', oneshot => 'exact, then white space' },
         first_run => {
             auth => [ [qw(qwen)], qr/auth|log ?in/i, qr/auth/i, qw(--prompt-via paste) ],
         },

@@ -21,10 +21,6 @@ aider aider-chat 0.86.2'
 root=${AGENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/swarm-agents}
 mkdir -p "$root"
 root=$(cd "$root" && pwd)
-# Two installations at once would remove each other's unfinished folders.
-exec 9>"$root/lock"
-flock 9
-
 # True when a program prints this version. Its settings are not the user's.
 prints_version() { # PROGRAM-PATH VERSION
     mkdir -p "$root/home"
@@ -33,7 +29,7 @@ prints_version() { # PROGRAM-PATH VERSION
 
 install_package() { # FOLDER PACKAGE VERSION
     if [ "$2" = aider-chat ]; then
-        python3 -m venv "$1" >&2 && "$1/bin/pip" install --quiet --disable-pip-version-check \
+        python3 -m venv "$1" >&2 && "$1/bin/pip" install --quiet --disable-pip-version-check --retries 1 \
             --cache-dir "$root/pip-cache" "$2==$3" >&2
     else
         npm install --prefix "$1" --cache "$root/npm-cache" --no-audit --no-fund --no-update-notifier \
@@ -41,9 +37,26 @@ install_package() { # FOLDER PACKAGE VERSION
     fi
 }
 
+# Without the registry, each attempt would take minutes.
+npm_is_there() {
+    [ -n "${npm_answers:-}" ] || {
+        npm_answers=no
+        npm ping --fetch-retries 0 --fetch-timeout 20000 --loglevel silent >/dev/null 2>&1 && npm_answers=yes
+    }
+    [ "$npm_answers" = yes ]
+}
+
 install_one() { # PROGRAM PACKAGE VERSION
     folder=$root/$1-$3
     [ ! -f "$folder/complete" ] || return 0
+    # Two installations at once would remove each other's unfinished folders.
+    exec 9>"$root/lock"
+    flock 9
+    [ ! -f "$folder/complete" ] || return 0
+    if [ "$2" != aider-chat ] && ! npm_is_there; then
+        echo "install.sh: $2 $3 is not installed: npm cannot reach its registry" >&2
+        return 1
+    fi
     for try in 1 2 3; do
         echo "install.sh: installing $2 $3 in $folder (try $try)" >&2
         rm -rf "$folder"
