@@ -11,6 +11,7 @@
 //! prompt_file = "PROMPT.md"   # relative to this file; `~/` is the home directory
 //! max_iterations = 20
 //! inactivity_timeout = 60     # seconds
+//! question_timeout = 600      # seconds; 0 waits as long as it takes
 //! done_pattern = "All tasks complete"
 //!
 //! [ralph_loop]                # defaults of `swarm loop`
@@ -90,6 +91,8 @@ pub struct RalphDefaults {
     pub max_iterations: Option<u32>,
     /// Seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
+    /// Seconds; 0: no limit.
+    pub question_timeout: Option<u64>,
     /// A pattern that compiles.
     pub done_pattern: Option<String>,
 }
@@ -233,9 +236,16 @@ impl Settings {
                 "prompt_file" => ralph.prompt_file = Some(entry.path()?),
                 "max_iterations" => ralph.max_iterations = Some(entry.count()?),
                 "inactivity_timeout" => ralph.inactivity_timeout = Some(entry.count()?),
+                "question_timeout" => ralph.question_timeout = Some(entry.count_or_zero()?),
                 "done_pattern" => ralph.done_pattern = Some(entry.pattern()?),
                 _ => {
-                    let known = ["prompt_file", "max_iterations", "inactivity_timeout", "done_pattern"];
+                    let known = [
+                        "prompt_file",
+                        "max_iterations",
+                        "inactivity_timeout",
+                        "question_timeout",
+                        "done_pattern",
+                    ];
                     return Err(entry.unknown(&known));
                 }
             }

@@ -174,9 +174,12 @@ pub struct Loop {
     /// One more gate: a regular expression (as in Python's re) that the agent must print
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
-    /// Start the next iteration when the screen has not changed for this long [default: 60]
+    /// End an iteration without activity for this long [default: 60; 1800 for claude -p and its like]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
+    /// End an iteration whose question stays unanswered for this long; 0: never [default: 600]
+    #[arg(long, value_name = "SECONDS")]
+    pub question_timeout: Option<u64>,
     /// Columns and rows of the window, 20x5 to 1000x500 [default: 200x50]
     #[arg(long, value_name = "COLSxROWS", value_parser = parse_size)]
     pub size: Option<(u16, u16)>,

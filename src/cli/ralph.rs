@@ -41,7 +41,7 @@ pub enum RalphCommand {
     Logs(RalphLogs),
     /// Change a setting of a loop while it runs
     #[command(long_about = "Change a setting of a loop while it runs.\n\n\
-        Keys: max_iterations, inactivity_timeout (seconds), done_pattern (null removes it), prompt_file. The \
+        Keys: max_iterations, inactivity_timeout and question_timeout (seconds), done_pattern (null removes it), prompt_file. The \
         change holds from the next iteration on.")]
     Set(RalphSet),
     /// Show what an iteration changed

@@ -187,9 +187,12 @@ pub struct LoopArgs {
     /// The most iterations; needed with --ralph
     #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
-    /// Start the next iteration when the screen has not changed for this long [default: 60]
+    /// End an iteration without activity for this long [default: 60; 1800 for claude -p and its like]
     #[arg(long, value_name = "SECONDS", requires = "ralph", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
+    /// End an iteration whose question stays unanswered for this long; 0: never [default: 600]
+    #[arg(long, value_name = "SECONDS", requires = "ralph")]
+    pub question_timeout: Option<u64>,
     /// Short for --prompt-file DIR/prompt.md --max-iterations 15
     #[arg(long, value_name = "DIR", requires = "ralph")]
     pub ralph_dir: Option<PathBuf>,

@@ -176,6 +176,7 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
             ralph: true,
             max_iterations: args.max_iterations.or(settings.ralph_loop.max_iterations).or(Some(ITERATIONS)),
             inactivity_timeout: args.inactivity_timeout,
+            question_timeout: args.question_timeout,
             ralph_dir: None,
             stream: args.stream,
         },

@@ -211,6 +211,7 @@ mod tests {
             total_failures: 2,
             done_pattern: Some("All tasks complete".into()),
             inactivity_timeout: 60,
+            question_timeout: Some(600),
             paused_by: None,
             state_file: "/s/state.json".into(),
         }

@@ -29,6 +29,9 @@ mod env;
 /// The document's inactivity time-out, seconds.
 const INACTIVITY: u64 = 60;
 
+/// The same for a command of a known agent that does one task and exits, seconds: it may print nothing until its end.
+const ONE_SHOT_INACTIVITY: u64 = 1800;
+
 /// The iterations of `--ralph-dir`.
 const RALPH_DIR_ITERATIONS: u32 = 15;
 
@@ -82,7 +85,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
         let message = "gates and budgets are those of a loop: a worker without --ralph has none";
         return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
     }
-    let ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
+    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
     if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
         warnings.push("high iteration count (>50) may consume significant resources".to_owned());
     }
@@ -98,6 +101,9 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     };
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
+    if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
+        ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY);
+    }
     if let Some(warning) = weak_promise(args, &profile, &cmd) {
         warnings.push(warning);
     }
@@ -149,6 +155,11 @@ fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
     Ok(when.0.map(|when| RestartSpec { when, max_restarts: args.restart.max_restarts }))
 }
 
+/// The inactivity timeout that somebody set, seconds.
+fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
+    args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout)
+}
+
 /// The document's checks, in the document's order.
 fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let from_dir = args.ralph.ralph_dir.as_ref();
@@ -168,13 +179,14 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
         .or_else(|| from_dir.map(|_| RALPH_DIR_ITERATIONS))
         .or(settings.ralph.max_iterations)
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
-    let inactivity_timeout =
-        args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout).unwrap_or(INACTIVITY);
+    let inactivity_timeout = inactivity(args, settings).unwrap_or(INACTIVITY);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates)?;
     let root = directory(args.cwd.as_deref())?;
     gates.protect = gates.protect.iter().map(|glob| relative(&root, glob)).collect::<Result<_>>()?;
-    Ok(RalphParams { gates, budgets: budgets(&args.budgets), ..params })
+    let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
+    let question_timeout = asked.unwrap_or(params.question_timeout);
+    Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), ..params })
 }
 
 /// A glob as it is meant in the worker's directory.

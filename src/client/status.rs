@@ -49,6 +49,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("pid", pid.to_string());
     }
     match (worker.signal, worker.exit_code) {
+        _ if worker.ended.is_some() => say("ended", worker.ended.clone().unwrap_or_default()),
         (Some(signal), _) => say("ended by", format!("signal {signal}")),
         (None, Some(code)) => say("exit code", code.to_string()),
         (None, None) => {}

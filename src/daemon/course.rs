@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use swarm_state::engine::{Now, SpawnError};
+use swarm_state::engine::{Ended, Now, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run, WorkerSpec};
@@ -180,6 +180,7 @@ impl Lap<'_> {
         &self,
         run: Run,
         exit: Exit,
+        end: Option<Ended>,
         output: &str,
         done_pattern: Option<bool>,
     ) -> Verdict {
@@ -191,6 +192,7 @@ impl Lap<'_> {
             started: self.iteration.started,
             ended: super::local_now(),
             exit,
+            end,
             output,
             done_pattern,
             pattern: pattern.as_ref(),

@@ -102,6 +102,11 @@ fn accepted(dir: &std::path::Path) -> Prompted {
     Prompted::Accepted
 }
 
+/// Whether the agent of a run has its prompt.
+pub(crate) fn was_delivered(run_dir: &std::path::Path) -> bool {
+    run_dir.join(ACCEPTED_MARK).exists()
+}
+
 /// Types what a person sent. Gives a warning where the agent has not read it yet.
 ///
 /// # Errors

@@ -104,6 +104,8 @@ pub(crate) enum Job {
         run: Run,
         exit: Exit,
         evidence: Evidence,
+        end: Option<judge::End>,
+        end_if_delivered: Option<judge::End>,
         iteration: Option<Iteration>,
         pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
@@ -245,9 +247,21 @@ async fn work(context: &Context, job: Job) {
             context.report(Report::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
-        Job::Judge { run, exit, evidence, iteration, pane, spec, worktree, reader } => {
+        Job::Judge {
+            run,
+            exit,
+            evidence,
+            end,
+            end_if_delivered,
+            iteration,
+            pane,
+            spec,
+            worktree,
+            reader,
+        } => {
             let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
-            let ended = judge::Ended { run, exit, evidence, iteration: iteration.clone(), pane, cwd };
+            let end = ended_as(context, run, end, end_if_delivered);
+            let ended = judge::Ended { run, exit, evidence, end, iteration: iteration.clone(), pane, cwd };
             let verdict = judge::judge(context, &ended, &spec, &reader).await;
             crash::after(&Effect::Judge(run));
             context.report(Report::Judged(run, verdict));
@@ -264,6 +278,20 @@ async fn work(context: &Context, job: Job) {
             drop(reply.send(removed));
         }
     }
+}
+
+/// Why a run ended; a daemon that delivered its prompt may have died before it reported that.
+fn ended_as(
+    context: &Context,
+    run: Run,
+    end: Option<judge::End>,
+    end_if_delivered: Option<judge::End>,
+) -> Option<judge::End> {
+    if end == end_if_delivered || !deliver::was_delivered(&context.run_dir(run)) {
+        return end;
+    }
+    context.report(Report::Prompt(run, Ok(Prompted::Accepted)));
+    end_if_delivered
 }
 
 /// Starts a run: worktree, prompt, launch file, window. On failure nothing of the run is left but the

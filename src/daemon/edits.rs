@@ -11,7 +11,7 @@ use super::slot::Slot;
 use crate::error::{Error, Result};
 
 /// The settings that may change while a loop runs.
-const KEYS: &str = "max_iterations, inactivity_timeout, done_pattern, prompt_file";
+const KEYS: &str = "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
 
 /// Checks one setting, takes over what is of the spec, and gives what is of the engine.
 pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
@@ -19,6 +19,7 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
     match key {
         "max_iterations" => edits.max_iterations = Some(number(key, value)?),
         "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?.into()),
+        "question_timeout" => edits.question_timeout = Some(seconds(key, value)?),
         "done_pattern" => {
             let pattern = (value != "null").then(|| value.to_owned());
             if let Some(pattern) = &pattern {
@@ -48,6 +49,12 @@ pub(super) fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
         }
     }
     Ok(edits)
+}
+
+fn seconds(key: &str, value: &str) -> Result<u64> {
+    value.parse().map_err(|_| {
+        Error::usage(format!("{key}: '{value}' is not a whole number")).hint(format!("as in {key}=600"))
+    })
 }
 
 fn number(key: &str, value: &str) -> Result<u32> {

@@ -99,6 +99,8 @@ impl Supervisor {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),
                 evidence: slot.engine.evidence(),
+                end: slot.engine.ended(),
+                end_if_delivered: slot.engine.ended_delivered(),
                 iteration: Iteration::of(slot, now),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),

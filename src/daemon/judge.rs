@@ -34,6 +34,9 @@ const TRANSCRIPT: &str = "--- transcript ---";
 const DONE: &[u8] = b"done";
 const NOT_DONE: &[u8] = b"not done";
 
+/// Why an iteration's run ended.
+pub(crate) type End = swarm_state::engine::Ended;
+
 /// A run that ended.
 pub(crate) struct Ended {
     pub(crate) run: Run,
@@ -41,6 +44,8 @@ pub(crate) struct Ended {
     pub(crate) exit: Exit,
     /// What was seen while it ran.
     pub(crate) evidence: Evidence,
+    /// Why, where it was an iteration.
+    pub(crate) end: Option<End>,
     /// Which iteration it was; `None` for a plain worker.
     pub(crate) iteration: Option<Iteration>,
     /// Its pane, where there still is one.
@@ -102,7 +107,7 @@ async fn try_gates(
         return Verdict { done_pattern, ..Verdict::default() };
     };
     let lap = Lap { context, spec, cwd: &ended.cwd, iteration };
-    lap.conclude(ended.run, ended.exit, output, done_pattern).await
+    lap.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
 }
 
 /// The run's output, stored; what was stored by a daemon that died since is not stored again.
@@ -119,7 +124,7 @@ async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> Str
     if let Some(story) = story(context, ended, spec, &output).await {
         logged = format!("{logged}\n\n{TRANSCRIPT}\n{story}");
     }
-    store(context, ended.run, ended.exit, iteration, &logged).await;
+    store(context, ended, iteration, &logged).await;
     // Without the copy the output would at worst be stored twice.
     drop(write_unsynced(&copy, output.as_bytes()));
     output
@@ -164,9 +169,9 @@ async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
 }
 
 /// Stores the output. A full disk is waited for: until then the pane keeps it.
-async fn store(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output: &str) {
-    let mut told = false;
-    while let Err(error) = keep(context, run, exit, iteration, output) {
+async fn store(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) {
+    let (mut told, run) = (false, ended.run);
+    while let Err(error) = keep(context, ended, iteration, output) {
         if is_hurried(context) {
             return context.report(Report::Warning(format!("the output of run {run} is lost: {error}")));
         }
@@ -183,10 +188,11 @@ fn is_hurried(context: &Context) -> bool {
     context.hurry.load(Ordering::Relaxed)
 }
 
-fn keep(context: &Context, run: Run, exit: Exit, iteration: Option<u32>, output: &str) -> Result<(), Error> {
-    let (store, name) = (&context.store, &context.name);
+fn keep(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) -> Result<(), Error> {
+    let (store, name, run) = (&context.store, &context.name, ended.run);
     let at = super::local_now().to_rfc3339();
     let what = iteration.map_or_else(|| format!("run {run}"), |i| format!("iteration {i}"));
+    let exit = ended.end.as_ref().map_or_else(|| ended.exit.to_string(), |end| end.exit.word());
     store.append_worker_log(name, &format!("=== {what}, ended {at}, exit {exit} ==="), output)?;
     if let Some(iteration) = iteration {
         store.write_iteration_file(name, iteration, "output.txt", output.as_bytes())?;

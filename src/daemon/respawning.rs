@@ -169,6 +169,7 @@ fn spec_of(slot: &Slot) -> WorkerSpec {
     if let (Some(wanted), Some(ralph)) = (&mut spec.ralph, slot.engine.ralph()) {
         wanted.max_iterations = ralph.max_iterations;
         wanted.inactivity_timeout = ralph.inactivity_timeout;
+        wanted.question_timeout = ralph.question_timeout;
     }
     spec
 }

@@ -187,5 +187,6 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
         spec.prompt = Prompt::File(file);
     }
     let (max_iterations, inactivity_timeout) = (edits.max_iterations, edits.inactivity_timeout);
-    Ok(Some(Edits { max_iterations, inactivity_timeout, done_pattern }))
+    let question_timeout = edits.question_timeout;
+    Ok(Some(Edits { max_iterations, inactivity_timeout, question_timeout, done_pattern }))
 }

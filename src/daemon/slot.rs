@@ -127,6 +127,7 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
         paste: spec.prompt_via == PromptVia::Paste && spec.prompt != Prompt::None,
         ready_wait: spec.ready_wait,
         ready_timeout: spec.ready_timeout,
+        one_shot: spec.profile.is_one_shot(&spec.cmd),
     }
 }
 
@@ -139,7 +140,8 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
             ralph.inactivity_timeout,
             ralph.budgets.clone(),
             !ralph.gates.is_empty(),
-        ),
+        )
+        .asking(ralph.question_timeout),
         (None, Some(restart)) => Worker::restarting(policy(spec), restart),
         (None, None) => Worker::plain(policy(spec)),
     }
@@ -234,7 +236,8 @@ impl Slot {
             inactivity_timeout: ralph.inactivity_timeout,
             reason,
             paused_by: ralph.paused,
-            message: self.engine.failure().map(str::to_owned),
+            question_timeout: ralph.question_timeout,
+            message: self.engine.failure(),
             format: FORMAT,
             extra: Map::new(),
         })

@@ -82,6 +82,7 @@ impl Supervisor {
             size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
             ralph: params.ralph.map(|ralph| LoopSpec {
                 task: ralph.task,
+                question_timeout: ralph.question_timeout,
                 gates: ralph.gates,
                 budgets: ralph.budgets,
                 ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)

@@ -52,6 +52,7 @@ fn worker(slot: &Slot) -> WorkerView {
         outcome: engine.outcome(),
         ready: engine.is_ready(),
         idle: engine.is_idle(),
+        ended: engine.ended_by_swarm(),
     }
 }
 
@@ -214,6 +215,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         total_failures: ralph.total_failures,
         done_pattern: spec.done_pattern.clone(),
         inactivity_timeout: ralph.inactivity_timeout,
+        question_timeout: Some(ralph.question_timeout),
         paused_by: ralph.paused,
         state_file: slot.driver.context.store.paths().ralph_state(&spec.name),
     })

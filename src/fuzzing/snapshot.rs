@@ -40,8 +40,12 @@ fn events(engine: &Worker) -> Vec<Event> {
     let run = engine.run();
     let dialog = Blocked { startup: false, what: "a dialog".into() };
     let replaced = Some(Blocked { startup: true, what: "a dialog".into() });
-    let edits =
-        Edits { max_iterations: Some(u32::MAX), inactivity_timeout: Some(u64::MAX), ..Edits::default() };
+    let edits = Edits {
+        max_iterations: Some(u32::MAX),
+        inactivity_timeout: Some(u64::MAX),
+        question_timeout: Some(u64::MAX),
+        ..Edits::default()
+    };
     let verdict = Verdict { done_pattern: Some(false), ..Verdict::default() };
     vec![
         Event::Adopted(run),

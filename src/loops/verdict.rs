@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use swarm_state::engine::Ended;
 use swarm_state::gates::{CheckResult, Verdict, not_started};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
+use swarm_state::notice::IterationExit;
 use swarm_state::outage::{Outage, Wording};
 use swarm_state::promise::{Claim, Source, Work};
-use swarm_state::screen::{Pattern, Reader};
+use swarm_state::screen::{Pattern, Reader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -29,6 +31,10 @@ const LAST_WORD: Duration = Duration::from_secs(5);
 /// How often the mark of a kill is looked at while something takes long.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// How many of the last lines of an agent's output a report shows, and how many characters of each.
+const SHOWN_LINES: usize = 5;
+const SHOWN_CHARS: usize = 200;
+
 /// An iteration whose agent has ended.
 #[derive(Clone, Debug)]
 pub struct Finished<'a> {
@@ -42,6 +48,8 @@ pub struct Finished<'a> {
     pub ended: DateTime<FixedOffset>,
     /// How.
     pub exit: Exit,
+    /// Why, as the engine has it.
+    pub end: Option<Ended>,
     /// Everything it printed.
     pub output: &'a str,
     /// Whether the done pattern appeared; `None` when none was asked for.
@@ -87,7 +95,13 @@ impl Course {
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
         // What holds then is nobody's work.
         verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
+        if it.end == Some(IterationExit::Undelivered) {
+            verdict.trouble = Some(it.reason.clone());
+        }
         verdict.outage = outage_of(&account, &finished, &self.profile.outages());
+        if let Some(outage) = &verdict.outage {
+            (it.end, it.reason) = (Some(IterationExit::Outage), outage.message.clone());
+        }
         let before = self.before(&base, finished.iteration);
         let late = async {
             set(hurry).await;
@@ -137,6 +151,9 @@ impl Course {
             ended: finished.ended.to_rfc3339(),
             seconds,
             no_agent: finished.never_started.is_some(),
+            end: finished.end.as_ref().map(|end| end.exit),
+            reason: finished.end.as_ref().map(|end| end.reason.clone()).unwrap_or_default(),
+            last_lines: last_lines(finished.output),
             exit_code: finished.exit.code(),
             signal: finished.exit.signal(),
             ..Iteration::default()
@@ -290,6 +307,8 @@ impl Course {
             seconds,
             verdict: Some(verdict),
             no_agent: true,
+            end: Some(IterationExit::SpawnFailed),
+            reason: why.to_owned(),
             ..Iteration::default()
         };
         write_json(&self.iteration_dir(iteration).join(RESULT), &it)
@@ -303,6 +322,20 @@ impl Course {
         write_json(&self.iteration_dir(it.iteration).join(RESULT), it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
     }
+}
+
+/// The last lines of what an agent printed, harmless to show.
+fn last_lines(output: &str) -> Vec<String> {
+    let is_written = |line: &&str| line.chars().any(char::is_alphanumeric);
+    let mut lines: Vec<String> = output
+        .lines()
+        .rev()
+        .filter(is_written)
+        .take(SHOWN_LINES)
+        .map(|line| printable(line).trim_end().chars().take(SHOWN_CHARS).collect())
+        .collect();
+    lines.reverse();
+    lines
 }
 
 /// Ends when the mark is set.

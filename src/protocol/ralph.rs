@@ -48,6 +48,9 @@ pub struct RalphView {
     pub done_pattern: Option<String>,
     /// Seconds.
     pub inactivity_timeout: u64,
+    /// Seconds; 0: no limit. Absent in an older daemon's answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question_timeout: Option<u64>,
     /// Who paused it.
     pub paused_by: Option<PauseBy>,
     /// Where `state.json` is.
@@ -59,7 +62,7 @@ pub struct RalphView {
 pub struct RalphSetParams {
     /// The worker.
     pub name: String,
-    /// `max_iterations`, `inactivity_timeout`, `done_pattern` or `prompt_file`.
+    /// `max_iterations`, `inactivity_timeout`, `question_timeout`, `done_pattern` or `prompt_file`.
     pub key: String,
     /// The value as text; `null` (the word) clears the done pattern.
     pub value: String,

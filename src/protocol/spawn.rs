@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::gates::Gates;
-use swarm_state::model::{Prompt, PromptVia, RestartSpec, WorktreeSpec};
+use swarm_state::model::{Prompt, PromptVia, QUESTION_TIMEOUT, RestartSpec, WorktreeSpec};
 use swarm_state::profiles::Profile;
 
 use super::WorkerView;
@@ -70,6 +70,9 @@ pub struct RalphParams {
     pub max_iterations: u32,
     /// Seconds, at least 1.
     pub inactivity_timeout: u64,
+    /// Seconds that a question in mid-work may stay unanswered, 0 for no limit; absent for 600.
+    #[serde(default = "question_timeout", skip_serializing_if = "is_usual_question_timeout")]
+    pub question_timeout: u64,
     /// The task in words; the daemon keeps it in a file of its own, and `prompt_file` is of no account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -86,11 +89,21 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+fn question_timeout() -> u64 {
+    QUESTION_TIMEOUT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_usual_question_timeout(seconds: &u64) -> bool {
+    *seconds == QUESTION_TIMEOUT
+}
+
 impl RalphParams {
     /// A loop without gates and without limits beside its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
-        Self { prompt_file, max_iterations, inactivity_timeout, task: None, gates, budgets }
+        let question_timeout = QUESTION_TIMEOUT;
+        Self { prompt_file, max_iterations, inactivity_timeout, question_timeout, task: None, gates, budgets }
     }
 }
 

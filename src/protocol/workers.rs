@@ -79,6 +79,9 @@ pub struct WorkerView {
     /// The agent's turn is over, as far as its screen tells; absent for no.
     #[serde(default, skip_serializing_if = "is_no")]
     pub idle: bool,
+    /// Why swarm ended the last run; absent when the agent exited by itself or a run is alive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }
 
 /// A restart policy, and how far it is.

@@ -98,7 +98,7 @@ where
         agent_factory: &'a mut F,
         clock: &'a mut dyn Clock,
     ) -> Self {
-        let policy = Policy { paste: false, ready_wait: false, ready_timeout: 0 };
+        let policy = Policy { paste: false, ready_wait: false, ready_timeout: 0, one_shot: true };
         // There is no screen to be silent.
         let silence = u64::MAX;
         let worker = Worker::verified(policy, config.max_iterations, silence, config.budgets(), true);
@@ -212,6 +212,7 @@ where
             started: ralph.and_then(|l| l.iteration_started),
             ended: self.clock.now().wall,
             exit,
+            end: self.worker.ended(),
             output: &state.output,
             done_pattern: None,
             pattern: None,

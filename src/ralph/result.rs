@@ -72,13 +72,8 @@ impl From<&Iteration> for LoopIteration {
         let mut errors = verdict.map(swarm_state::gates::Verdict::other_remarks).unwrap_or_default();
         // The checks and the tag have fields of their own.
         errors.retain(|remark| remark != swarm_state::gates::NO_PROMISE);
-        match (it.exit_code, it.signal) {
-            (_, Some(signal)) => errors.push(format!("the agent was ended by signal {signal}")),
-            (Some(code), None) if code != 0 => {
-                errors.push(format!("the agent ended with exit status {code}"))
-            }
-            (Some(_) | None, None) => {}
-        }
+        // What the gates say already is not repeated.
+        errors.extend(it.trouble().filter(|trouble| !errors.iter().any(|known| known.contains(trouble))));
         Self {
             iteration: it.iteration,
             steps_taken: it.tool_calls,
@@ -99,7 +94,7 @@ impl LoopIteration {
     #[must_use]
     pub(super) fn of(it: &Iteration, agent_error: Option<&String>) -> Self {
         let Some(why) = agent_error else { return Self::from(it) };
-        let mut own = Self::from(&Iteration { exit_code: Some(0), signal: None, ..it.clone() });
+        let mut own = Self::from(&Iteration { exit_code: Some(0), signal: None, end: None, ..it.clone() });
         own.error = Some(own.error.map_or_else(|| why.clone(), |more| format!("{why}; {more}")));
         own
     }

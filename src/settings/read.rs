@@ -154,6 +154,14 @@ impl Entry<'_> {
         N::try_from(number).map_err(|_| self.fault(&format!("is too large: {number}")))
     }
 
+    /// A whole number.
+    pub(super) fn count_or_zero(&self) -> Result<u64, Fault> {
+        let DeValue::Integer(integer) = self.value.get_ref() else {
+            return Err(self.must_be("a whole number"));
+        };
+        u64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.must_be("a whole number"))
+    }
+
     /// A whole number from 1 to a limit.
     pub(super) fn count_to(&self, limit: u32) -> Result<u32, Fault> {
         self.count()

@@ -84,7 +84,7 @@ fn later_files_win_key_by_key() {
     fs::create_dir(dir.path("proj")).unwrap();
     let user = dir.file(
         "user.toml",
-        "command = [\"claude\"]\n[ralph]\nmax_iterations = 5\ninactivity_timeout = 300\nprompt_file = \"/p/P.md\"\n",
+        "command = [\"claude\"]\n[ralph]\nmax_iterations = 5\ninactivity_timeout = 300\nquestion_timeout = 0\nprompt_file = \"/p/P.md\"\n",
     );
     let local =
         dir.file("proj/swarm.toml", "ralph.prompt_file = \"sub/PROMPT.md\"\nralph.max_iterations = 7\n");
@@ -97,6 +97,7 @@ fn later_files_win_key_by_key() {
             prompt_file: Some(dir.path("proj/sub/PROMPT.md")),
             max_iterations: Some(16),
             inactivity_timeout: Some(300),
+            question_timeout: Some(0),
             done_pattern: Some("All \\w+ done".into()),
         }
     );

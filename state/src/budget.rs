@@ -76,26 +76,36 @@ pub struct Spent {
 }
 
 /// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then the count,
-/// then what costs, as [`crate::ends::End`] has it. `gated`: more was asked for than a done pattern, so that running out of
-/// iterations is no success.
+/// then what costs, as [`crate::ends::End`] has it. `out_of_iterations` is what
+/// [`out_of_iterations`] says of the loop.
 pub fn exhausted(
     budgets: &Budgets,
     spent: Spent,
     failures: u32,
     (iteration, max_iterations): (u32, u32),
-    gated: bool,
+    out_of_iterations: StopReason,
 ) -> Option<StopReason> {
     let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
     if failures >= budgets.max_failures {
         Some(StopReason::Failures(failures))
     } else if iteration >= max_iterations {
-        Some(if gated { StopReason::Unverified } else { StopReason::MaxIterations })
+        Some(out_of_iterations)
     } else if let Some(limit) = reached(budgets.max_cost, spent.cost) {
         Some(StopReason::Cost { spent: spent.cost, limit })
     } else if let Some(limit) = reached(budgets.max_tokens, spent.tokens) {
         Some(StopReason::Tokens { spent: spent.tokens, limit })
     } else {
         reached(budgets.max_time, spent.time.as_secs()).map(StopReason::OutOfTime)
+    }
+}
+
+/// How a loop ends that has used up its iterations. `gated`: more was requested than a done pattern. `succeeded`: at
+/// least one iteration did.
+pub fn out_of_iterations(gated: bool, succeeded: bool) -> StopReason {
+    match (gated, succeeded) {
+        (true, _) => StopReason::Unverified,
+        (false, true) => StopReason::MaxIterations,
+        (false, false) => StopReason::AllFailed,
     }
 }
 
@@ -143,7 +153,7 @@ mod tests {
 
     fn asked(budgets: &Budgets, (time, cost, tokens, failures, iteration): Used) -> Option<StopReason> {
         let spent = Spent { time: Duration::from_secs(time), cost, tokens };
-        exhausted(budgets, spent, failures, (iteration, 4), true)
+        exhausted(budgets, spent, failures, (iteration, 4), StopReason::Unverified)
     }
 
     /// Where a reason stands in the order in which limits are asked.
@@ -244,8 +254,9 @@ mod tests {
             Budgets { max_time: Some(60), max_cost: Some(3), max_tokens: Some(100), ..Budgets::default() };
         let spent = |time, cost, tokens| Spent { time: Duration::from_secs(time), cost, tokens };
         let all = spent(60, 3, 100);
-        let of =
-            |spent, failures, iteration, gated| exhausted(&budgets, spent, failures, (iteration, 5), gated);
+        let of = |spent, failures, iteration, gated| {
+            exhausted(&budgets, spent, failures, (iteration, 5), out_of_iterations(gated, true))
+        };
         assert_eq!(of(all, 5, 5, true), Some(StopReason::Failures(5)));
         assert_eq!(of(all, 4, 5, true), Some(StopReason::Unverified));
         assert_eq!(of(all, 4, 5, false), Some(StopReason::MaxIterations));
@@ -253,9 +264,15 @@ mod tests {
         assert_eq!(of(spent(60, 2, 100), 4, 4, true), Some(StopReason::Tokens { spent: 100, limit: 100 }));
         assert_eq!(of(spent(60, 2, 99), 4, 4, true), Some(StopReason::OutOfTime(60)));
         assert_eq!(of(spent(59, 2, 99), 4, 4, true), None);
+        assert_eq!(out_of_iterations(false, false), StopReason::AllFailed);
+        assert_eq!(out_of_iterations(true, false), StopReason::Unverified);
         // The order of the ends; failures alone come before it.
         let ends = [End::MaxIterations, End::BudgetExhausted, End::Timeout];
         assert!(ends.is_sorted());
-        assert_eq!(exhausted(&Budgets::default(), all, 4, (4, 5), true), None, "no limit limits nothing");
+        assert_eq!(
+            exhausted(&Budgets::default(), all, 4, (4, 5), StopReason::MaxIterations),
+            None,
+            "no limit limits nothing"
+        );
     }
 }

@@ -26,7 +26,7 @@ pub enum End {
     BudgetExhausted,
     /// The time is used up.
     Timeout,
-    /// Too many failures in a row, or something that trying again does not mend.
+    /// Too many failures in a row, no iteration that succeeded, or an error that a retry does not fix.
     Failed,
     /// Somebody killed it.
     Killed,
@@ -68,6 +68,7 @@ impl End {
             StopReason::NoGate
             | StopReason::Outage(_)
             | StopReason::Failures(_)
+            | StopReason::AllFailed
             | StopReason::Exited(_)
             | StopReason::SpawnFailed(_)
             | StopReason::GaveUp(_) => Self::Failed,
@@ -84,7 +85,7 @@ impl End {
     /// later swarm's.
     pub fn of_slug(slug: &str) -> Option<Self> {
         match slug {
-            "consecutive_failures" | "outage" | "no_gate" => Some(Self::Failed),
+            "consecutive_failures" | "all_failed" | "outage" | "no_gate" => Some(Self::Failed),
             "prompt_file" => Some(Self::PromptMissing),
             word => Self::ALL.into_iter().find(|end| end.word() == word),
         }
@@ -116,7 +117,9 @@ impl End {
             Self::MaxIterations => "the iterations are used up",
             Self::BudgetExhausted => "the cost or the tokens are used up",
             Self::Timeout => "the time is used up",
-            Self::Failed => "too many failures in a row, or an error that trying again does not mend",
+            Self::Failed => {
+                "too many failures in a row, no iteration that succeeded, or an error that a retry does not fix"
+            }
             Self::Killed => "somebody killed it",
             Self::Cancelled => "whoever ran it in the foreground gave it up",
             Self::PromptMissing => "the prompt or the spec is gone or cannot be read",
@@ -168,8 +171,11 @@ pub fn table() -> String {
     let mut text = String::new();
     for end in End::ALL {
         if end == End::MaxIterations {
-            text +=
-                &row(end, false, "the iterations are used up, and nothing but a done pattern was asked for");
+            text += &row(
+                end,
+                false,
+                "the iterations are used up, one succeeded, and no gate but a done pattern was requested",
+            );
             text += &row(end, true, "the iterations are used up, and not every gate holds");
         } else {
             text += &row(end, true, end.meaning());
@@ -229,6 +235,7 @@ mod tests {
             StopReason::Promised,
             StopReason::MaxIterations,
             StopReason::Unverified,
+            StopReason::AllFailed,
             StopReason::OutOfTime(1),
             StopReason::Cost { spent: 1, limit: 1 },
             StopReason::Tokens { spent: 1, limit: 1 },

@@ -22,6 +22,7 @@
 //! any knowledge of what a screen shows (that is [`crate::screen`]).
 
 mod clock;
+mod ended;
 mod events;
 mod evidence;
 mod follow_up;
@@ -29,6 +30,7 @@ mod heard;
 mod limits;
 mod look;
 mod made;
+mod questions;
 mod reports;
 mod restart;
 mod step;
@@ -44,6 +46,7 @@ use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
 pub use clock::{AwakeClock, Jump};
+pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
 pub use evidence::Evidence;
 pub use heard::Heard;
@@ -51,7 +54,7 @@ pub use restart::Restarts;
 pub use watch::Watch;
 
 use crate::budget::{Budgets, Spent};
-use crate::model::{Exit, Run};
+use crate::model::{Exit, QUESTION_TIMEOUT, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 
@@ -92,6 +95,9 @@ pub struct Policy {
     pub ready_wait: bool,
     /// Seconds until a screen that is not ready is reported.
     pub ready_timeout: u64,
+    /// The command is known to do one task and exit.
+    #[serde(default)]
+    pub one_shot: bool,
 }
 
 /// The numbers of a loop.
@@ -103,6 +109,9 @@ pub struct Loop {
     pub max_iterations: u32,
     /// Seconds of an unchanged screen that end an iteration.
     pub inactivity_timeout: u64,
+    /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
+    #[serde(default = "question_timeout")]
+    pub question_timeout: u64,
     /// Failures in a row.
     pub failures: u32,
     /// Failures in all.
@@ -139,6 +148,12 @@ pub struct Loop {
     /// The last iteration did not tell what it used, though that is limited.
     #[serde(default)]
     unseen: bool,
+    /// At least one iteration succeeded. A record of an older release did not count them.
+    #[serde(default = "yes")]
+    succeeded: bool,
+    /// More about the end of the current iteration than its kind says.
+    #[serde(default)]
+    detail: Option<String>,
     /// What was (or is about to be) told of the last iteration that ended, and which that was.
     #[serde(default)]
     last_end: Option<(u32, Entry)>,
@@ -153,14 +168,22 @@ pub struct Edits {
     pub inactivity_timeout: Option<u64>,
     /// The done pattern is another one: a match of the one before proves nothing.
     pub done_pattern: bool,
+    /// A new limit for unanswered questions, seconds; 0: none.
+    pub question_timeout: Option<u64>,
 }
 
 /// Why swarm is ending a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The screen did not change for the time-out.
+    /// An interactive agent printed something, and then nothing for the timeout.
     Inactivity,
+    /// The timeout passed without output from an agent that had to print or exit.
+    Silent,
+    /// The prompt did not reach the agent.
+    Undelivered,
+    /// Nobody answered the agent's question in time.
+    Unanswered,
     /// The done pattern matched and the agent is quiet.
     Done,
     /// The agent said that its turn is over.
@@ -262,26 +285,33 @@ fn yes() -> bool {
     true
 }
 
+fn question_timeout() -> u64 {
+    QUESTION_TIMEOUT
+}
+
 /// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
     kind: Kind,
     what: String,
+    /// Since when a question waits for its answer, on the monotonic clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Duration>,
 }
 
-/// What kind of trouble it is: what shields from inactivity and when it is over differ.
+/// What kind of trouble it is: they differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Kind {
-    /// A dialog that the next run would meet too: nothing is killed because of it.
+    /// A dialog that the next run would meet too: no time limit.
     Startup,
-    /// A dialog in mid-work.
+    /// A question on the screen in mid-work: it may wait for the question timeout.
     Dialog,
-    /// No ready screen in time.
+    /// No ready screen in time: no time limit.
     NotReady,
-    /// The prompt did not go in.
+    /// The prompt was not delivered to a plain worker's agent.
     Prompt,
-    /// The agent said that it waits for a person.
+    /// A question that the agent's hook reported: as for [`Kind::Dialog`].
     Asked,
 }
 
@@ -345,7 +375,7 @@ impl Worker {
     /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
     pub fn deadline(&self) -> Option<Duration> {
         let time_limit = self.time_limit().map(|(at, _)| at);
-        [self.phase_deadline(), time_limit].into_iter().flatten().min()
+        [self.phase_deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
     }
 
     fn phase_deadline(&self) -> Option<Duration> {
@@ -382,6 +412,9 @@ impl Worker {
             | Phase::Parked
             | Phase::Lost
             | Phase::Stopped { .. } => {}
+        }
+        if let Some(trouble) = &mut self.trouble {
+            trouble.since = trouble.since.map(|since| since.min(now.mono));
         }
         if let Some(ralph) = &mut self.ralph {
             ralph.started_mono = ralph.started_mono.min(now.mono);

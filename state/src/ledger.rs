@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::gates::{CheckResult, Verdict};
+use crate::notice::{Counts, IterationExit};
 
 /// What was there before the first iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,6 +80,15 @@ pub struct Iteration {
     pub ended: String,
     /// Seconds between the two.
     pub seconds: f64,
+    /// How it ended; `None` in a record of an older release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<IterationExit>,
+    /// Why it ended, as a phrase; empty in a record of an older release.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The last lines that its agent printed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub last_lines: Vec<String>,
     /// The agent's exit status; `None` when a signal ended it or nobody knows.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
@@ -109,6 +119,25 @@ impl Iteration {
         self.verdict.as_ref().is_some_and(Verdict::is_complete)
     }
 
+    /// Why it is no success, as a phrase; `None` when its agent did what it was started for.
+    pub fn trouble(&self) -> Option<String> {
+        match (self.end, self.exit_code, self.signal) {
+            (Some(IterationExit::Exit(_)) | None, _, Some(signal)) => {
+                Some(format!("the agent was ended by signal {signal}"))
+            }
+            (Some(IterationExit::Exit(_)) | None, Some(code), None) if code != 0 => {
+                Some(format!("the agent ended with exit status {code}"))
+            }
+            (Some(end), ..) if end.counts_as() != Counts::Success => Some(self.reason.clone()),
+            (Some(_) | None, ..) => None,
+        }
+    }
+
+    /// Whether it counts as failed.
+    pub fn has_failed(&self) -> bool {
+        self.end.map_or(self.no_agent || self.trouble().is_some(), |end| end.counts_as() == Counts::Failure)
+    }
+
     /// What it cost, US dollars.
     pub fn cost(&self) -> Option<f64> {
         self.verdict.as_ref()?.cost.map(|millionths| millionths as f64 / 1e6)
@@ -125,6 +154,28 @@ mod tests {
         let base = Base { protected: files(&[("a", "1"), ("b", "2")]), ..Base::default() };
         assert_eq!(base.changed(&files(&[("a", "1"), ("b", "2")])), Vec::<String>::new());
         assert_eq!(base.changed(&files(&[("b", "3"), ("c", "4")])), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn the_end_that_swarm_brought_about_is_told_by_its_reason_and_not_by_its_signal() {
+        use crate::model::Exit;
+        let ended = |end, exit_code| Iteration {
+            end: Some(end),
+            reason: "because".into(),
+            exit_code: Some(exit_code),
+            ..Iteration::default()
+        };
+        for (end, code, trouble, failed) in [
+            (IterationExit::TurnOver, 143, None, false),
+            (IterationExit::Done, 143, None, false),
+            (IterationExit::Silent, 143, Some("because"), true),
+            (IterationExit::Timeout, 143, Some("because"), false),
+            (IterationExit::Exit(Exit::Code(3)), 3, Some("the agent ended with exit status 3"), true),
+            (IterationExit::Exit(Exit::Code(0)), 0, None, false),
+        ] {
+            let it = ended(end, code);
+            assert_eq!((it.trouble().as_deref(), it.has_failed()), (trouble, failed), "{end:?}");
+        }
     }
 
     #[test]

@@ -309,6 +309,13 @@ fn default_size() -> (u16, u16) {
     DEFAULT_SIZE
 }
 
+/// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
+pub const QUESTION_TIMEOUT: u64 = 600;
+
+fn question_timeout() -> u64 {
+    QUESTION_TIMEOUT
+}
+
 /// What makes a worker a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopSpec {
@@ -318,6 +325,9 @@ pub struct LoopSpec {
     pub max_iterations: u32,
     /// Seconds of an unchanged screen that end an iteration; at least 1.
     pub inactivity_timeout: u64,
+    /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
+    #[serde(default = "question_timeout")]
+    pub question_timeout: u64,
     /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
@@ -333,7 +343,15 @@ impl LoopSpec {
     /// A loop without gates and without limits beside its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
-        Self { prompt_file, max_iterations, inactivity_timeout, task: None, gates, budgets }
+        Self {
+            prompt_file,
+            max_iterations,
+            inactivity_timeout,
+            question_timeout: QUESTION_TIMEOUT,
+            task: None,
+            gates,
+            budgets,
+        }
     }
 }
 

@@ -14,7 +14,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use reason::{IterationExit, PauseBy, StopReason};
+pub use reason::{Counts, IterationExit, PauseBy, StopReason};
 pub use words::{counted, dollars, duration, named};
 
 /// Something that happened to a worker. Seconds are whole seconds.
@@ -86,7 +86,7 @@ pub enum Entry {
         limit: u32,
         /// Seconds until the next try; absent when there is none.
         backoff: Option<u64>,
-        /// What could not be done, when the agent never started.
+        /// More than `exit` says, where there is more.
         message: Option<String>,
     },
     /// The screen did not change for the time-out, and the agent is being ended.

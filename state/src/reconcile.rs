@@ -81,8 +81,11 @@ mod tests {
 
     fn after(events: &[Event]) -> Worker {
         let now = Now { mono: Duration::ZERO, wall: DateTime::UNIX_EPOCH.fixed_offset() };
-        let mut worker =
-            Worker::looping(Policy { paste: false, ready_wait: false, ready_timeout: 30 }, 9, 60);
+        let mut worker = Worker::looping(
+            Policy { paste: false, ready_wait: false, ready_timeout: 30, one_shot: false },
+            9,
+            60,
+        );
         for event in events {
             worker.step(event.clone(), now);
         }

@@ -14,6 +14,7 @@ use crate::profiles::Profile;
 
 mod baseline;
 mod echo;
+mod given;
 mod markers;
 mod pattern;
 mod python;
@@ -26,6 +27,7 @@ mod tests;
 
 use baseline::Baseline;
 use echo::Echo;
+use given::Given;
 use markers::Markers;
 pub use pattern::{Pattern, PatternError};
 pub use text::{printable, strip};
@@ -43,6 +45,8 @@ pub struct Reading {
     pub working: bool,
     /// It waits for a person.
     pub blocked: Option<Blocked>,
+    /// Something stands on it that is neither what the agent was given nor what stood there before that.
+    pub printed: bool,
     /// The done pattern stands in output that is new and not the prompt's echo.
     pub done: bool,
 }
@@ -63,6 +67,7 @@ pub struct Reader {
     done: Option<Pattern>,
     echoes: Vec<Echo>,
     baseline: Option<Baseline>,
+    given: Given,
 }
 
 impl Reader {
@@ -78,7 +83,9 @@ impl Reader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
-        let markers = Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None };
+        let given = Given::default();
+        let markers =
+            Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None, given };
         Ok(markers.looking_for(done, prompt))
     }
 
@@ -86,7 +93,8 @@ impl Reader {
     /// [`Reader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
-        let mut reader = Self { done, echoes: vec![], baseline: None, markers: self.markers.clone() };
+        let (echoes, given, markers) = (vec![], Given::default(), self.markers.clone());
+        let mut reader = Self { done, echoes, baseline: None, markers, given };
         if let Some(prompt) = prompt {
             reader.note_input(&prompt);
         }
@@ -96,6 +104,7 @@ impl Reader {
     /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
     /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
     pub fn note_input(&mut self, text: &str) -> bool {
+        self.given.note(text);
         let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
         if !self.echoes.contains(&echo) {
             self.echoes.push(echo);
@@ -108,7 +117,9 @@ impl Reader {
     pub fn set_baseline(&mut self, text: &str) {
         let matches = |view: &str| self.done.as_ref().is_some_and(|done| done.is_match(view));
         let plain = text::plain(text);
-        let view = text::rows(&plain).join("\n");
+        let rows = text::rows(&plain);
+        self.given.set_before(&rows);
+        let view = rows.join("\n");
         // Nearly always there is nothing to remember.
         self.baseline = (matches(&view) || matches(&dedent(&view))).then(|| Baseline::new(&view));
     }
@@ -130,6 +141,7 @@ impl Reader {
             ready: blocked.is_none() && !working && any(&self.markers.ready),
             working,
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
+            printed: self.given.leaves_output(&rows),
             done: self.done.is_some() && self.is_done(&rows.join("\n"), scrolled),
         }
     }

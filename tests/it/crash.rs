@@ -77,7 +77,7 @@ const PASTE: Story = Story {
     },
 };
 
-/// A loop of one iteration that falls silent, and is ended for that.
+/// A loop of one iteration that prints nothing, and is ended for that.
 const SILENT: Story = Story {
     live: |world| {
         world.write("PROMPT.md", "go\n");
@@ -92,10 +92,11 @@ const SILENT: Story = Story {
             &[
                 "[TIMEOUT] iteration 1",
                 "[END] iteration 1 exit=inactivity",
-                "[DONE] loop complete after 1 iteration reason=max_iterations",
+                "[FAIL] iteration 1 exit=inactivity",
+                "[FAIL] loop failed after 1 iteration reason=all_failed",
             ],
         );
-        check_state(world, 1, 0, "stopped");
+        check_state(world, 1, 1, "failed");
     },
 };
 

@@ -95,7 +95,7 @@ fn a_turn_that_is_over_ends_the_iteration_and_the_next_one_starts() {
     w.until_status("l", "stopped");
     let log = w.iterations_log("l");
     for iteration in [1, 2] {
-        assert!(log.contains(&format!("[END] iteration {iteration} exit=done")), "{log}");
+        assert!(log.contains(&format!("[END] iteration {iteration} exit=turn-over")), "{log}");
     }
     assert!(agent.file("answers").lines().all(|l| !l.contains("Stop 0 {")), "{}", agent.file("answers"));
     assert_eq!(agent.file("keys.2"), "Enter\n");
@@ -291,7 +291,7 @@ fn a_daemon_that_dies_right_after_it_heard_leaves_the_end_to_the_next() {
     w.crash_daemon();
     w.start_daemon();
     agent.until_prompted(&w, 2);
-    assert!(w.iterations_log("l").contains("[END] iteration 1 exit=done"), "{}", w.iterations_log("l"));
+    assert!(w.iterations_log("l").contains("[END] iteration 1 exit=turn-over"), "{}", w.iterations_log("l"));
 }
 
 #[test]

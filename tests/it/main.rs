@@ -21,6 +21,7 @@ mod ends;
 mod eof;
 mod events;
 mod evidence;
+mod failed;
 mod filters;
 mod follow;
 mod heard;

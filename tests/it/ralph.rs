@@ -114,15 +114,17 @@ fn iteration_restart_on_agent_exit_reads_the_prompt_again() {
 fn inactivity_timeout_kills_the_agent_and_restarts() {
     let w = World::new();
     let agent = w.agent("a");
+    let mut agent = agent;
     let follower = w.follow_loop("agent", &agent, &["--inactivity-timeout", "2"]);
     let first = agent.pid(1).unwrap();
+    agent.tell("print an answer");
     follower.until_says(&w, "[ralph] agent: inactivity timeout (2s), restarting\n");
     agent.until_run(&w, 2);
     assert!(!is_alive(first));
     let log = w.iterations_log("agent");
     assert!(log.contains("[TIMEOUT] iteration 1 inactivity=2s\n"), "{log}");
     assert!(log.contains("[END] iteration 1 exit=inactivity duration="), "{log}");
-    assert_eq!(w.ralph_state("agent")["total_failures"], 0);
+    assert_eq!(w.ralph_state("agent")["total_failures"], 0, "it had answered");
 }
 
 #[test]

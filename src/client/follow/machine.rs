@@ -228,6 +228,7 @@ impl Machine {
             StopReason::Prompt(message) => End { code, error: Some(message.clone()), ..self.gave_up() },
             StopReason::Killed => End { code, error: None, hint: None },
             StopReason::Unverified
+            | StopReason::AllFailed
             | StopReason::OutOfTime(_)
             | StopReason::Cost { .. }
             | StopReason::Tokens { .. }

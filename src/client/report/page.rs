@@ -2,6 +2,7 @@
 
 use swarm_state::budget::UNSEEN;
 use swarm_state::gates::NO_GATE;
+use swarm_state::notice::IterationExit;
 
 use super::*;
 use crate::client::status::{goes_on, waits_for_disk};
@@ -74,13 +75,23 @@ fn outcome(check: &swarm_state::gates::CheckResult) -> &'static str {
     }
 }
 
-/// How the agent ended, where that was not well: the gates decide, but a person should know.
-fn ended_badly(it: &Iteration) -> Option<String> {
-    match (it.exit_code, it.signal) {
-        (_, Some(signal)) => Some(format!("its agent was ended by signal {signal}")),
-        (Some(0), None) | (None, None) => None,
-        (Some(code), None) => Some(format!("its agent ended with exit status {code}")),
+/// How an iteration ended, in one line.
+fn ending(it: &Iteration) -> String {
+    let verb = if it.has_failed() { "failed" } else { "ended" };
+    let took = duration(it.seconds as u64, " ");
+    let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
+    let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();
+    format!("iteration {} {verb} after {took}{why}", it.iteration)
+}
+
+/// What the agent of an iteration that did not do well printed last.
+fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
+    if it.last_lines.is_empty() || it.trouble().is_none() {
+        return vec![];
     }
+    let mut lines = vec![format!("its last output (all of it: swarm logs {}):", report.name)];
+    lines.extend(it.last_lines.iter().map(|line| format!("  | {}", printable(line))));
+    lines
 }
 
 /// Whether the base line took all of the loop's time.
@@ -118,7 +129,7 @@ fn work(report: &Report, branch: &str) -> String {
     last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))
 }
 
-/// `swarm why`: ten lines at most.
+/// `swarm why`: ten lines at most, and the last output of an agent that failed.
 pub(super) fn why(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} (iteration {}/{}){}",
@@ -137,12 +148,7 @@ pub(super) fn why(report: &Report) -> Vec<String> {
     lines.extend(report.warnings.iter().take(1).map(|warning| format!("warning: {}", printable(warning))));
     lines.extend(unapproved(report));
     if let Some(last) = report.iterations.last() {
-        let how = ended_badly(last).map(|how| format!("; {how}")).unwrap_or_default();
-        lines.push(format!(
-            "iteration {} ended after {}{how}:",
-            last.iteration,
-            duration(last.seconds as u64, " ")
-        ));
+        lines.push(ending(last));
         let gates = gates(last);
         let room = 9_usize.saturating_sub(lines.len());
         let more = gates.len().saturating_sub(room);
@@ -151,6 +157,7 @@ pub(super) fn why(report: &Report) -> Vec<String> {
         if more > 0 {
             lines.push(format!("  and {} more: swarm report {}", more + 1, report.name));
         }
+        lines.extend(last_output(report, last));
     }
     lines.push(format!("next: {}", next(report)));
     lines
@@ -302,7 +309,7 @@ pub(super) fn markdown(report: &Report) -> Vec<String> {
     for it in &report.iterations {
         let gates = gates(it);
         if !gates.is_empty() {
-            let how = ended_badly(it).map(|how| format!(" ({how})")).unwrap_or_default();
+            let how = it.trouble().map(|how| format!(" ({})", printable(&how))).unwrap_or_default();
             lines.extend([String::new(), format!("Iteration {}{how}:", it.iteration), String::new()]);
             lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
         }
@@ -323,6 +330,7 @@ fn row(it: &Iteration) -> String {
     let unknown = || "-".to_owned();
     let verdict = it.verdict.as_ref();
     let exit = match (it.exit_code, it.signal) {
+        _ if it.end.is_some() && !it.no_agent => it.end.map(IterationExit::word).unwrap_or_default(),
         (_, Some(signal)) => format!("signal {signal}"),
         _ if it.no_agent => "not started".into(),
         (Some(code), None) => code.to_string(),

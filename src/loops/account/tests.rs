@@ -33,6 +33,7 @@ fn finished<'a>(output: &'a str, started: &str) -> Finished<'a> {
         started: Some(at(started)),
         ended: at("2026-11-28T09:00:00Z"),
         exit: Exit::Code(0),
+        end: None,
         output,
         done_pattern: None,
         pattern: None,

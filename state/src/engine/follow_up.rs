@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, Evidence, GRACE, Loop, Now, Phase, Why, Worker};
+use super::{Effect, Evidence, GRACE, Loop, Now, Phase, Why, Worker, ended};
 use crate::budget;
 use crate::gates::Verdict;
 use crate::notice::{Entry, IterationExit, StopReason};
@@ -14,12 +14,22 @@ impl Worker {
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
+    /// As [`Worker::end`], with more words for it.
+    pub(super) fn end_because(&mut self, why: Why, detail: String, now: Now) -> Vec<Effect> {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.detail = Some(detail);
+        }
+        self.end(why, now)
+    }
+
     pub(super) fn judged(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
         let Phase::Judging { exit, why } = self.phase else { return vec![] };
         self.count(&verdict);
         // A pattern that matched is the whole of what a loop without other gates waits for.
         let gated = self.ralph.as_ref().is_some_and(|l| l.gated);
-        let complete = (why == Some(Why::Done) && !gated) || verdict.is_complete();
+        // An agent without a prompt did no work: what holds then proves nothing.
+        let worked = why != Some(Why::Undelivered);
+        let complete = (why == Some(Why::Done) && !gated) || (worked && verdict.is_complete());
         if why == Some(Why::Kill) {
             let mut effects = self.told_end(IterationExit::Killed, now);
             effects.extend(self.stop(StopReason::Killed));
@@ -31,15 +41,7 @@ impl Worker {
             let done = complete && !failed;
             return if done { self.stop(StopReason::Complete) } else { self.after_run(exit, now) };
         }
-        let ended = match why {
-            Some(Why::Inactivity) => IterationExit::Inactivity,
-            Some(Why::Timeout) => IterationExit::Timeout,
-            Some(Why::OutOfTime) => IterationExit::OutOfTime,
-            Some(Why::ApiError) => IterationExit::ApiError,
-            Some(Why::ContextSpent) => IterationExit::ContextSpent,
-            Some(Why::Done | Why::TurnOver | Why::Kill) => IterationExit::Done,
-            None => IterationExit::Exit(exit),
-        };
+        let ended = ended::kind(why, exit);
         if complete {
             let mut effects = self.told_end(ended, now);
             effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
@@ -53,16 +55,11 @@ impl Worker {
             return effects;
         }
         let missed = self.missed(&verdict);
-        // The agent's own end, by its program or by its API.
-        if why == Some(Why::ApiError) || (why.is_none() && !exit.is_success()) {
-            return [missed, self.after_failure(ended, verdict.trouble, now)].concat();
+        if self.count_end(ended) {
+            let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
+            return [missed, self.after_failure(ended, detail.or(verdict.trouble), now)].concat();
         }
         let ended = self.told_end(ended, now);
-        if let Some(ralph) = self.ralph.as_mut()
-            && !matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime | Why::ContextSpent))
-        {
-            ralph.failures = 0;
-        }
         [ended, missed, self.after_iteration(now)].concat()
     }
 
@@ -123,7 +120,7 @@ impl Worker {
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let ralph = self.ralph.as_ref()?;
         if ralph.iteration >= ralph.max_iterations {
-            let reason = if ralph.gated { StopReason::Unverified } else { StopReason::MaxIterations };
+            let reason = ralph.out_of_iterations();
             return Some(self.stop(reason));
         }
         if let (Some(limit), Some(Duration::ZERO)) = (ralph.budgets.max_time, ralph.time_left(now)) {
@@ -161,7 +158,7 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
-            (ralph.outage, ralph.unseen) = (None, false);
+            (ralph.outage, ralph.unseen, ralph.detail) = (None, false, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
             effects.push(Effect::Tell(Entry::IterationStarted { iteration, max }));
         }
@@ -203,7 +200,7 @@ impl Worker {
     pub fn told(&self) -> Vec<Entry> {
         let Some(ralph) = &self.ralph else { return vec![] };
         let (iteration, max, timeout) = (ralph.iteration, ralph.max_iterations, ralph.inactivity_timeout);
-        let silent = matches!(self.phase, Phase::Ending { why: Why::Inactivity, .. });
+        let silent = matches!(self.phase, Phase::Ending { why: Why::Inactivity | Why::Silent, .. });
         let silence = silent.then_some(Entry::Inactivity { iteration, timeout, restarting: iteration < max });
         let started = (iteration > 0).then_some(Entry::IterationStarted { iteration, max });
         let (before, after) = match &ralph.last_end {
@@ -217,6 +214,11 @@ impl Worker {
 }
 
 impl Loop {
+    /// How it ends when no iteration is left.
+    pub(super) fn out_of_iterations(&self) -> StopReason {
+        budget::out_of_iterations(self.gated, self.succeeded)
+    }
+
     /// Whole seconds of the current iteration so far.
     pub(super) fn elapsed(&self, now: Now) -> u64 {
         now.mono.saturating_sub(self.started_mono).as_secs()

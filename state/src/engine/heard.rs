@@ -70,7 +70,8 @@ impl Worker {
                 (watch.over, watch.rests) = (None, false);
                 watch.restart();
                 let held = heard == Heard::Working;
-                let is_news = std::mem::replace(&mut watch.held, held) != held;
+                let is_news = (watch.held, watch.in_turn) != (held, true);
+                (watch.held, watch.in_turn) = (held, true);
                 let mut effects = self.answered();
                 if is_news && effects.is_empty() {
                     effects.push(Effect::Persist);
@@ -80,7 +81,7 @@ impl Worker {
             // What it waits for is its own task, which will wake it.
             Heard::Idle if watch.held => vec![],
             Heard::TurnOver | Heard::Idle => {
-                watch.held = false;
+                (watch.held, watch.in_turn) = (false, false);
                 watch.over = Some(Over::Said(now.after(TURN_QUIET)));
                 self.answered();
                 // A daemon that takes over must know it: the agent says it once.
@@ -88,7 +89,7 @@ impl Worker {
             }
             Heard::Asks(what) => {
                 let news = self.trouble.as_ref().is_none_or(|known| known.what != what);
-                if news { self.troubled(Kind::Asked, &what) } else { vec![] }
+                if news { self.troubled(Kind::Asked, &what, now) } else { vec![] }
             }
             Heard::ApiError(_) if looping => self.end(Why::ApiError, now),
             Heard::ContextSpent if looping => self.end(Why::ContextSpent, now),
@@ -104,7 +105,7 @@ impl Worker {
     fn heard_of_prompt(&mut self, heard: &Heard, now: Now) -> Vec<Effect> {
         match (&self.phase, heard) {
             (Phase::Prompting { .. }, Heard::Prompt | Heard::TurnOver | Heard::ApiError(_)) => {
-                self.prompt_over(None)
+                self.prompt_over(None, now)
             }
             (Phase::Starting { .. }, Heard::Prompt | Heard::Working | Heard::TurnOver)
                 if !self.policy.paste =>

@@ -24,7 +24,7 @@ impl Loop {
     /// What is used up, if anything.
     pub(super) fn exhausted(&self, now: Now) -> Option<StopReason> {
         let count = (self.iteration, self.max_iterations);
-        budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.gated)
+        budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.out_of_iterations())
     }
 
     /// Whether nothing has moved for as long as was allowed.

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    DONE_QUIET, Effect, Kind, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, Trouble, Watch, Why, Worker,
-};
+use super::{DONE_QUIET, Effect, Kind, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, Watch, Why, Worker};
 use crate::notice::Entry;
 use crate::screen::Reading;
 
@@ -133,7 +131,8 @@ impl Worker {
     /// How much silence ends the run now; `None` while no silence does.
     pub(super) fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
-        let exempt = ralph.paused.is_some() || self.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
+        // Who waits for a person is not silent: a question has a limit of its own, the rest has none.
+        let exempt = ralph.paused.is_some() || self.trouble.is_some();
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
 
@@ -155,7 +154,7 @@ impl Worker {
         if let Some(blocked) = &reading.blocked {
             let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
             let news = known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
-            return news.then(|| self.troubled(kind, &blocked.what));
+            return news.then(|| self.troubled(kind, &blocked.what, now));
         }
         let over = match known?.kind {
             Kind::Startup | Kind::Dialog => true,
@@ -173,11 +172,6 @@ impl Worker {
         None
     }
 
-    pub(super) fn troubled(&mut self, kind: Kind, what: &str) -> Vec<Effect> {
-        self.trouble = Some(Trouble { kind, what: what.to_owned() });
-        vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
-    }
-
     pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
         let limit = self.silence_limit();
         let Some(ralph) = &self.ralph else { return vec![] };
@@ -193,7 +187,10 @@ impl Worker {
                     watch.extend();
                     return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
                 }
-                let mut effects = self.end(Why::Inactivity, now);
+                let answered = watch.is_answered() && !self.policy.one_shot;
+                let why = if answered { Why::Inactivity } else { Why::Silent };
+                let what = if watch.has_printed() { "nothing new on screen" } else { "nothing on screen" };
+                let mut effects = self.end_because(why, format!("{what} for {timeout} s"), now);
                 effects.insert(0, Effect::Tell(Entry::Inactivity { iteration, timeout, restarting }));
                 effects
             }

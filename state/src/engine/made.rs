@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
 use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
-use crate::model::{LoopStatus, Run};
+use crate::model::{LoopStatus, QUESTION_TIMEOUT, Run};
 use crate::notice::{PauseBy, StopReason};
 
 impl Worker {
@@ -48,6 +48,7 @@ impl Worker {
             iteration: 0,
             max_iterations: max_iterations.max(1),
             inactivity_timeout: inactivity_timeout.max(1),
+            question_timeout: QUESTION_TIMEOUT,
             failures: 0,
             total_failures: 0,
             iteration_started: None,
@@ -62,9 +63,20 @@ impl Worker {
             outage: None,
             stalls: 0,
             unseen: false,
+            succeeded: false,
+            detail: None,
             last_end: None,
         };
         Self { ralph: Some(ralph), ..Self::plain(policy) }
+    }
+
+    /// The same loop with another limit for unanswered questions, seconds; 0: none.
+    #[must_use]
+    pub fn asking(mut self, question_timeout: u64) -> Self {
+        if let Some(ralph) = &mut self.ralph {
+            ralph.question_timeout = question_timeout;
+        }
+        self
     }
 
     /// A worker of which nothing is left but the live pane of a run.
@@ -94,6 +106,8 @@ impl Worker {
             ralph.failures = file.consecutive_failures;
             ralph.total_failures = file.total_failures;
             ralph.iteration_started = started;
+            ralph.succeeded = file.current_iteration > file.total_failures;
+            ralph.question_timeout = file.question_timeout;
             ralph.paused = (file.status == LoopStatus::Paused).then_some(PauseBy::User);
         }
         self

@@ -116,9 +116,15 @@ impl Worker {
         let why = match self.phase {
             Phase::Spawning { doomed } => doomed.then_some(Why::Kill),
             // The pattern had matched and only quiet was waited for: a pane that vanished is quiet.
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => {
-                (self.evidence.done && exit == Exit::Lost).then_some(Why::Done)
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. }
+                if self.evidence.done && exit == Exit::Lost =>
+            {
+                Some(Why::Done)
             }
+            Phase::Starting { .. } | Phase::Prompting { .. } => {
+                self.misses_prompt(exit).then_some(Why::Undelivered)
+            }
+            Phase::Running { .. } => None,
             Phase::Ending { why, .. } => Some(why),
             Phase::Idle
             | Phase::Judging { .. }
@@ -168,28 +174,64 @@ impl Worker {
     }
 
     /// The prompt is not delivered, and no key was pressed: the run waits for its input box as it did before.
-    pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>) -> Vec<Effect> {
+    pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>, now: Now) -> Vec<Effect> {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
         self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };
         match dialog {
-            Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what),
-            Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what),
-            None => self.troubled(Kind::NotReady, "its input box left the screen before the prompt was sent"),
+            Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what, now),
+            Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what, now),
+            None => {
+                self.troubled(Kind::NotReady, "its input box left the screen before the prompt was sent", now)
+            }
         }
     }
 
-    pub(super) fn prompt_over(&mut self, failed: Option<String>) -> Vec<Effect> {
-        let Phase::Prompting { .. } = self.phase else { return vec![] };
-        self.phase = Phase::Running { watch: Watch::default() };
-        let run = self.run.0;
-        let entry = match failed {
-            None => Entry::PromptSent { run },
-            Some(message) => {
-                let what = format!("prompt not delivered: {message}");
-                self.trouble = Some(Trouble { kind: Kind::Prompt, what });
-                Entry::PromptFailed { run, message }
-            }
+    /// Whether the agent of a loop exited before it had its prompt, with a status that looks like success.
+    fn misses_prompt(&mut self, exit: Exit) -> bool {
+        let Some(ralph) = self.ralph.as_mut().filter(|_| self.policy.paste && exit.is_success()) else {
+            return false;
         };
-        vec![Effect::Persist, Effect::Tell(entry)]
+        ralph.detail = Some("the agent exited with status 0 before it had its prompt".into());
+        true
+    }
+
+    pub(super) fn prompt_over(&mut self, failed: Option<String>, now: Now) -> Vec<Effect> {
+        match (&mut self.phase, &mut self.ralph) {
+            (Phase::Prompting { .. }, _) => {}
+            // The agent exited on its prompt, and that was reported first.
+            (Phase::Judging { why: why @ Some(Why::Undelivered), .. }, Some(ralph)) if failed.is_none() => {
+                (*why, ralph.detail) = (None, None);
+                return vec![Effect::Persist];
+            }
+            (
+                Phase::Judging { .. }
+                | Phase::Idle
+                | Phase::Spawning { .. }
+                | Phase::Starting { .. }
+                | Phase::Running { .. }
+                | Phase::Ending { .. }
+                | Phase::BackingOff { .. }
+                | Phase::Parked
+                | Phase::Lost
+                | Phase::Stopped { .. },
+                _,
+            ) => return vec![],
+        }
+        let run = self.run.0;
+        let Some(message) = failed else {
+            self.phase = Phase::Running { watch: Watch::default() };
+            return vec![Effect::Persist, Effect::Tell(Entry::PromptSent { run })];
+        };
+        let what = format!("prompt not delivered: {message}");
+        let told = Effect::Tell(Entry::PromptFailed { run, message });
+        if self.ralph.is_some() {
+            let mut effects = self.end_because(Why::Undelivered, what, now);
+            effects.push(told);
+            return effects;
+        }
+        // A person may still give it to a plain worker's agent.
+        self.phase = Phase::Running { watch: Watch::default() };
+        self.trouble = Some(Trouble { kind: Kind::Prompt, what, since: None });
+        vec![Effect::Persist, told]
     }
 }

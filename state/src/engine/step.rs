@@ -1,6 +1,6 @@
 //! The transitions: what people say and what time brings. Each a full match over the phases.
 
-use super::{Edits, Effect, Event, GRACE, Kind, Now, Phase, Why, Worker};
+use super::{Edits, Effect, Event, GRACE, Kind, Now, PROMPT_TIMEOUT, Phase, Why, Worker};
 use crate::model::Exit;
 use crate::notice::{Entry, PauseBy, StopReason};
 
@@ -20,16 +20,16 @@ impl Worker {
             Event::Kill => self.kill(now),
             Event::Edited(edits) => self.edited(edits),
             Event::Tick => self.tick(now),
-            Event::Reachable(reachable) => self.reached(reachable),
+            Event::Reachable(reachable) => self.reached(reachable, now),
             Event::Up(run) if run == self.run => self.up(now),
             Event::SpawnFailed(run, error) if run == self.run => self.spawn_failed(error, now),
             Event::Adopted(run) if run == self.run => self.adopted(now),
             Event::NeverStarted(run) if run == self.run => self.never_started(now),
             Event::Screen(run, reading) if run == self.run => self.look(Some(reading), now),
             Event::Quiet(run) if run == self.run => self.look(None, now),
-            Event::PromptSent(run) if run == self.run => self.prompt_over(None),
-            Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message)),
-            Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog),
+            Event::PromptSent(run) if run == self.run => self.prompt_over(None, now),
+            Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message), now),
+            Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog, now),
             Event::Typed(run) if run == self.run => self.typed(),
             Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
@@ -60,11 +60,12 @@ impl Worker {
     // ---- tmux ----
 
     /// tmux answers, or no longer does. Who began to listen while it did not is told how the agent is.
-    fn reached(&mut self, reachable: bool) -> Vec<Effect> {
+    fn reached(&mut self, reachable: bool, now: Now) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.reachable, reachable);
         if before || !reachable {
             return vec![];
         }
+        self.ask_anew(now);
         if let Phase::Running { watch } = &mut self.phase {
             watch.idle_told = false;
         }
@@ -112,23 +113,27 @@ impl Worker {
         ralph.stalls = 0;
         // Somebody who knows better than the message: the account has room again, the login is done.
         ralph.outages = 0;
-        let over = ralph.iteration > ralph.max_iterations;
+        let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
-        match &mut self.phase {
-            Phase::Lost if over => effects.extend(self.stop(StopReason::MaxIterations)),
-            Phase::Lost => {
+        self.ask_anew(now);
+        match (&mut self.phase, over) {
+            (Phase::Lost, Some(reason)) => effects.extend(self.stop(reason)),
+            (Phase::Lost, None) => {
                 self.give_back();
                 effects.extend(self.go_on(now));
             }
-            Phase::Parked | Phase::BackingOff { .. } => effects.extend(self.go_on(now)),
+            (Phase::Parked | Phase::BackingOff { .. }, _) => effects.extend(self.go_on(now)),
             // Silence while it was paused is forgiven.
-            Phase::Starting { watch, .. } | Phase::Running { watch } => watch.restart(),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::Stopped { .. } => {}
+            (Phase::Starting { watch, .. } | Phase::Running { watch }, _) => watch.restart(),
+            (
+                Phase::Idle
+                | Phase::Spawning { .. }
+                | Phase::Prompting { .. }
+                | Phase::Ending { .. }
+                | Phase::Judging { .. }
+                | Phase::Stopped { .. },
+                _,
+            ) => {}
         }
         effects
     }
@@ -186,6 +191,9 @@ impl Worker {
         if edits.done_pattern {
             self.evidence.done = false;
         }
+        if let Some(timeout) = edits.question_timeout {
+            ralph.question_timeout = timeout;
+        }
         vec![Effect::Persist]
     }
 
@@ -193,6 +201,9 @@ impl Worker {
 
     pub(super) fn tick(&mut self, now: Now) -> Vec<Effect> {
         if let Some(effects) = self.out_of_time(now) {
+            return effects;
+        }
+        if let Some(effects) = self.unanswered(now) {
             return effects;
         }
         if self.phase_deadline().is_none_or(|at| now.mono < at) {
@@ -206,9 +217,14 @@ impl Worker {
                     return vec![];
                 }
                 let seconds = self.policy.ready_timeout;
-                self.troubled(Kind::NotReady, &format!("not ready after {seconds}s"))
+                self.troubled(Kind::NotReady, &format!("not ready after {seconds}s"), now)
             }
-            Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into())),
+            // A tmux that does not answer says nothing about the agent.
+            Phase::Prompting { by } if !self.reachable => {
+                *by = now.after(PROMPT_TIMEOUT);
+                vec![]
+            }
+            Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into()), now),
             Phase::Ending { kill_at, .. } => {
                 *kill_at = now.after(GRACE);
                 vec![Effect::ForceKill(self.run)]

@@ -1,6 +1,6 @@
 //! The proof of the engine.
 //!
-//! [`tables`], [`phases`], [`limits`] and [`restarts`] say what must happen in words a person can check, [`walk`] holds the rules
+//! [`tables`], [`phases`], [`questions`], [`limits`] and [`restarts`] say what must happen in words a person can check, [`walk`] holds the rules
 //! over random events, [`world`] over a simulated machine with crashes and faults, and [`seeded`] shows
 //! that these checkers see the bugs they are there for. Here is what they share.
 
@@ -8,6 +8,7 @@ mod evidence;
 mod heard;
 mod limits;
 mod phases;
+mod questions;
 mod restarts;
 #[expect(clippy::wildcard_enum_match_arm, reason = "these tests name only the arms they are about")]
 mod seeded;
@@ -33,14 +34,14 @@ fn at(ms: u64) -> Now {
 }
 
 /// The prompt goes in without a paste, as on standard input.
-const STDIN: Policy = Policy { paste: false, ready_wait: false, ready_timeout: 30 };
+const STDIN: Policy = Policy { paste: false, ready_wait: false, ready_timeout: 30, one_shot: false };
 
 /// The prompt is pasted into a ready agent.
-const PASTE: Policy = Policy { paste: true, ready_wait: true, ready_timeout: 30 };
+const PASTE: Policy = Policy { paste: true, ready_wait: true, ready_timeout: 30, one_shot: false };
 
-/// A screen that shows `n` and nothing else of note.
+/// A screen that shows `n`, printed by the agent, and nothing else of note.
 fn screen(n: u8) -> Reading {
-    Reading { fingerprint: [n; 16], size: (200, 50), ..Reading::default() }
+    Reading { fingerprint: [n; 16], size: (200, 50), printed: true, ..Reading::default() }
 }
 
 fn dialog(n: u8, startup: bool, what: &str) -> Reading {

@@ -104,7 +104,13 @@ impl Worker {
         match &self.phase {
             Phase::Stopped { reason } => Some(match (reason, self.failure()) {
                 // Of what went wrong last, these do not say anything.
-                (StopReason::Failures(_) | StopReason::MaxIterations | StopReason::Unverified, Some(why)) => {
+                (
+                    StopReason::Failures(_)
+                    | StopReason::MaxIterations
+                    | StopReason::AllFailed
+                    | StopReason::Unverified,
+                    Some(why),
+                ) => {
                     format!("{}: {why}", reason.word())
                 }
                 (reason, _) => reason.word(),
@@ -120,7 +126,9 @@ impl Worker {
             }
             Phase::Ending { why, .. } => Some(
                 match why {
-                    Why::Inactivity => "ending: inactivity",
+                    Why::Inactivity | Why::Silent => "ending: inactivity",
+                    Why::Undelivered => "ending: its prompt was not delivered",
+                    Why::Unanswered => "ending: its question was not answered",
                     Why::Done => "ending: done pattern matched",
                     Why::TurnOver => "ending: turn over",
                     Why::Timeout => "ending: the iteration is out of time",
@@ -141,12 +149,12 @@ impl Worker {
         }
     }
 
-    /// What went wrong with the current or last iteration, where that is more than how its agent ended.
-    pub fn failure(&self) -> Option<&str> {
+    /// Why the current or last iteration failed; `None` when it did not.
+    pub fn failure(&self) -> Option<String> {
         let ralph = self.ralph.as_ref()?;
         match &ralph.last_end {
-            Some((of, Entry::IterationFailed { message, .. })) if *of == ralph.iteration => {
-                message.as_deref()
+            Some((of, Entry::IterationFailed { exit, message, .. })) if *of == ralph.iteration => {
+                Some(message.clone().unwrap_or_else(|| exit.phrase()))
             }
             _ => None,
         }

@@ -32,6 +32,12 @@ pub struct Watch {
     pub(super) extensions: u32,
     /// Whether it is computing is being found out.
     pub(super) probing: bool,
+    /// The agent printed something that is neither its prompt nor what stood there before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    printed: bool,
+    /// The agent's hooks reported work, and no end of the turn since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) in_turn: bool,
     /// The agent said that it is at work.
     pub(super) working: bool,
     /// The last look saw its input box.
@@ -72,6 +78,7 @@ impl Watch {
         self.working = reading.working;
         self.rests &= !reading.working;
         self.ready = reading.ready && reading.blocked.is_none();
+        self.printed |= reading.printed;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
             self.settled = Some(now.saturating_add(SETTLE));
@@ -85,6 +92,17 @@ impl Watch {
         self.print = Some(reading.fingerprint);
         self.size = reading.size;
         changed
+    }
+
+    /// True when the agent printed something.
+    pub(super) fn has_printed(&self) -> bool {
+        self.printed
+    }
+
+    /// True when silence can mean that the agent has answered: it printed something, and no hook reported a turn
+    /// that goes on.
+    pub(super) fn is_answered(&self) -> bool {
+        self.printed && !self.in_turn
     }
 
     /// Starts counting anew: the screen changed.

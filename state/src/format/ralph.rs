@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use serde_json::{Map, Value};
 
 use super::{FORMAT, FormatError, need, object, take, to_bytes, value};
-use crate::model::{LoopStatus, WorkerName};
+use crate::model::{LoopStatus, QUESTION_TIMEOUT, WorkerName};
 use crate::notice::PauseBy;
 
 /// The file's keys, in its order. The document's come first, ours after `inactivity_timeout`.
@@ -56,6 +56,9 @@ pub struct RalphFile {
     pub reason: Option<String>,
     /// Who paused it.
     pub paused_by: Option<PauseBy>,
+    /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
+    /// [`QUESTION_TIMEOUT`].
+    pub question_timeout: u64,
     /// What went wrong with the last iteration, where swarm knows it; the file has the key only then.
     pub message: Option<String>,
     /// The format it was read in; writing always gives [`FORMAT`].
@@ -87,6 +90,8 @@ impl RalphFile {
             FORMAT.into(),
         ];
         let mut ours: Vec<(&str, Value)> = KEYS.into_iter().zip(values).collect();
+        let asks = (self.question_timeout != QUESTION_TIMEOUT).then_some(self.question_timeout);
+        ours.extend(asks.map(|seconds| ("question_timeout", seconds.into())));
         ours.extend(self.message.clone().map(|message| ("message", message.into())));
         to_bytes(ours, &self.extra)
     }
@@ -115,6 +120,7 @@ pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
         inactivity_timeout: take(&mut map, "inactivity_timeout")?.unwrap_or(60),
         reason: take(&mut map, "reason")?,
         paused_by: take(&mut map, "paused_by")?,
+        question_timeout: take(&mut map, "question_timeout")?.unwrap_or(QUESTION_TIMEOUT),
         message: take(&mut map, "message")?,
         format,
         extra: map,
@@ -163,6 +169,8 @@ pub struct RalphEdits {
     pub max_iterations: Option<u32>,
     /// A new time-out in seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
+    /// A new limit for unanswered questions, seconds; 0: none.
+    pub question_timeout: Option<u64>,
     /// A new done pattern (never empty, not compiled yet); `Some(None)` takes it away.
     pub done_pattern: Option<Option<String>>,
     /// A new prompt file, absolute.
@@ -205,6 +213,7 @@ pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<RalphEdits, Strin
     Ok(RalphEdits {
         max_iterations: changed(&known.max_iterations, &on_disk.max_iterations),
         inactivity_timeout: changed(&known.inactivity_timeout, &on_disk.inactivity_timeout),
+        question_timeout: changed(&known.question_timeout, &on_disk.question_timeout),
         done_pattern: changed(&known.done_pattern, &on_disk.done_pattern),
         prompt_file: changed(&known.prompt_file, &on_disk.prompt_file),
     })

@@ -105,9 +105,10 @@ fn a_loops_state_is_the_documents_then_ours_byte_for_byte() {
     }
     let file = parse_ralph(V1_RALPH).unwrap();
     assert_eq!((file.status, file.paused_by), (LoopStatus::Paused, Some(PauseBy::Shutdown)));
-    let told = RalphFile { message: Some("no room".into()), ..file };
+    let told = RalphFile { message: Some("no room".into()), question_timeout: 5, ..file };
     let written = told.to_bytes().unwrap();
-    assert!(text(&written).contains("\n  \"message\": \"no room\""), "{}", text(&written));
+    let keys = "\n  \"question_timeout\": 5,\n  \"message\": \"no room\"";
+    assert!(text(&written).contains(keys), "{}", text(&written));
     assert_eq!(parse_ralph(&written).unwrap(), told);
 }
 
@@ -228,6 +229,7 @@ fn an_edit_by_hand_is_found() {
         RalphEdits {
             max_iterations: Some(200),
             inactivity_timeout: None,
+            question_timeout: None,
             done_pattern: Some(None),
             prompt_file: Some("/home/ann/shop/OTHER.md".into()),
         }

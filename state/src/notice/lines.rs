@@ -171,6 +171,7 @@ fn failed_text(reason: &StopReason, iterations: u32) -> String {
         | StopReason::Verified
         | StopReason::Promised
         | StopReason::Unverified
+        | StopReason::AllFailed
         | StopReason::OutOfTime(_)
         | StopReason::Cost { .. }
         | StopReason::Tokens { .. }

@@ -10,8 +10,10 @@ use super::{counted, dollars, duration};
 pub enum IterationExit {
     /// The agent ended by itself.
     Exit(crate::model::Exit),
-    /// swarm ended it: the screen did not change for too long.
+    /// swarm ended it: its interactive agent printed something and then nothing for the timeout.
     Inactivity,
+    /// swarm ended it: nothing on screen for the timeout, from an agent that had to print or exit.
+    Silent,
     /// swarm ended it: the done pattern had matched and the agent's turn was over.
     Done,
     /// swarm ended it: it was killed.
@@ -28,6 +30,23 @@ pub enum IterationExit {
     ApiError,
     /// swarm ended it: the agent said that its context was full.
     ContextSpent,
+    /// swarm ended it: the agent's hooks reported the end of its turn.
+    TurnOver,
+    /// The prompt did not reach the agent.
+    Undelivered,
+    /// swarm ended it: nobody answered the agent's question in time.
+    Unanswered,
+}
+
+/// What an iteration counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// It ends a row of failures.
+    Success,
+    /// One more in the row.
+    Failure,
+    /// Neither.
+    Neither,
 }
 
 impl IterationExit {
@@ -39,7 +58,7 @@ impl IterationExit {
             Self::Exit(Exit::Signal(signal)) => format!("signal-{signal}"),
             Self::Exit(Exit::Lost) => "lost".into(),
             Self::Exit(Exit::Unknown) => "unknown".into(),
-            Self::Inactivity => "inactivity".into(),
+            Self::Inactivity | Self::Silent => "inactivity".into(),
             Self::Done => "done".into(),
             Self::Killed => "killed".into(),
             Self::SpawnFailed => "spawn-failed".into(),
@@ -48,6 +67,48 @@ impl IterationExit {
             Self::Outage => "outage".into(),
             Self::ApiError => "api-error".into(),
             Self::ContextSpent => "context-spent".into(),
+            Self::TurnOver => "turn-over".into(),
+            Self::Undelivered => "undelivered".into(),
+            Self::Unanswered => "unanswered".into(),
+        }
+    }
+
+    /// The same as a phrase, for a person.
+    pub fn phrase(self) -> String {
+        use crate::model::Exit;
+        match self {
+            Self::Exit(Exit::Code(code)) => format!("exit status {code}"),
+            Self::Exit(Exit::Signal(signal)) => format!("ended by signal {signal}, which swarm did not send"),
+            Self::Exit(Exit::Lost) => "its pane vanished".into(),
+            Self::Exit(Exit::Unknown) => "exit status unknown".into(),
+            Self::Inactivity => "nothing new on screen".into(),
+            Self::Silent => "nothing on screen".into(),
+            Self::Done => "done pattern matched".into(),
+            Self::Killed => "killed".into(),
+            Self::SpawnFailed => "the agent was not started".into(),
+            Self::Timeout => "the iteration's time was up".into(),
+            Self::OutOfTime => "the loop's time was up".into(),
+            Self::Outage => "the agent could not work".into(),
+            Self::ApiError => "an API error ended its turn".into(),
+            Self::ContextSpent => "its context was full".into(),
+            Self::TurnOver => "its turn was over".into(),
+            Self::Undelivered => "the prompt was not delivered".into(),
+            Self::Unanswered => "its question was not answered".into(),
+        }
+    }
+
+    /// What it counts as. Whether the gates hold is asked first, and an outage counts as nothing.
+    pub fn counts_as(self) -> Counts {
+        match self {
+            Self::Exit(exit) if exit.is_success() => Counts::Success,
+            Self::Inactivity | Self::Done | Self::ContextSpent | Self::TurnOver => Counts::Success,
+            Self::Exit(_)
+            | Self::Silent
+            | Self::SpawnFailed
+            | Self::ApiError
+            | Self::Undelivered
+            | Self::Unanswered => Counts::Failure,
+            Self::Killed | Self::Timeout | Self::OutOfTime | Self::Outage => Counts::Neither,
         }
     }
 }
@@ -99,6 +160,8 @@ pub enum StopReason {
     Promised,
     /// The iteration limit, and the gates never held.
     Unverified,
+    /// The iteration limit, and no iteration succeeded.
+    AllFailed,
     /// The time limit, seconds.
     OutOfTime(u64),
     /// The cost limit, millionths of a US dollar.
@@ -140,6 +203,7 @@ impl StopReason {
             Self::Complete | Self::Verified | Self::Promised | Self::MaxIterations => true,
             Self::Exited(exit) => exit.is_success(),
             Self::Unverified
+            | Self::AllFailed
             | Self::OutOfTime(_)
             | Self::Cost { .. }
             | Self::Tokens { .. }
@@ -158,6 +222,7 @@ impl StopReason {
         match self {
             Self::Complete => "done_pattern",
             Self::MaxIterations | Self::Unverified => "max_iterations",
+            Self::AllFailed => "all_failed",
             Self::Verified => "all_checks_passed",
             Self::Promised => "promise_accepted",
             Self::OutOfTime(_) => "timeout",
@@ -181,6 +246,7 @@ impl StopReason {
             Self::Verified => "every gate holds".into(),
             Self::Promised => "promise accepted".into(),
             Self::Unverified => "max iterations, and not every gate holds".into(),
+            Self::AllFailed => "max iterations, and none succeeded".into(),
             Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
             Self::Cost { spent, limit } => {
                 format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))

@@ -151,7 +151,7 @@ fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() 
     // What is to be pasted yet is not there yet, whatever somebody has typed.
     let mut worker = Worker::looping(PASTE, 9, 60);
     after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
-    assert_eq!(after(&mut worker, script(1, [Event::Heard(R, Heard::Prompt)])), "=> starting");
+    assert_eq!(after(&mut worker, script(1, [Event::Heard(R, Heard::Prompt)])), "persist => starting");
 }
 
 #[test]

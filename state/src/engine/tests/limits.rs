@@ -158,13 +158,13 @@ fn what_went_wrong_last_is_told_until_something_else_goes_on() {
     assert_eq!((worker.failure(), worker.reason()), (None, None));
     worker.step(no(2), at(1000));
     assert_eq!(worker.reason().unwrap(), "2 consecutive failures: no room");
-    // So is what kept the gates from being tried; that an agent failed is told by its exit.
+    // So is what kept the gates from being tried, or how the agent failed.
     let trouble = Verdict { trouble: Some("the agent was not started: no".into()), ..Verdict::default() };
     let (worker, _) = judged(verified(Budgets::default()), Exit::Code(127), trouble, 1000);
-    assert_eq!(worker.failure(), Some("the agent was not started: no"));
+    assert_eq!(worker.failure().as_deref(), Some("the agent was not started: no"));
     let failed = Verdict { checks: vec![check(false)], ..Verdict::default() };
     let (worker, _) = judged(verified(Budgets::default()), Exit::Code(1), failed, 1000);
-    assert_eq!(worker.failure(), None);
+    assert_eq!(worker.failure().as_deref(), Some("exit status 1"));
 }
 
 #[test]

@@ -103,23 +103,15 @@ fn a_startup_dialog_in_mid_work_is_never_ended() {
 }
 
 #[test]
-fn a_screen_that_is_not_ready_is_told_and_then_ends_by_inactivity() {
-    let mut worker = starting(60);
-    assert_eq!(
-        told(&stare(&mut worker, 0, 62, &screen(1))),
-        [
-            (30, "persist; \"waiting for a person: not ready after 30s\" => starting"),
-            (60, "probe 1 => starting"),
-            (60, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
-        ]
-    );
-    let mut hasty = starting(10);
-    let lines = stare(&mut hasty, 0, 34, &screen(1));
-    assert_eq!(
-        lines.iter().map(|l| l.0).collect::<Vec<_>>(),
-        [30, 32, 32],
-        "never before the ready time-out"
-    );
+fn an_agent_that_is_not_ready_in_time_waits_without_limit() {
+    for timeout in [10, 60] {
+        let mut worker = starting(timeout);
+        assert_eq!(
+            told(&stare(&mut worker, 0, 4000, &screen(1))),
+            [(30, "persist; \"waiting for a person: not ready after 30s\" => starting")]
+        );
+        assert_eq!((worker.status(), worker.deadline()), (Status::Waiting, None));
+    }
 }
 
 #[test]
@@ -127,15 +119,7 @@ fn an_answered_dialog_gives_the_whole_time_again() {
     let mut worker = starting(60);
     stare(&mut worker, 0, 1000, &dialog(1, true, "login"));
     let lines = stare(&mut worker, 1000, 1062, &screen(2));
-    assert_eq!(
-        told(&lines),
-        [
-            (1030, "persist; \"waiting for a person: not ready after 30s\" => starting"),
-            (1060, "probe 1 => starting"),
-            (1060, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
-        ]
-    );
-    assert_eq!(worker.status(), Status::Running, "it waits for nobody any more");
+    assert_eq!(told(&lines), [(1030, "persist; \"waiting for a person: not ready after 30s\" => starting")]);
 }
 
 #[test]
@@ -144,19 +128,6 @@ fn a_dialog_that_comes_late_takes_the_place_of_the_time_out() {
     stare(&mut worker, 0, 32, &screen(1));
     let lines = stare(&mut worker, 34, 900, &dialog(2, true, "theme"));
     assert_eq!(told(&lines), [(34, "persist; \"waiting for a person: theme\" => starting")]);
-}
-
-#[test]
-fn a_permission_dialog_in_mid_work_keeps_the_inactivity_rule() {
-    let mut worker = running();
-    assert_eq!(
-        told(&stare(&mut worker, 0, 62, &dialog(1, false, "permission"))),
-        [
-            (0, "persist; \"waiting for a person: permission\" => running"),
-            (60, "probe 1 => running"),
-            (60, "persist; \"inactivity timeout (60s), restarting\"; term 1 => ending(inactivity)"),
-        ]
-    );
 }
 
 #[test]
@@ -173,8 +144,60 @@ fn a_look_that_brings_a_dialog_only_delays_the_done_pattern() {
 }
 
 #[test]
-fn a_prompt_that_did_not_go_in_is_told_until_the_agent_moves() {
+fn a_prompt_that_was_not_delivered_fails_a_loops_iteration() {
     let mut worker = starting(60);
+    step(&mut worker, 0, Event::Screen(R, ready(1)));
+    let failed = Event::PromptFailed(R, "not taken".into());
+    assert_eq!(
+        step(&mut worker, 1, failed),
+        "persist; term 1; \"prompt not delivered: not taken\" => ending(undelivered)"
+    );
+    step(&mut worker, 2, Event::Exited(R, Exit::Signal(15)));
+    let ended = worker.ended().unwrap();
+    assert_eq!(ended.reason, "prompt not delivered: not taken");
+    // Whatever holds then is not the agent's work.
+    assert_eq!(
+        step(&mut worker, 2, Event::Judged(R, gates(true))),
+        "persist; \"iteration 1 failed (exit: undelivered): prompt not delivered: not taken, retrying in 1s (attempt 1/5)\" => backoff(1s)"
+    );
+}
+
+#[test]
+fn an_agent_that_exits_before_it_has_its_prompt_has_failed() {
+    for ready_first in [false, true] {
+        let mut worker = starting(60);
+        if ready_first {
+            step(&mut worker, 0, Event::Screen(R, ready(1)));
+        }
+        let exited = step(&mut worker, 1, Event::Exited(R, Exit::Code(0)));
+        assert_eq!(exited, "persist; judge 1 => judging(0,undelivered)");
+        if ready_first {
+            // News of the delivery may come after news of the exit.
+            let mut taken = worker.clone();
+            assert_eq!(taken.ended_delivered().unwrap().reason, "exit status 0");
+            assert_eq!(step(&mut taken, 1, Event::PromptSent(R)), "persist => judging(0)");
+        }
+        assert_eq!(worker.ended().unwrap().reason, "the agent exited with status 0 before it had its prompt");
+        let judged = step(&mut worker, 1, Event::Judged(R, gates(false)));
+        assert!(judged.contains("failed (exit: undelivered)"), "{judged}");
+    }
+}
+
+#[test]
+fn a_delivery_waits_for_a_tmux_that_does_not_answer() {
+    let mut worker = starting(60);
+    step(&mut worker, 0, Event::Screen(R, ready(1)));
+    step(&mut worker, 1, Event::Reachable(false));
+    let due = PROMPT_TIMEOUT.as_secs();
+    assert_eq!(step(&mut worker, due, Event::Tick), "=> prompting");
+    assert_eq!(worker.deadline(), Some(at(2 * due * 1000).mono));
+}
+
+#[test]
+fn a_prompt_that_did_not_go_in_is_told_to_a_plain_worker_until_its_agent_moves() {
+    let mut worker = Worker::plain(PASTE);
+    worker.step(Event::Start, at(0));
+    worker.step(Event::Up(R), at(0));
     step(&mut worker, 0, Event::Screen(R, ready(1)));
     let failed = Event::PromptFailed(R, "not taken".into());
     assert_eq!(step(&mut worker, 1, failed), "persist; \"prompt not delivered: not taken\" => running");
@@ -188,8 +211,6 @@ fn a_prompt_that_did_not_go_in_is_told_until_the_agent_moves() {
     let mut helped = worker.clone();
     step(&mut helped, 6, Event::Screen(R, ready(2)));
     assert_eq!((helped.status(), helped.reason()), (Status::Running, None));
-    let lines = stare(&mut worker, 6, 64, &ready(1));
-    assert_eq!(lines.len(), 2, "a loop goes on by inactivity: {lines:?}");
 }
 
 #[test]
@@ -219,9 +240,11 @@ fn a_delivery_without_an_answer_ends_in_time() {
     step(&mut worker, 0, Event::Screen(R, ready(1)));
     let due = PROMPT_TIMEOUT.as_secs();
     assert_eq!(step(&mut worker, due - 1, Event::Tick), "=> prompting");
-    let late = "persist; \"prompt not delivered: the delivery did not end in time\" => running";
+    let late =
+        "persist; term 1; \"prompt not delivered: the delivery did not end in time\" => ending(undelivered)";
     assert_eq!(step(&mut worker, due, Event::Tick), late);
-    assert_eq!(step(&mut worker, due, Event::PromptSent(R)), "=> running", "late news of it changes nothing");
+    let after = step(&mut worker, due, Event::PromptSent(R));
+    assert_eq!(after, "=> ending(undelivered)", "late news of it changes nothing");
 }
 
 #[test]
@@ -350,7 +373,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
             Event::Edited(Edits {
                 max_iterations: Some(8),
                 inactivity_timeout: Some(50),
-                done_pattern: false,
+                ..Edits::default()
             }),
         ),
         ("up", Event::Up(run)),
@@ -419,21 +442,21 @@ const TABLE: &[(&str, &str)] = &[
     (
         "starting",
         "pause P>starting, kill PT>ending(kill), tick P>starting, edited P>starting, \
-         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, working P>starting, \
-         api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0), pane-lost PJ>judging(lost), \
+         ready PD>prompting, dialog P>starting, turn-over P>starting, idles P>starting, prompt P>starting, working P>starting, \
+         api-error PT>ending(apierror), context-spent PT>ending(contextspent), asks P>starting, exited PJ>judging(0,undelivered), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
     (
         "prompting",
-        "pause P>prompting, kill PT>ending(kill), tick P>running, edited P>prompting, \
-         adopted D>prompting, sent P>running, not-sent P>running, turn-over P>running, prompt P>running, \
-         api-error PT>ending(apierror), exited PJ>judging(0), \
+        "pause P>prompting, kill PT>ending(kill), tick PT>ending(undelivered), edited P>prompting, \
+         adopted D>prompting, sent P>running, not-sent PT>ending(undelivered), turn-over P>running, prompt P>running, \
+         api-error PT>ending(apierror), exited PJ>judging(0,undelivered), \
          pane-lost PJ>judging(lost), server-lost P>lost",
     ),
     (
         "running",
         "pause P>running, kill PT>ending(kill), edited P>running, dialog P>running, \
-         turn-over P>running, idles P>running, working P>running, api-error PT>ending(apierror), \
+         turn-over P>running, idles P>running, prompt P>running, working P>running, api-error PT>ending(apierror), \
          context-spent PT>ending(contextspent), asks P>running, exited PJ>judging(0), pane-lost PJ>judging(lost), \
          server-lost P>lost",
     ),
@@ -507,7 +530,12 @@ fn the_words_for_every_phase() {
         ("prompting", Status::Starting, LoopStatus::Running, None),
         ("running", Status::Running, LoopStatus::Running, None),
         ("ending", Status::Running, LoopStatus::Running, Some("ending: its context is full")),
-        ("backing off", Status::BackingOff, LoopStatus::Running, Some("next try 1s after a failure")),
+        (
+            "backing off",
+            Status::BackingOff,
+            LoopStatus::Running,
+            Some("next try 1s after a failure: exit status 1"),
+        ),
         ("parked", Status::Stopped, LoopStatus::Paused, Some("paused")),
         ("judging", Status::Running, LoopStatus::Running, None),
         ("lost", Status::Lost, LoopStatus::Running, Some("the tmux server went away")),

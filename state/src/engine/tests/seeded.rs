@@ -29,8 +29,14 @@ pub(super) enum Bug {
     RespawnsAdopted,
     /// Counts an unknown exit as a success.
     UnknownIsSuccess,
-    /// Resets the failures when swarm ended the run by inactivity.
-    InactivityIsSuccess,
+    /// Takes silence without any output for the end of a turn.
+    SilenceIsSuccess,
+    /// Counts an iteration whose agent never had its prompt as a success.
+    UndeliveredIsSuccess,
+    /// Ends an agent that asks a question, as if it were silent.
+    EndsWhileAsked,
+    /// Ends well though every iteration failed.
+    ForgetsThatAllFailed,
     /// Ignores a pause.
     IgnoresPause,
     /// Ends a silent agent of a paused loop.
@@ -158,9 +164,14 @@ impl Machine {
             (Bug::UnknownIsSuccess, Phase::Judging { exit, .. }, _) if *exit == Exit::Unknown => {
                 *exit = Exit::Code(0);
             }
-            (Bug::InactivityIsSuccess, Phase::Judging { why, .. }, _) if *why == Some(Why::Inactivity) => {
+            (Bug::SilenceIsSuccess, Phase::Judging { why, .. }, _) if *why == Some(Why::Silent) => {
                 *why = Some(Why::TurnOver);
             }
+            (Bug::UndeliveredIsSuccess, Phase::Judging { why, .. }, _) if *why == Some(Why::Undelivered) => {
+                *why = Some(Why::TurnOver);
+            }
+            (Bug::EndsWhileAsked, ..) if looks => worker.trouble = None,
+            (Bug::ForgetsThatAllFailed, _, Some(ralph)) => ralph.succeeded = true,
             (Bug::EndsWhilePaused, _, Some(ralph)) if looks => ralph.paused = None,
             (Bug::BelievesThePattern, _, Some(ralph)) => ralph.gated = false,
             (Bug::OutageIsFailure, ..) => {
@@ -257,7 +268,10 @@ const BUGS: &[(Bug, bool, bool)] = &[
     (Bug::SpawnsTwice, true, true),
     (Bug::RespawnsAdopted, true, true),
     (Bug::UnknownIsSuccess, true, true),
-    (Bug::InactivityIsSuccess, true, false),
+    (Bug::SilenceIsSuccess, true, false),
+    (Bug::UndeliveredIsSuccess, true, false),
+    (Bug::EndsWhileAsked, true, true),
+    (Bug::ForgetsThatAllFailed, true, false),
     (Bug::IgnoresPause, true, false),
     (Bug::EndsWhilePaused, true, false),
     (Bug::ForgetsMaximum, true, false),
@@ -281,7 +295,7 @@ const BUGS: &[(Bug, bool, bool)] = &[
 fn every_seeded_bug_is_caught() {
     let mut seen = Vec::new();
     for &(bug, ..) in BUGS {
-        let walks = (0..3000).any(|seed| seeded_walk(|w| Machine::with(bug, w), seed).is_err());
+        let walks = (0..12_000).any(|seed| seeded_walk(|w| Machine::with(bug, w), seed).is_err());
         let machine = |w| Machine::with(bug, w);
         let worlds = (0..60).any(|seed| {
             [TRUTHFUL, CRASHING, FAULTY]

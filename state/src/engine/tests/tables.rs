@@ -89,7 +89,7 @@ fn scenario_restart_on_exit() {
 }
 
 #[test]
-fn scenario_inactivity_restarts_and_is_no_failure() {
+fn scenario_inactivity_of_an_agent_that_printed_restarts_and_is_a_success() {
     let mut worker = at_iteration(2, 10);
     worker.ralph.as_mut().unwrap().failures = 3;
     assert_eq!(after(&mut worker, still(2, 0, 58, &screen(1))), "=> running");
@@ -112,7 +112,7 @@ fn scenario_inactivity_restarts_and_is_no_failure() {
             "persist; \"iteration 2 completed (exit: inactivity, duration: 1m 2s)\"; \"starting iteration 3/10\"; spawn 3 => spawning",
         ],
     );
-    assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((3, 0)), "the count stays");
+    assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((0, 0)), "the row is over");
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn what_counts_as_a_failure() {
         (
             "the agent said that its context is full",
             vec![Event::Heard(r, Heard::ContextSpent), Event::Exited(r, Exit::Signal(15))],
-            2,
+            0,
             2,
         ),
         (
@@ -318,7 +318,7 @@ fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
             "persist; \"starting iteration 1/2\"; spawn 1 => spawning",
             "persist; \"iteration 1 failed (exit: spawn-failed): no worktree, retrying in 1s (attempt 1/5)\" => backoff(1s)",
             "persist; \"starting iteration 2/2\"; spawn 2 => spawning",
-            "persist; \"iteration 2 failed (exit: spawn-failed): no worktree\"; \"loop complete after 2 iterations\" => stopped(max_iterations)",
+            "persist; \"iteration 2 failed (exit: spawn-failed): no worktree\"; \"loop failed after 2 iterations: max iterations, and none succeeded\" => stopped(all_failed)",
         ],
     );
     assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((2, 2)));
@@ -482,7 +482,7 @@ fn a_matched_pattern_survives_the_server() {
 #[test]
 fn limits_are_edited_at_any_time() {
     let max =
-        |n| Event::Edited(Edits { max_iterations: Some(n), inactivity_timeout: None, done_pattern: false });
+        |n| Event::Edited(Edits { max_iterations: Some(n), inactivity_timeout: None, ..Edits::default() });
     // Raised while it runs, while it is parked; lowered below what is done already.
     let mut worker = at_iteration(2, 2);
     worker.step(max(3), at(0));
@@ -518,7 +518,7 @@ fn limits_are_edited_at_any_time() {
 
     let mut worker = at_iteration(1, 9);
     worker.step(
-        Event::Edited(Edits { max_iterations: Some(0), inactivity_timeout: Some(0), done_pattern: false }),
+        Event::Edited(Edits { max_iterations: Some(0), inactivity_timeout: Some(0), ..Edits::default() }),
         at(0),
     );
     assert_eq!(worker.ralph().map(|l| (l.max_iterations, l.inactivity_timeout)), Some((1, 1)), "never 0");

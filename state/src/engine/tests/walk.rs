@@ -38,6 +38,8 @@ struct Monitor {
     probing: Option<Run>,
     killed: bool,
     paused: bool,
+    /// An iteration succeeded.
+    succeeded: bool,
 }
 
 type Memory =
@@ -80,8 +82,9 @@ impl Monitor {
             hold!(effects.is_empty() && before == after, "rule 2: news of another run did something");
         }
         self.effects(before, event, effects, after)?;
-        Self::exits(before, event, after)?;
+        self.exits(before, event, after)?;
         Self::spared(before, after)?;
+        self.all_failed(before, after)?;
         self.waits(after, due)?;
         Self::views(after)
     }
@@ -248,7 +251,7 @@ impl Monitor {
     }
 
     /// Rule 4: only what ended well counts as well.
-    fn exits(before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
+    fn exits(&mut self, before: &Worker, event: &Event, after: &Worker) -> Result<(), String> {
         Self::restarts(before, event, after)?;
         let (Some(was), Some(is)) = (before.ralph(), after.ralph()) else { return Ok(()) };
         let (Phase::Judging { exit, why }, Event::Judged(run, verdict)) = (before.phase(), event) else {
@@ -256,11 +259,20 @@ impl Monitor {
             return Ok(());
         };
         Self::verified(before, verdict, after)?;
+        if *run == before.run() && *why == Some(Why::Undelivered) {
+            let done = matches!(after.phase(), Phase::Stopped { reason } if reason.is_success());
+            hold!(!done || self.succeeded, "complete without a prompt");
+        }
         if *run != before.run() || *why == Some(Why::Kill) || verdict.is_complete() {
             return Ok(());
         }
         let outage = verdict.outage.is_some() && *why != Some(Why::OutOfTime);
-        let failed = *why == Some(Why::ApiError) || (why.is_none() && !exit.is_success());
+        let failed = match why {
+            None => !exit.is_success(),
+            Some(Why::ApiError | Why::Silent | Why::Undelivered | Why::Unanswered) => true,
+            Some(Why::Done | Why::TurnOver | Why::Inactivity | Why::ContextSpent) => false,
+            Some(Why::Timeout | Why::OutOfTime | Why::Kill) => false,
+        };
         if outage && is.outages <= PATIENCE {
             hold!(is.failures == was.failures, "an outage was counted as a failure");
             let used = i64::from(is.iteration) - i64::from(was.iteration);
@@ -269,9 +281,14 @@ impl Monitor {
         }
         hold!(failed == (is.failures == was.failures + 1), "rule 4: {exit} was miscounted");
         hold!(failed == (is.total_failures == was.total_failures + 1), "rule 4: {exit} was miscounted");
-        let reset = is.failures == 0 && was.failures > 0;
-        let ours = matches!(why, Some(Why::Inactivity | Why::Timeout | Why::OutOfTime));
-        hold!(!reset || (!failed && !ours), "rule 4: {exit} reset the count");
+        let out_of_time = matches!(why, Some(Why::Timeout | Why::OutOfTime));
+        let succeeded = !failed && !out_of_time;
+        hold!(
+            !succeeded || is.failures == 0 || after.is_stopped(),
+            "rule 4: a success left a row of failures"
+        );
+        hold!(succeeded || is.failures >= was.failures, "rule 4: {exit} reset the count");
+        self.succeeded |= succeeded;
         Ok(())
     }
 
@@ -287,15 +304,31 @@ impl Monitor {
         Ok(())
     }
 
-    /// No silence ends the agent of a paused loop, or one that meets a start-up dialog.
+    /// No silence ends the agent of a paused loop, or one that waits for a person; and a question ends only a run
+    /// that waits with one.
     fn spared(before: &Worker, after: &Worker) -> Result<(), String> {
-        let ends = |w: &Worker| matches!(w.phase(), Phase::Ending { why: Why::Inactivity, .. });
+        let ends = |w: &Worker| match w.phase() {
+            Phase::Ending { why, .. } => Some(*why),
+            _ => None,
+        };
+        let Some(why) = ends(after).filter(|_| ends(before).is_none()) else { return Ok(()) };
         let paused = after.ralph().is_none_or(|l| l.paused.is_some());
-        let startup = before.trouble.as_ref().is_some_and(|t| t.kind == Kind::Startup);
-        hold!(
-            ends(before) || !ends(after) || !(paused || startup),
-            "ended by inactivity, but it was to be spared"
-        );
+        let waits = before.trouble.is_some();
+        let silence = matches!(why, Why::Inactivity | Why::Silent);
+        hold!(!silence || !(paused || waits), "ended by inactivity, but it was to be spared");
+        let kind = before.trouble.as_ref().map(|trouble| trouble.kind);
+        let asks = matches!(kind, Some(Kind::Dialog | Kind::Asked));
+        hold!(why != Why::Unanswered || (asks && !paused), "no question to answer");
+        Ok(())
+    }
+
+    /// A loop that needs nothing but its iterations does well only if one of them did.
+    fn all_failed(&self, before: &Worker, after: &Worker) -> Result<(), String> {
+        let Phase::Stopped { reason } = after.phase() else { return Ok(()) };
+        let news = !before.is_stopped() && after.ralph().is_some();
+        let well = *reason == StopReason::MaxIterations;
+        hold!(!news || !well || self.succeeded, "well, and every iteration failed");
+        hold!(!news || *reason != StopReason::AllFailed || !self.succeeded, "failed, and one succeeded");
         Ok(())
     }
 
@@ -369,6 +402,7 @@ impl Op {
                 max_iterations: arg.is_multiple_of(2).then_some(u32::from(arg / 16)),
                 inactivity_timeout: arg.is_multiple_of(3).then_some(u64::from(arg / 4)),
                 done_pattern: arg.is_multiple_of(5),
+                question_timeout: arg.is_multiple_of(5).then_some(u64::from(arg / 16)),
             }),
             5 => Event::Reachable(arg.is_multiple_of(2)),
             6..=9 => Event::Up(run),
@@ -433,6 +467,7 @@ impl Op {
             ready: arg % 5 < 2,
             working: arg.is_multiple_of(11),
             blocked,
+            printed: !arg.is_multiple_of(3),
             done: arg % 16 == 1,
         }
     }
@@ -462,8 +497,8 @@ fn worker(which: u8) -> Worker {
             let budgets = Budgets { max_tokens: Some(300), max_failures: 2, ..Budgets::default() };
             Worker::verified(policy, 6, 20, budgets, true)
         }
-        1 => Worker::looping(policy, 3, 10),
-        _ => Worker::looping(policy, 12, 40),
+        1 => Worker::looping(policy, 3, 10).asking(20),
+        _ => Worker::looping(Policy { one_shot: which % 2 == 1, ..policy }, 12, 40).asking(5),
     }
 }
 
@@ -526,7 +561,7 @@ fn walks_reach_every_phase_and_every_entry() {
         }
     }
     // Idle is left at once; a warning is the edge's.
-    assert_eq!(phases.len(), 10 + 8, "{phases:?}");
+    assert_eq!(phases.len(), 10 + 11, "{phases:?}");
     assert_eq!(entries.len(), 23, "{entries:?}");
     assert!(!entries.contains("Warning"));
 }

@@ -29,6 +29,8 @@ struct Plan {
     stubborn: u8,
     /// Milliseconds until its input box is there.
     ready: u64,
+    /// Asks a question that nobody answers.
+    asks: bool,
     done: bool,
 }
 
@@ -42,6 +44,7 @@ impl Plan {
             ignores_term: false,
             stubborn: 1,
             ready: 1000,
+            asks: false,
             done: false,
         }
     }
@@ -49,7 +52,7 @@ impl Plan {
     fn random(dice: &mut Dice) -> Self {
         let exits =
             [Exit::Code(0), Exit::Code(0), Exit::Code(0), Exit::Code(1), Exit::Signal(9), Exit::Unknown];
-        Self {
+        let plan = Self {
             work: (!dice.one_in(4)).then(|| dice.below(20_000)),
             exit: exits[dice.below(6) as usize],
             chatty: !dice.one_in(3),
@@ -57,8 +60,11 @@ impl Plan {
             ignores_term: dice.one_in(3),
             stubborn: 1 + dice.below(3) as u8,
             ready: dice.below(6000),
+            asks: false,
             done: dice.one_in(40),
-        }
+        };
+        let asks = plan.ready.is_multiple_of(12);
+        Self { asks, work: plan.work.filter(|_| !asks), ..plan }
     }
 }
 
@@ -242,6 +248,10 @@ impl World {
         self.now += self.dice.below(3) * 7000;
         self.agents_live();
         self.mail.clear();
+        // A spawn that failed unseen by the disk is tried again, and counts as no try.
+        if matches!(self.saved.phase(), Phase::Spawning { .. }) {
+            self.failed_at = None;
+        }
         let text = serde_json::to_string(&self.saved).unwrap();
         self.machine.worker = serde_json::from_str(&text).unwrap();
         self.machine.rebase(self.mono());
@@ -322,6 +332,11 @@ impl World {
             }
             Effect::Judge(run) => {
                 let mut done = false;
+                // The mark of a delivery that a daemon which died did not report.
+                if self.saved.policy.paste && self.agents.iter().any(|a| a.run == run && a.prompted.is_some())
+                {
+                    self.report(Event::PromptSent(run));
+                }
                 for agent in self.agents.iter_mut().filter(|a| a.run == run) {
                     agent.pane = false;
                     done = agent.plan.done && agent.prompted.is_some();
@@ -438,7 +453,10 @@ impl World {
         let prints = agent.plan.chatty && agent.plan.work.is_some();
         let print = if prints { (now / 2000 % 250) as u8 } else { u8::from(ready) };
         let done = agent.plan.done && agent.prompted.is_some_and(|from| now > from + 1000);
-        self.step(Event::Screen(run, Reading { ready, done, ..screen(print) }));
+        let asks = agent.plan.asks && agent.prompted.is_some();
+        let blocked = asks.then(|| Blocked { startup: false, what: "may I?".into() });
+        let reading = Reading { ready, done, blocked, printed: prints, ..screen(print) };
+        self.step(Event::Screen(run, reading));
     }
 
     fn half_second(&mut self) {
@@ -567,11 +585,13 @@ pub(super) fn random_world(
             0 => Event::Pause(PauseBy::User),
             1 => Event::Pause(PauseBy::Shutdown),
             2 => Event::Resume,
-            _ => Event::Edited(Edits {
-                max_iterations: Some(1 + dice.below(9) as u32),
-                inactivity_timeout: None,
-                done_pattern: dice.below(4) == 0,
-            }),
+            _ => {
+                let max = 1 + dice.below(9) as u32;
+                let question_timeout = Some(u64::from(max) * 30);
+                let done_pattern = dice.below(4) == 0;
+                let max_iterations = Some(max);
+                Event::Edited(Edits { max_iterations, question_timeout, done_pattern, ..Edits::default() })
+            }
         };
         world.person.push_back((time, event));
     }
@@ -626,8 +646,9 @@ pub(super) fn restarting_world(
     let when = if dice.one_in(2) { RestartWhen::OnFailure } else { RestartWhen::Always };
     let spec = RestartSpec { when, max_restarts: dice.below(6) as u32 };
     let mut world = World::new(machine(Worker::restarting(policy, spec)), seed, faults);
-    world.plans =
-        (0..200).map(|_| Plan { work: Some(dice.below(9000)), ..Plan::random(&mut dice) }).collect();
+    world.plans = (0..200)
+        .map(|_| Plan { work: Some(dice.below(9000)), asks: false, ..Plan::random(&mut dice) })
+        .collect();
     if when == RestartWhen::Always || dice.one_in(3) {
         world.person.push_back((dice.below(120_000), Event::Kill));
         return world.run_killed().map_err(|text| format!("seed {seed}: {text}"));
@@ -710,8 +731,9 @@ fn runs_exactly(mut world: World, codes: &[i32]) -> u64 {
     world.run(u64::MAX).unwrap();
     let ralph = world.machine.worker.ralph().unwrap().clone();
     let failures = codes.iter().filter(|code| **code != 0).count();
-    let reason = world.machine.worker.phase().clone();
-    assert_eq!(reason, Phase::Stopped { reason: StopReason::MaxIterations }, "{:#?}", world.trace);
+    let phase = world.machine.worker.phase().clone();
+    let reason = if failures < codes.len() { StopReason::MaxIterations } else { StopReason::AllFailed };
+    assert_eq!(phase, Phase::Stopped { reason }, "{:#?}", world.trace);
     let done: Vec<u32> = world.agents.iter().map(|a| a.iteration).collect();
     assert_eq!(done, (1..=codes.len() as u32).collect::<Vec<_>>(), "{:#?}", world.trace);
     assert_eq!(ralph.total_failures as usize, failures, "{:#?}", world.trace);
@@ -755,14 +777,16 @@ fn a_kill_at_any_moment_reaches_the_end() {
 }
 
 #[test]
-fn hung_agents_end_by_inactivity_and_force() {
+fn hung_agents_end_by_inactivity_and_force_and_have_failed() {
     let mut world = known(&[0, 0], &PASTE, &[]);
     for plan in &mut world.plans {
         (plan.work, plan.ignores_term, plan.stubborn) = (None, true, 3);
     }
     world.run(400_000).unwrap();
     assert_eq!(world.agents.len(), 2);
-    assert_eq!(world.machine.worker.ralph().map(|l| l.total_failures), Some(0));
+    assert_eq!(world.machine.worker.ralph().map(|l| l.total_failures), Some(2));
+    let end = Phase::Stopped { reason: StopReason::AllFailed };
+    assert_eq!(*world.machine.worker.phase(), end);
 }
 
 /// After a reboot the clock starts anew: no wait may grow beyond its whole.

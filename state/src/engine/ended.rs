@@ -1,0 +1,95 @@
+//! What the end of a run counts as, and why it ended.
+
+use super::{Phase, Why, Worker};
+use crate::model::Exit;
+use crate::notice::{Counts, Entry, IterationExit, StopReason};
+
+/// How an iteration's run ended, for its record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The kind of end.
+    pub exit: IterationExit,
+    /// Why, as a phrase.
+    pub reason: String,
+}
+
+/// The kind of end: why swarm ended the run, or how its agent exited by itself.
+pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
+    match why {
+        Some(Why::Inactivity) => IterationExit::Inactivity,
+        Some(Why::Silent) => IterationExit::Silent,
+        Some(Why::Undelivered) => IterationExit::Undelivered,
+        Some(Why::Unanswered) => IterationExit::Unanswered,
+        Some(Why::Timeout) => IterationExit::Timeout,
+        Some(Why::OutOfTime) => IterationExit::OutOfTime,
+        Some(Why::ApiError) => IterationExit::ApiError,
+        Some(Why::ContextSpent) => IterationExit::ContextSpent,
+        Some(Why::TurnOver) => IterationExit::TurnOver,
+        Some(Why::Done) => IterationExit::Done,
+        Some(Why::Kill) => IterationExit::Killed,
+        None => IterationExit::Exit(exit),
+    }
+}
+
+impl Worker {
+    /// How the run ended whose gates are about to be tried; `None` for a plain worker and in any other phase.
+    pub fn ended(&self) -> Option<Ended> {
+        let Phase::Judging { exit, why } = self.phase else { return None };
+        let detail = self.ralph.as_ref()?.detail.clone();
+        let exit = kind(why, exit);
+        Some(Ended { exit, reason: detail.unwrap_or_else(|| exit.phrase()) })
+    }
+
+    /// The same run, whose prompt was delivered after all: news of its exit may come first.
+    pub fn ended_delivered(&self) -> Option<Ended> {
+        match self.phase {
+            Phase::Judging { exit, why: Some(Why::Undelivered) } if self.ralph.is_some() => {
+                let exit = kind(None, exit);
+                Some(Ended { exit, reason: exit.phrase() })
+            }
+            Phase::Judging { .. }
+            | Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => self.ended(),
+        }
+    }
+
+    /// Why swarm ended the last run, as a phrase; `None` when its agent exited by itself or a run is alive.
+    pub fn ended_by_swarm(&self) -> Option<String> {
+        self.last_exit?;
+        let Some(ralph) = &self.ralph else {
+            let Phase::Stopped { reason } = &self.phase else { return None };
+            return matches!(reason, StopReason::Complete | StopReason::Killed).then(|| reason.word());
+        };
+        let (_, last_end) = ralph.last_end.as_ref()?;
+        let (exit, message) = if let Entry::IterationFailed { exit, message, .. } = last_end {
+            (*exit, message.clone())
+        } else if let Entry::IterationEnded { exit, .. } = last_end {
+            (*exit, None)
+        } else {
+            return None;
+        };
+        let by_itself = matches!(exit, IterationExit::Exit(_) | IterationExit::Outage);
+        (!by_itself).then(|| message.unwrap_or_else(|| exit.phrase()))
+    }
+
+    /// Takes the end of an iteration into the counts; true when it failed.
+    pub(super) fn count_end(&mut self, ended: IterationExit) -> bool {
+        let Some(ralph) = &mut self.ralph else { return false };
+        match ended.counts_as() {
+            Counts::Failure => true,
+            Counts::Success => {
+                (ralph.failures, ralph.succeeded) = (0, true);
+                false
+            }
+            Counts::Neither => false,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The transitions: a question or a permission dialog in mid-work, and how long it may wait for a person.
+//!
+//! While the agent of a loop waits for an answer, no silence ends it. After the question timeout the iteration fails
+//! with the question as its reason. A plain worker waits as long as it takes, and so does a start-up dialog.
+
+use std::time::Duration;
+
+use super::{Effect, Kind, Now, Phase, Trouble, Why, Worker};
+use crate::notice::{Entry, duration};
+
+impl Kind {
+    fn is_question(self) -> bool {
+        match self {
+            Self::Dialog | Self::Asked => true,
+            Self::Startup | Self::NotReady | Self::Prompt => false,
+        }
+    }
+}
+
+impl Worker {
+    pub(super) fn troubled(&mut self, kind: Kind, what: &str, now: Now) -> Vec<Effect> {
+        // The screen and a hook report the same question in different words: it waits since the first of them.
+        let asked = self.trouble.as_ref().and_then(|known| known.since);
+        let since = kind.is_question().then(|| asked.unwrap_or(now.mono));
+        self.trouble = Some(Trouble { kind, what: what.to_owned(), since });
+        vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
+    }
+
+    /// When the question that the agent waits with has waited long enough; `None` while nothing limits it.
+    pub(super) fn question_deadline(&self) -> Option<Duration> {
+        let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none() && l.question_timeout > 0)?;
+        let has_agent = match self.phase {
+            Phase::Starting { .. } | Phase::Running { .. } => self.reachable,
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => false,
+        };
+        let since = self.trouble.as_ref().filter(|_| has_agent)?.since?;
+        Some(since.saturating_add(Duration::from_secs(ralph.question_timeout)))
+    }
+
+    /// Ends a run whose question waited too long.
+    pub(super) fn unanswered(&mut self, now: Now) -> Option<Vec<Effect>> {
+        if now.mono < self.question_deadline()? {
+            return None;
+        }
+        let timeout = duration(self.ralph.as_ref()?.question_timeout, " ");
+        let what = &self.trouble.as_ref()?.what;
+        let detail = format!("not answered within {timeout}: {what}");
+        Some(self.end_because(Why::Unanswered, detail, now))
+    }
+
+    /// Time in which nobody could answer, or nobody could see it, does not count.
+    pub(super) fn ask_anew(&mut self, now: Now) {
+        if let Some(trouble) = &mut self.trouble {
+            trouble.since = trouble.since.map(|_| now.mono);
+        }
+    }
+}

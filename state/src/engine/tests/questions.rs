@@ -1,0 +1,117 @@
+//! Questions in mid-work: how long they wait, what ends them, and what the iteration is then told to have failed of.
+
+use super::tables::{after, at_iteration, script};
+use super::*;
+use crate::model::Status;
+use crate::notice::PauseBy;
+
+const R: Run = Run(1);
+
+/// Looks every two seconds at the same screen, with the ticks that are due.
+fn stare(worker: &mut Worker, from: u64, to: u64, look: &Reading) -> Vec<(u64, String)> {
+    let mut lines = vec![];
+    for second in (from..=to).step_by(2) {
+        for event in [Event::Tick, Event::Screen(R, look.clone())] {
+            let told = after(worker, script(second, [event]));
+            if !told.starts_with("=>") {
+                lines.push((second, told));
+            }
+        }
+    }
+    lines
+}
+
+fn asks() -> Reading {
+    dialog(1, false, "Do you want to run this?")
+}
+
+#[test]
+fn a_question_stops_the_inactivity_clock_and_fails_the_iteration_after_its_own_timeout() {
+    let mut worker = at_iteration(1, 2);
+    let told = stare(&mut worker, 0, 602, &asks());
+    let expected = [
+        (0, "persist; \"waiting for a person: Do you want to run this?\" => running"),
+        (600, "persist; term 1 => ending(unanswered)"),
+    ];
+    assert_eq!(told.iter().map(|(at, line)| (*at, line.as_str())).collect::<Vec<_>>(), expected);
+    after(&mut worker, script(601, [Event::Exited(R, Exit::Code(143))]));
+    assert_eq!(worker.ended().unwrap().reason, "not answered within 10m 0s: Do you want to run this?");
+    assert_eq!(
+        after(&mut worker, script(601, [Event::Judged(R, gates(false))])),
+        "persist; \"iteration 1 failed (exit: unanswered): not answered within 10m 0s: Do you want to run this?, \
+         retrying in 1s (attempt 1/5)\" => backoff(1s)"
+    );
+}
+
+#[test]
+fn a_question_without_a_limit_and_one_of_a_plain_worker_wait_as_long_as_it_takes() {
+    let mut endless = at_iteration(1, 2).asking(0);
+    let mut plain = Worker::plain(STDIN);
+    after(&mut plain, script(0, [Event::Start, Event::Up(R)]));
+    for worker in [&mut endless, &mut plain] {
+        assert_eq!(stare(worker, 0, 9000, &asks()).len(), 1);
+        assert_eq!((worker.status(), worker.deadline()), (Status::Waiting, None));
+    }
+}
+
+#[test]
+fn a_question_that_is_reported_twice_is_timed_from_the_first_report() {
+    let mut worker = at_iteration(1, 2).asking(100);
+    stare(&mut worker, 0, 80, &asks());
+    assert_eq!(worker.deadline(), Some(at(100_000).mono));
+    // The hook reports the same question six seconds later in other words.
+    after(&mut worker, script(86, [Event::Heard(R, Heard::Asks("permission for Bash".into()))]));
+    assert_eq!(worker.deadline(), Some(at(100_000).mono));
+    // Answered: the next one has the whole time, and so has the silence after it.
+    stare(&mut worker, 88, 90, &screen(2));
+    assert_eq!((worker.status(), worker.deadline()), (Status::Running, None));
+    stare(&mut worker, 120, 120, &asks());
+    assert_eq!(worker.deadline(), Some(at(220_000).mono));
+    let told = after(&mut worker, script(220, [Event::Tick]));
+    assert_eq!(told, "persist; term 1 => ending(unanswered)");
+}
+
+#[test]
+fn time_in_which_a_question_cannot_be_seen_or_is_not_ours_to_end_does_not_count() {
+    let mut worker = at_iteration(1, 2).asking(100);
+    stare(&mut worker, 0, 50, &asks());
+    after(&mut worker, script(50, [Event::Pause(PauseBy::User)]));
+    assert_eq!(worker.deadline(), None);
+    after(&mut worker, script(500, [Event::Resume]));
+    assert_eq!(worker.deadline(), Some(at(600_000).mono));
+    after(&mut worker, script(550, [Event::Reachable(false)]));
+    assert_eq!(worker.deadline(), None);
+    after(&mut worker, script(900, [Event::Reachable(true)]));
+    assert_eq!(worker.deadline(), Some(at(1_000_000).mono));
+    // A later daemon's clock may begin anew.
+    worker.rebase(at(5_000));
+    assert_eq!(worker.deadline(), Some(at(105_000).mono));
+}
+
+#[test]
+fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
+    let silent = |one_shot, printed, heard: &[Heard]| {
+        let mut worker = Worker::looping(Policy { one_shot, ..STDIN }, 9, 60);
+        after(&mut worker, script(0, [Event::Start, Event::Up(R)]));
+        for heard in heard {
+            after(&mut worker, script(0, [Event::Heard(R, heard.clone())]));
+        }
+        worker.rebase(at(0));
+        stare(&mut worker, 0, 60, &Reading { printed, ..screen(1) });
+        after(&mut worker, script(60, [Event::Probed(R, false), Event::Exited(R, Exit::Signal(15))]));
+        let reason = worker.ended().unwrap().reason;
+        after(&mut worker, script(60, [Event::Judged(R, gates(false))]));
+        (worker.ralph().unwrap().total_failures == 1, reason)
+    };
+    let (nothing, nothing_new) = ("nothing on screen for 60 s", "nothing new on screen for 60 s");
+    for (one_shot, printed, heard, failed, reason) in [
+        (false, true, &[] as &[Heard], false, nothing_new),
+        (false, false, &[], true, nothing),
+        (true, true, &[], true, nothing_new),
+        (true, false, &[], true, nothing),
+        // A hook reported a turn that did not end.
+        (false, true, &[Heard::Prompt], true, nothing_new),
+    ] {
+        assert_eq!(silent(one_shot, printed, heard), (failed, reason.to_owned()));
+    }
+}
