@@ -22,7 +22,7 @@ mod workers;
 pub use events::{Notice, Snapshot, SubscribeParams};
 pub use hook::{HookHeard, HookNews, HookParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
-pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView};
+pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};
 pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestoreParams, Restored, Watched};
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
@@ -130,7 +130,7 @@ pub enum Call {
     RalphPause(Named),
     /// Resumes a loop; answers [`Changed`].
     #[serde(rename = "ralph.resume")]
-    RalphResume(Named),
+    RalphResume(ResumeParams),
     /// A loop's numbers; answers [`RalphView`].
     #[serde(rename = "ralph.status")]
     RalphStatus(Named),

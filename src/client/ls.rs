@@ -3,9 +3,12 @@
 use chrono::{DateTime, FixedOffset, Local};
 use serde_json::Value;
 use swarm_state::notice::duration;
+use swarm_state::outage::Kind;
+use swarm_state::screen::printable;
 
 use super::connect::QUICK;
 use super::render::table;
+use super::status::log_in;
 use super::{Ctx, Ended};
 use crate::cli::{Format, Ls, RalphLs, WhichStatus};
 use crate::error::Error;
@@ -23,6 +26,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Ls) -> Ended {
             let rows: Vec<_> = workers.iter().map(|w| row(w, now)).collect();
             let head = ["NAME", "STATUS", "ITER", "AGE", "CMD", "TAGS"];
             ctx.out.lines(&table(&head, &rows, &[4, 5, 0], ctx.out.width))?;
+            need_login(ctx, &workers);
         }
     }
     Ok(0)
@@ -39,9 +43,19 @@ pub(super) async fn loops(ctx: &Ctx, args: &RalphLs) -> Ended {
             let rows: Vec<_> = workers.iter().map(loop_row).collect();
             let head = ["NAME", "LOOP", "ITER", "WORKER", "WHY"];
             ctx.out.lines(&table(&head, &rows, &[4, 0], ctx.out.width))?;
+            need_login(ctx, &workers);
         }
     }
     Ok(0)
+}
+
+/// Names the workers whose agents cannot log in: no wait helps them.
+fn need_login(ctx: &Ctx, workers: &[WorkerView]) {
+    for worker in workers.iter().filter(|w| w.outage.is_some_and(Kind::needs_person)) {
+        let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
+        ctx.out.warn(&format!("worker '{}' {reason}", worker.name));
+        ctx.out.hint(&log_in(&worker.name));
+    }
 }
 
 /// All workers; what is wrong on disk is told on stderr.

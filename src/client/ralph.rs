@@ -9,11 +9,14 @@ use swarm_state::screen::printable;
 use swarm_state::template::PROMPT_TEMPLATE;
 
 use super::connect::QUICK;
+use super::spawn::named_env;
 use super::status::{goes_on, waits_for_disk};
 use super::{Ctx, Ended, logs, ls, report};
-use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphSet, RalphStatus};
+use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphResume, RalphSet, RalphStatus};
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Changed, Cleaned, Named, RalphCleanParams, RalphSetParams, RalphView};
+use crate::protocol::{
+    Call, Changed, Cleaned, Named, RalphCleanParams, RalphSetParams, RalphView, ResumeParams,
+};
 
 pub(super) async fn run(ctx: &Ctx, command: RalphCommand) -> Ended {
     match command {
@@ -24,10 +27,7 @@ pub(super) async fn run(ctx: &Ctx, command: RalphCommand) -> Ended {
             let call = Call::RalphPause(Named { name: args.name.to_string() });
             change(ctx, args.name.as_str(), call, "paused", "is already paused").await
         }
-        RalphCommand::Resume(args) => {
-            let call = Call::RalphResume(Named { name: args.name.to_string() });
-            change(ctx, args.name.as_str(), call, "resumed", "is not paused").await
-        }
+        RalphCommand::Resume(args) => resume(ctx, &args).await,
         RalphCommand::Ls(args) => ls::loops(ctx, &args).await,
         RalphCommand::Logs(args) => logs::iterations(ctx, &args).await,
         RalphCommand::Set(args) => set(ctx, &args).await,
@@ -67,6 +67,17 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
     } else {
         error
     }
+}
+
+async fn resume(ctx: &Ctx, args: &RalphResume) -> Ended {
+    let env = named_env(&args.env)?;
+    let keys = env.keys().cloned().collect::<Vec<_>>().join(", ");
+    let call = Call::RalphResume(ResumeParams { name: args.name.to_string(), env });
+    let ended = change(ctx, args.name.as_str(), call, "resumed", "is not paused").await?;
+    if !keys.is_empty() {
+        ctx.out.note(&format!("its next run gets the new value of {keys}"));
+    }
+    Ok(ended)
 }
 
 async fn change(ctx: &Ctx, name: &str, call: Call, done: &str, was_so: &str) -> Ended {

@@ -3,6 +3,7 @@
 //! Everything that only the caller knows is decided here: its directory, its environment, its settings.
 //! The daemon gets absolute paths and whole values.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -142,6 +143,13 @@ fn weak_promise(args: &Spawn, profile: &Profile, cmd: &[String]) -> Option<Strin
             profile.name
         )
     })
+}
+
+/// The variables that `--env` names, with the caller's values where it gives none.
+pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
+    let env = env::build(std::env::vars_os(), wanted, &mut vec![])?;
+    let value = |name: String| env.values.get(&name).cloned().map(|value| (name, value));
+    Ok(env.set.clone().into_iter().filter_map(value).collect())
 }
 
 /// The restart policy of a plain worker.

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Local};
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
-use swarm_state::outage::GOES_ON;
+use swarm_state::outage::{GOES_ON, Kind};
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -103,6 +103,14 @@ pub(super) fn goes_on(reason: Option<&str>) -> bool {
     reason.is_some_and(|reason| reason.contains(GOES_ON))
 }
 
+/// What a person does about a login that failed.
+pub(super) fn log_in(name: &str) -> String {
+    format!(
+        "log in with the agent's own command, then: swarm ralph resume {name}; \
+         with another key: swarm ralph resume {name} --env KEY"
+    )
+}
+
 /// What a person would do next, where that is not "nothing".
 fn next_step(worker: &WorkerView) -> Option<String> {
     let name = &worker.name;
@@ -111,6 +119,7 @@ fn next_step(worker: &WorkerView) -> Option<String> {
         Status::Waiting if waits_for_disk(worker.reason.as_deref()) => {
             Some("make room on the disk; it goes on by itself then".to_owned())
         }
+        Status::Waiting if worker.outage.is_some_and(Kind::needs_person) => Some(log_in(name)),
         Status::Waiting if goes_on(worker.reason.as_deref()) => {
             Some(format!("it goes on by itself; to try at once: swarm ralph resume {name}"))
         }
@@ -154,6 +163,10 @@ mod tests {
         worker.reason = Some(format!("usage limit ({GOES_ON} within 5m 0s)"));
         let hint = "it goes on by itself; to try at once: swarm ralph resume a";
         assert_eq!(next_step(&worker).unwrap(), hint);
+        worker.outage = Some(Kind::Login);
+        let hint = next_step(&worker).unwrap();
+        assert!(hint.ends_with("swarm ralph resume a --env KEY"), "{hint}");
+        worker.outage = None;
         worker.reason = Some(format!("{WAITS_FOR_DISK}: no space"));
         assert_eq!(next_step(&worker).unwrap(), "make room on the disk; it goes on by itself then");
     }

@@ -3,8 +3,10 @@
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
 
+use std::sync::Arc;
+
 use serde::Serialize;
-use swarm_state::engine::Event;
+use swarm_state::engine::{Edits, Event};
 use swarm_state::model::{LoopStatus, Status, WorkerName};
 use swarm_state::notice::PauseBy;
 use tokio::sync::oneshot;
@@ -20,7 +22,7 @@ use super::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{
     AttachView, Call, Changed, Cleaned, DaemonStopped, DaemonView, Empty, Listing, Named, RalphCleanParams,
-    RalphSetParams, RalphView, SendParams, VERSION,
+    RalphSetParams, RalphView, ResumeParams, SendParams, VERSION,
 };
 
 /// How long a text waits for an agent that comes up; less than its sender waits for the answer.
@@ -51,7 +53,10 @@ impl Supervisor {
             Call::Clean(params) => self.clean(params, peer, reply),
             Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
             Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
-            Call::RalphResume(Named { name }) => self.resume_any(&name, peer, reply),
+            Call::RalphResume(params) => match self.change_env(&params, peer) {
+                Ok(()) => self.resume_any(&params.name, peer, reply),
+                Err(error) => Self::answer::<()>(reply, Err(error)),
+            },
             Call::RalphStatus(Named { name }) => Self::answer(reply, self.ralph_status(&name)),
             Call::RalphSet(params) => Self::answer(reply, self.ralph_set(&params, peer)),
             Call::RalphLogs(params) => match self.find_loop(&params.name) {
@@ -211,6 +216,31 @@ impl Supervisor {
             self.step_kept(&name, |_| Ok(Event::Pause(PauseBy::User)))?;
         }
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
+    }
+
+    /// Sets variables of a loop that is not over, for its runs to come.
+    fn change_env(&mut self, params: &ResumeParams, peer: Option<i32>) -> Result<()> {
+        let (name, slot) = self.find_loop(&params.name)?;
+        if params.env.is_empty() || slot.engine.is_stopped() {
+            return Ok(());
+        }
+        refuse_own(slot, peer, "change its own loop")?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
+        if let Some(key) = params.env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
+            return Err(Error::invalid(format!("{key:?} cannot be the name of a variable")));
+        }
+        self.step_kept(&name, |slot| {
+            let spec = Arc::make_mut(&mut slot.spec);
+            for (key, value) in &params.env {
+                spec.env.insert(key.clone(), value.clone());
+                if !spec.env_names.contains(key) {
+                    spec.env_names.push(key.clone());
+                }
+            }
+            Ok(Event::Edited(Edits::default()))
+        })
     }
 
     pub(super) fn resume(&mut self, name: &str, peer: Option<i32>) -> Result<Changed> {

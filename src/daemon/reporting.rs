@@ -116,6 +116,7 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         status: slot.engine.loop_status().ok_or_else(missing)?,
         worker_status: slot.status(),
         reason: super::views::reason(slot),
+        outage: slot.engine.outage().map(|outage| outage.kind),
         end,
         started: slot.started.to_rfc3339(),
         current_iteration: ralph.iteration,

@@ -53,6 +53,7 @@ fn worker(slot: &Slot) -> WorkerView {
         ready: engine.is_ready(),
         idle: engine.is_idle(),
         ended: engine.ended_by_swarm(),
+        outage: engine.outage().map(|outage| outage.kind),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Part of [the protocol](super), which says what may change.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,16 @@ pub struct Changed {
     pub before: LoopStatus,
     /// Things to tell the user on stderr.
     pub warnings: Vec<String>,
+}
+
+/// What `ralph.resume` takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeParams {
+    /// The worker.
+    pub name: String,
+    /// Variables that its agent gets from the next run on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
 }
 
 /// A loop's numbers, as `ralph status` shows them.

@@ -34,6 +34,9 @@ pub struct Report {
     pub worker_status: Status,
     /// Why it is so, where there is something to say.
     pub reason: Option<String>,
+    /// What kind of outage the loop waits for; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<swarm_state::outage::Kind>,
     /// How it ended; null while it has not.
     pub end: Option<End>,
     /// When it was spawned: RFC 3339 with offset.

@@ -82,6 +82,9 @@ pub struct WorkerView {
     /// Why swarm ended the last run; absent when the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// What kind of outage the loop waits for; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<swarm_state::outage::Kind>,
 }
 
 /// A restart policy, and how far it is.

@@ -71,6 +71,9 @@ const LONGEST: usize = 300;
 pub fn common() -> Vec<Wording> {
     let wording = |kind, pattern: &str| Wording { pattern: pattern.to_owned(), kind };
     vec![
+        // A count of retries is no limit of the account: the status says what it was.
+        wording(Kind::Login, r"(?i)\bretry limit\b[^\n]{0,40}\b401\b"),
+        wording(Kind::Overload, r"(?i)\bretry limit\b[^\n]{0,40}\b(?:429|5\d\d)\b"),
         wording(
             Kind::Forbidden,
             r"(?i)(?:disabled|blocked|not allowed|revoked) by (?:your |the |an )?(?:admin|organi[sz]ation)",
@@ -93,6 +96,14 @@ pub fn common() -> Vec<Wording> {
 impl Kind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Limit, Self::Overload, Self::Login, Self::Forbidden];
+
+    /// Whether it lasts until a person does something.
+    pub fn needs_person(self) -> bool {
+        match self {
+            Self::Login | Self::Forbidden => true,
+            Self::Limit | Self::Overload => false,
+        }
+    }
 
     /// The word in settings.
     pub fn word(self) -> &'static str {

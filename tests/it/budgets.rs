@@ -425,13 +425,20 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
         // It tries again and again; in between it waits.
         let waiting = w.until_status("a", "waiting");
         let reason = waiting["reason"].as_str().unwrap();
-        assert!(reason.contains(words) && reason.contains(" (goes on by itself "), "{reason}");
+        let login = reason.starts_with("needs you: ");
+        assert_eq!(login, words.contains("/login"), "{reason}");
+        assert!(reason.contains(words) && (login || reason.contains(" (goes on by itself ")), "{reason}");
+        let next = if login {
+            let ls = w.swarm(&["ls"]).ok();
+            assert!(ls.err.contains("worker 'a' needs you: "), "{}", ls.err);
+            "with another key: swarm ralph resume a --env KEY"
+        } else {
+            "next: nothing; to try at once: swarm ralph resume a"
+        };
         assert_eq!(waiting["metadata"]["ralph_iteration"], 0, "{waiting}");
         w.until("why says so", || {
             let why = w.swarm(&["why", "a"]).ok().out;
-            let is_told =
-                why.contains(words) && why.contains("next: nothing; to try at once: swarm ralph resume a");
-            is_told.then_some(())
+            (why.contains(words) && why.contains(next)).then_some(())
         });
         w.until("state.json says so", || {
             let state = w.ralph_state("a");

@@ -54,3 +54,29 @@ fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() 
     let followed = w.swarm(&[&flags[..], &["sh", "-c", once]].concat()).ok();
     assert!(followed.out.contains("loop complete after 2 iterations"), "{}", followed.out);
 }
+
+/// A loop that cannot log in goes on with the key that its person passes, and no other reader sees the key.
+#[test]
+fn a_new_key_is_used_from_the_next_run_on() {
+    let mut w = World::new();
+    w.set("API_KEY", "wrong");
+    let script = r#"[ "$API_KEY" = right ] && exit 0; echo 'Invalid API key · Please run /login'; exit 1"#;
+    w.write("PROMPT.md", "go\n");
+    let flags = ["spawn", "--name", "l", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1", "-d", "--"];
+    let _ = w.swarm(&[&flags[..], &["sh", "-c", script]].concat()).ok();
+    let waiting = w.until_status("l", "waiting");
+    assert_eq!((&waiting["outage"], &waiting["metadata"]["ralph_iteration"]), (&json!("login"), &json!(0)));
+    let _ = w
+        .swarm(&["ralph", "resume", "l", "--env", "NO_SUCH"])
+        .code(1)
+        .warns("it is not set in your environment");
+    w.set("API_KEY", "right");
+    let _ = w
+        .swarm(&["ralph", "resume", "l", "--env", "API_KEY"])
+        .ok()
+        .warns("its next run gets the new value of API_KEY");
+    w.until_status("l", "stopped");
+    let state = w.ralph_state("l");
+    assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");
+    assert_eq!(w.status("l")["env"]["API_KEY"], "***");
+}

@@ -3,9 +3,10 @@
 use swarm_state::budget::UNSEEN;
 use swarm_state::gates::NO_GATE;
 use swarm_state::notice::IterationExit;
+use swarm_state::outage::Kind;
 
 use super::*;
-use crate::client::status::{goes_on, waits_for_disk};
+use crate::client::status::{goes_on, log_in, waits_for_disk};
 use crate::protocol::CHECKING;
 
 /// The word for how it ended, or why it has not.
@@ -229,6 +230,7 @@ fn next(report: &Report) -> String {
         _ if waits_for_disk(report.reason.as_deref()) => {
             "make room on the disk; it goes on by itself then".to_owned()
         }
+        LoopStatus::Running if report.outage.is_some_and(Kind::needs_person) => log_in(name),
         LoopStatus::Running if goes_on(report.reason.as_deref()) => {
             format!("nothing; to try at once: swarm ralph resume {name}")
         }

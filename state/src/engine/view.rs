@@ -186,6 +186,10 @@ impl Worker {
 }
 
 fn outage_words(outage: &Outage, delay: u64) -> String {
+    if outage.kind.needs_person() {
+        let delay = duration(delay, " ");
+        return format!("needs you: {} (swarm retries within {delay})", outage.message);
+    }
     match outage.until {
         Some(until) => {
             let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
