@@ -115,7 +115,9 @@ fn summary(input: &Value) -> String {
         Value::Array(words) if words.iter().all(Value::is_string) => {
             words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
         }
-        other => other.to_string(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            telling.unwrap_or(input).to_string()
+        }
     };
     match text.char_indices().nth(MAX_CALL_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
