@@ -3,7 +3,8 @@
 //! The daemon's drivers call it: a worker gets a tree and a branch of its own, and later they go again if
 //! nothing is lost by it. What never happens here: `-D`, a stash, a checkout or a reset in a user's tree,
 //! `--force` that the user did not ask for, or a removal while the repository is in a state that makes git
-//! misread it.
+//! misread it. A worktree of swarm's own with submodules is removed with one `--force`, since git has no other way:
+//! right before it, swarm has checked everything in it, its submodules included.
 //!
 //! A branch that swarm makes says so in the first line of its reflog, so that a branch that the user had
 //! before is known as such and stays when its worktree goes.
@@ -14,13 +15,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+use swarm_state::removal::{Losses, Permission, Refusal};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
 mod begun;
 mod branches;
+mod ignored;
 mod leftovers;
 mod losses;
 mod repo;
@@ -31,6 +35,7 @@ mod tests;
 
 pub use begun::settle_worktree;
 pub use branches::{has_branch, make_branch};
+pub use ignored::ignored;
 pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
@@ -40,9 +45,6 @@ pub use snapshot::{Snapshot, diff, diff_stat, exclude, nested, restore, snapshot
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
-
-/// The hint of an error that says what would be lost; what gives it up is for the caller to say.
-pub const COMMIT_IT: &str = "commit it in the worktree";
 
 /// A worktree that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +64,40 @@ pub struct Removed {
     pub branch_deleted: bool,
     /// Something to tell the user: why the branch was kept.
     pub note: Option<String>,
+    /// The ignored files that went with it.
+    pub ignored: IgnoredFiles,
+}
+
+/// Why a worktree was not removed. It is still there.
+#[derive(Debug)]
+pub enum RemoveError {
+    /// Something would be lost that the user did not allow to lose.
+    Refused(Box<Refusal>),
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for RemoveError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl RemoveError {
+    /// As an error about the worktree at `path`. `command`: what gives up what is refused.
+    pub fn into_error(self, path: &Path, command: impl FnOnce(&Refusal) -> Option<String>) -> Error {
+        match self {
+            Self::Failed(error) => error,
+            Self::Refused(refusal) => {
+                let advice = refusal.advice();
+                let hint = match command(&refusal) {
+                    Some(command) => format!("{advice}; or give it up: {command}"),
+                    None => advice.to_owned(),
+                };
+                Error::new(ErrorCode::Conflict, refusal.message(path)).hint(hint)
+            }
+        }
+    }
 }
 
 /// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` beside the main working tree, on the
@@ -130,59 +166,74 @@ pub async fn create_noted_worktree(
 /// One whose directory is gone already only loses its entry in the repository.
 ///
 /// # Errors
-/// [`ErrorCode::Conflict`] when something in it would be lost (up to five files are named) and
-/// `force_dirty` is not set, or when it is not the worktree that swarm made; [`ErrorCode::System`] with
-/// git's own words for the rest. The worktree is still there then.
-pub async fn remove_worktree(wt: &Worktree, force_dirty: bool) -> Result<Removed> {
+/// [`RemoveError::Refused`] when something in it would be lost that `permission` does not cover; an
+/// [`ErrorCode::Conflict`] when it is not the worktree that swarm made; [`ErrorCode::System`] with git's own words for
+/// the rest. The worktree is still there then.
+pub async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
     let repo = Repo::find(&wt.base_repo).await?;
     repo.refuse_flipped().await?;
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
-    let mut args = vec![OsStr::new("worktree"), "remove".as_ref()];
-    if wt.path.exists() {
-        repo.refuse_stranger(wt).await?;
-        let losses = losses(&wt.path).await?;
-        if !losses.is_empty() {
-            if !force_dirty {
-                return Err(would_lose(wt, &losses));
-            }
-            args.push("--force".as_ref());
-        }
-    }
-    args.push(wt.path.as_os_str());
-    let said = git_patient(&repo.main, LONG, &args).await?;
-    let gone = said.mentions("is not a working tree") && !wt.path.exists();
-    if !(said.ok || gone) {
-        let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
-        return Err(Error::new(ErrorCode::System, text));
-    }
+    let ignored = unregister(&repo, wt, permission).await?;
     if let Some(parent) = wt.path.parent().filter(|dir| dir.to_string_lossy().ends_with("-worktrees")) {
         // Only an empty one goes.
         let _ = fs::remove_dir(parent);
     }
     let note = delete_branch(&repo, &wt.branch).await?;
-    Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note })
+    Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note, ignored })
+}
+
+/// Checks what would be lost, and removes the directory and git's entry right after. Returns the ignored files.
+async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Result<IgnoredFiles, RemoveError> {
+    let mut has_submodules = false;
+    loop {
+        let losses = allowed_losses(repo, wt, permission).await?;
+        let force = has_submodules || !losses.work.is_empty();
+        let mut args = vec![OsStr::new("worktree"), "remove".as_ref()];
+        args.extend(force.then_some(OsStr::new("--force")));
+        args.push(wt.path.as_os_str());
+        let said = git_patient(&repo.main, LONG, &args).await?;
+        let is_gone = said.mentions("is not a working tree") && !wt.path.exists();
+        if said.ok || is_gone {
+            return Ok(losses.ignored);
+        }
+        // git refuses a clean worktree for its submodules alone; swarm looks again and then insists.
+        if !force && said.mentions("containing submodules") {
+            has_submodules = true;
+            continue;
+        }
+        let text = format!("cannot remove worktree '{}': {}", wt.path.display(), said.complaint());
+        return Err(Error::new(ErrorCode::System, text).into());
+    }
+}
+
+/// What would be lost, all of it covered by `permission`.
+async fn allowed_losses(repo: &Repo, wt: &Worktree, permission: Permission) -> Result<Losses, RemoveError> {
+    let losses = if wt.path.exists() {
+        repo.refuse_stranger(wt).await?;
+        losses(&wt.path).await?
+    } else {
+        // The repositories of its submodules do not lie in the directory that is gone.
+        let git_dir = repo.git_dir_of(&wt.path);
+        let work = match git_dir {
+            Some(git_dir) => losses::module_losses(&git_dir).await?,
+            None => vec![],
+        };
+        Losses { work, ..Losses::default() }
+    };
+    losses.allow(permission).map_err(RemoveError::Refused)
 }
 
 /// Refuses a worktree in which something would be lost, as [`remove_worktree`] does. One whose directory is gone
 /// holds nothing.
 ///
 /// # Errors
-/// [`ErrorCode::Conflict`] when something would be lost (up to five files are named), or when git cannot say.
-pub async fn refuse_losses(wt: &Worktree) -> Result<()> {
+/// [`RemoveError::Refused`] when something would be lost; or when git cannot say.
+pub async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), RemoveError> {
     if !wt.path.exists() {
         return Ok(());
     }
-    let losses = losses(&wt.path).await?;
-    if losses.is_empty() { Ok(()) } else { Err(would_lose(wt, &losses)) }
-}
-
-/// True when removing the worktree would lose something.
-///
-/// # Errors
-/// When git cannot say.
-pub async fn is_dirty(path: &Path) -> Result<bool> {
-    Ok(!losses(path).await?.is_empty())
+    losses(&wt.path).await?.allow(permission).map(drop).map_err(RemoveError::Refused)
 }
 
 /// The commit that is checked out in `path`; `None` in a repository without one.
@@ -201,15 +252,6 @@ async fn first_commit(cwd: &Path) -> Result<String> {
     }
     let text = format!("the repository at '{}' has no commit yet ({})", cwd.display(), said.complaint());
     Err(Error::invalid(text).hint("make one first: git commit --allow-empty -m 'first commit'"))
-}
-
-fn would_lose(wt: &Worktree, losses: &[String]) -> Error {
-    let mut shown = losses.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if losses.len() > 5 {
-        shown.push_str(&format!(" and {} more", losses.len() - 5));
-    }
-    let text = format!("worktree '{}' holds work that would be lost: {shown}", wt.path.display());
-    Error::new(ErrorCode::Conflict, text).hint(COMMIT_IT)
 }
 
 /// Deletes a branch that swarm made and that is merged; else says why it is kept.

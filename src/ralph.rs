@@ -47,6 +47,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use chrono::Utc;
 use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+use swarm_state::removal::Permission;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
@@ -173,10 +174,12 @@ impl<F> RalphLoop<F> {
     /// Removes the worktree, and its branch where everything on it is merged. True when there was one.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`] while a change or a commit would be lost by it; it is named, and all stays.
+    /// [`ErrorCode::Conflict`] while a change, a commit or an ignored file that is not in a cache would be lost by it;
+    /// it is named, and all stays.
     pub fn cleanup_worktree(&mut self) -> Result<bool> {
         let Some(made) = self.worktree.clone() else { return Ok(false) };
-        finish(git::remove_worktree(&made, false))??;
+        let removed = finish(git::remove_worktree(&made, Permission::default()))?;
+        removed.map_err(|error| error.into_error(&made.path, |_| None))?;
         self.worktree = None;
         Ok(true)
     }

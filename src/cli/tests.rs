@@ -149,6 +149,9 @@ fn the_verbs_that_look_after_workers_parse() {
         "events a b -f --since 7 --format json",
         "clean a b",
         "clean --all --keep-worktree",
+        "clean a --force-dirty --discard-ignored",
+        "kill a --rm-worktree --discard-ignored",
+        "respawn a --clean-first --discard-ignored",
         "logs agent --iteration 3 --format json -n 5",
     ] {
         parse(&line.split(' ').collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -210,6 +213,9 @@ fn what_makes_no_sense_is_refused() {
         "clean ../../precious",
         "clean -rf",
         "clean a --keep-worktree --force-dirty",
+        "clean a --keep-worktree --discard-ignored",
+        "kill a --discard-ignored",
+        "respawn a --discard-ignored",
         "logs a --iteration 0",
         "logs a --iteration 1 --history",
         "logs a --iteration 1 --follow",
@@ -235,4 +241,15 @@ fn missing_loop_flags_are_not_claps_business() {
 #[test]
 fn sizes() {
     assert_eq!(spawn(&["--size", "120x40", "--", "x"]).size, Some((120, 40)));
+}
+
+#[test]
+fn help_of_clean_names_every_cache_that_goes() {
+    use swarm_state::ignored::{CACHE_DIRS, CACHE_ENDINGS, CACHE_FILES, CACHE_MARKERS};
+    let text = after::CLEAN_LONG;
+    let markers = CACHE_MARKERS.iter().map(|(file, _)| *file);
+    for name in CACHE_DIRS.into_iter().chain(CACHE_ENDINGS).chain(CACHE_FILES).chain(markers) {
+        let is_named = text.split([' ', ',', '\n']).any(|word| word.trim_end_matches('.') == name);
+        assert!(is_named, "{name}");
+    }
 }

@@ -45,7 +45,8 @@ Start a worker once more, as it was spawned: the same command, directory, enviro
 
 A worker that lives is ended first, with every process it started. One that has ended, failed, was killed or \
 lost needs nothing before. With --clean-first its worktree is removed and made again; when work in it would be \
-lost, that is refused and nothing is ended. While one respawn of a worker is under way, another one is refused, \
+lost, that is refused and nothing is ended; so it is when it holds ignored files that are in no cache, unless \
+--discard-ignored is given (swarm clean --help lists the caches). While one respawn of a worker is under way, another one is refused, \
 and so are a spawn and a clean of its name; a kill calls it off.
 
 A loop starts afresh at its first iteration, with the limits that were set since it was spawned; the state of \
@@ -394,6 +395,9 @@ pub struct Kill {
     /// Remove the worktree even if it holds uncommitted work
     #[arg(long, requires = "rm_worktree")]
     pub force_dirty: bool,
+    /// Delete ignored files that are in no cache
+    #[arg(long, requires = "rm_worktree")]
+    pub discard_ignored: bool,
 }
 
 /// `swarm respawn`
@@ -404,6 +408,9 @@ pub struct Respawn {
     /// Remove its worktree first and make it again, unless work in it would be lost
     #[arg(long)]
     pub clean_first: bool,
+    /// Delete ignored files that are in no cache
+    #[arg(long, requires = "clean_first")]
+    pub discard_ignored: bool,
     /// Return at once instead of following the loop
     #[arg(short, long)]
     pub detach: bool,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::connect::QUICK;
+use super::kill::deleted_ignored;
 use super::several::{Failures, each};
 use super::{Ctx, Ended};
 use crate::cli::Clean;
@@ -25,10 +26,10 @@ pub(super) async fn run(ctx: &Ctx, args: &Clean) -> Ended {
         return Ok(0);
     }
     let alone = names.len() == 1 && !args.all;
-    let (keep_worktree, force_dirty) = (args.keep_worktree, args.force_dirty);
-    let calls = names
-        .into_iter()
-        .map(|name| (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty })));
+    let Clean { keep_worktree, force_dirty, discard_ignored, .. } = *args;
+    let calls = names.into_iter().map(|name| {
+        (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty, discard_ignored }))
+    });
     let mut failures = Failures::new(ctx.out, alone);
     for (name, answer) in each::<Forgotten>(ctx, calls, LIMIT).await? {
         match answer {
@@ -55,6 +56,7 @@ fn words(name: &str, forgotten: &Forgotten) -> Vec<String> {
     if let Some(path) = &forgotten.worktree_removed {
         lines.push(format!("removed worktree {}", path.display()));
     }
+    lines.extend(deleted_ignored(&forgotten.ignored_removed));
     if let Some(path) = &forgotten.worktree_kept {
         lines.push(format!("left worktree {}", path.display()));
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use swarm_state::ignored::IgnoredFiles;
+
 use super::several::{Failures, each, live};
 use super::{Ctx, Ended};
 use crate::cli::Kill;
@@ -23,10 +25,10 @@ pub(super) async fn run(ctx: &Ctx, args: &Kill) -> Ended {
         return Ok(0);
     }
     let alone = names.len() == 1;
-    let (rm_worktree, force_dirty) = (args.rm_worktree, args.force_dirty);
-    let calls = names
-        .into_iter()
-        .map(|name| (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty })));
+    let Kill { rm_worktree, force_dirty, discard_ignored, .. } = *args;
+    let calls = names.into_iter().map(|name| {
+        (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty, discard_ignored }))
+    });
     let mut failures = Failures::new(ctx.out, alone);
     for (name, answer) in each::<Killed>(ctx, calls, LIMIT).await? {
         match answer.map_err(|error| unknown_end(&name, error)) {
@@ -60,7 +62,13 @@ fn words(name: &str, killed: &Killed) -> Vec<String> {
     };
     let mut lines = vec![format!("killed {name}{how}")];
     lines.extend(killed.worktree_removed.as_ref().map(|path| format!("removed worktree {}", path.display())));
+    lines.extend(deleted_ignored(&killed.ignored_removed));
     lines.iter().map(|line| swarm_state::screen::printable(line)).collect()
+}
+
+/// The ignored files that went with a worktree.
+pub(super) fn deleted_ignored(ignored: &IgnoredFiles) -> Option<String> {
+    (!ignored.is_empty()).then(|| format!("deleted ignored files: {}", ignored.summary()))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
     let call = Call::Respawn(RespawnParams {
         name: args.name.to_string(),
         clean_first: args.clean_first,
+        discard_ignored: args.discard_ignored,
         request: Some(request_name()),
     });
     let spawned: Spawned = ctx.ask(&call, END + SLOW).await?;

@@ -7,6 +7,7 @@
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
+use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
 use super::asker::refuse_own;
@@ -14,8 +15,9 @@ use super::crash;
 use super::driver::Job;
 use super::slot::{Reply, Slot};
 use super::supervisor::{Input, Supervisor};
-use super::unmaking::or_give_it_up;
+use super::unmaking::Removal;
 use crate::error::{Error, ErrorCode, Result};
+use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
 use crate::store::Store;
@@ -67,8 +69,8 @@ impl Supervisor {
                 forgotten.worktree_kept = Some(worktree.path);
             } else {
                 let (done, removed) = oneshot::channel();
-                let force_dirty = params.force_dirty;
-                slot.driver.push(Job::RemoveWorktree { worktree, force_dirty, reply: done });
+                let wanted = Removal { permission: params.permission(), command: RemovalCommand::Clean };
+                slot.driver.push(Job::RemoveWorktree { worktree, removal: wanted, reply: done });
                 removal = Some(removed);
             }
         }
@@ -83,8 +85,9 @@ impl Supervisor {
             let outcome = match removed.transpose() {
                 Err(error) => Err(with_way_out(error, &name)),
                 Ok(removed) => {
-                    forgotten.warnings.extend(removed.as_ref().and_then(|r| r.note.clone()));
-                    forgotten.worktree_removed = removed.map(|r| r.path);
+                    if let Some(removed) = removed {
+                        add_removal(&mut forgotten, removed);
+                    }
                     let name = name.clone();
                     // The files of many iterations take a while.
                     let files = tokio::task::spawn_blocking(move || remove_files(&store, &name)).await;
@@ -148,10 +151,17 @@ fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
     store.remove_worker_log(name)
 }
 
+/// Adds a removed worktree to the answer.
+fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
+    forgotten.worktree_removed = Some(removed.path);
+    forgotten.ignored_removed = removed.ignored;
+    forgotten.warnings.extend(removed.note);
+}
+
 /// A repository that is gone or broken must not keep its worker for ever.
 fn with_way_out(error: Error, name: &WorkerName) -> Error {
     if error.hint.is_some() {
-        return or_give_it_up(error, &format!("swarm clean {name} --force-dirty"));
+        return error;
     }
     error.hint(format!("to forget the worker and leave the worktree: swarm clean {name} --keep-worktree"))
 }

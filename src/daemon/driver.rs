@@ -26,7 +26,7 @@ use super::given;
 use super::judge;
 use super::supervisor::Input;
 use super::told::Told;
-use super::unmaking;
+use super::unmaking::{self, Removal};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::git;
 use crate::hooks::passed::Launch;
@@ -113,7 +113,7 @@ pub(crate) enum Job {
         reader: SharedReader,
     },
     /// Remove the worktree.
-    RemoveWorktree { worktree: Worktree, force_dirty: bool, reply: oneshot::Sender<Result<git::Removed>> },
+    RemoveWorktree { worktree: Worktree, removal: Removal, reply: oneshot::Sender<Result<git::Removed>> },
 }
 
 /// The things every job needs.
@@ -271,9 +271,9 @@ async fn work(context: &Context, job: Job) {
                 tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration.number));
             }
         }
-        Job::RemoveWorktree { worktree, force_dirty, reply } => {
+        Job::RemoveWorktree { worktree, removal, reply } => {
             crash::point("remove");
-            let removed = unmaking::remove(context, &worktree, force_dirty).await;
+            let removed = unmaking::remove(context, &worktree, removal).await;
             crash::point("remove+");
             drop(reply.send(removed));
         }

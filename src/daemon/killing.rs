@@ -2,13 +2,14 @@
 
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
+use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
 use super::driver::{Job, Report};
 use super::legacy;
 use super::slot::{AfterStop, Reply};
 use super::supervisor::Supervisor;
-use super::unmaking::or_give_it_up;
+use super::unmaking::Removal;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
 
@@ -64,7 +65,8 @@ impl Supervisor {
         // Nobody is to start in it meanwhile.
         let errand = slot.begin("is just losing its worktree");
         let (done, removed) = oneshot::channel();
-        slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: params.force_dirty, reply: done });
+        let removal = Removal { permission: params.permission(), command: RemovalCommand::Kill };
+        slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
         let context = slot.driver.context.clone();
         tokio::spawn(async move {
             // Whatever becomes of the worktree, the worker has ended.
@@ -73,12 +75,10 @@ impl Supervisor {
                     let message = "the worktree stays: the daemon is stopping";
                     killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
                 }
-                Ok(Err(error)) => {
-                    let command = format!("swarm kill {} --rm-worktree --force-dirty", context.name);
-                    killed.worktree_error = Some(or_give_it_up(error, &command));
-                }
+                Ok(Err(error)) => killed.worktree_error = Some(error),
                 Ok(Ok(removed)) => {
                     killed.worktree_removed = Some(removed.path);
+                    killed.ignored_removed = removed.ignored;
                     killed.warnings.extend(removed.note);
                     context.report(Report::WorktreeGone);
                 }

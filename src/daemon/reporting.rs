@@ -3,9 +3,11 @@
 //! All of them read files or ask git, so they run beside the supervisor on what they are given of a worker.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use swarm_state::ends::End;
 use swarm_state::engine::Phase;
+use swarm_state::ignored::IgnoredFiles;
 
 use super::asker::refuse_own;
 use super::course::{course, loop_id};
@@ -21,6 +23,9 @@ use crate::store::read_bounded;
 
 /// Bytes of an answer that may be filled; JSON can double a text.
 const ROOM: usize = 400_000;
+
+/// How long a report waits for the ignored files of a worktree.
+const MAX_LISTING: Duration = Duration::from_secs(3);
 
 /// How many watched files a report names.
 const MAX_WATCHED: usize = 20;
@@ -38,8 +43,17 @@ impl Supervisor {
         match found {
             Err(error) => Self::answer::<()>(reply, Err(error)),
             Ok((report, course)) => {
-                tokio::task::spawn_blocking(move || {
-                    Self::answer(reply, Ok(filled(report, &course, from)));
+                tokio::spawn(async move {
+                    let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
+                    let filled = tokio::task::spawn_blocking(move || filled(report, &course, from)).await;
+                    let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
+                    let mut outcome = filled.map_err(internal);
+                    if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
+                        let listed = tokio::time::timeout(MAX_LISTING, git::ignored(&tree)).await;
+                        report.ignored =
+                            listed.unwrap_or_else(|_| Ok(IgnoredFiles::default())).unwrap_or_default();
+                    }
+                    Self::answer(reply, outcome);
                 });
             }
         }
@@ -137,6 +151,7 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         snapshots: course.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
         cwd: course.cwd,
         worktree: slot.worktree.clone(),
+        ignored: IgnoredFiles::default(),
     })
 }
 

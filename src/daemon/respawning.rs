@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, WorkerSpec};
+use swarm_state::removal::{Permission, RemovalCommand};
 use tokio::sync::oneshot;
 
 use super::asker::refuse_own;
@@ -18,7 +19,7 @@ use super::reporting::course_of;
 use super::slot::{AfterStop, Newborn, Reply, Slot};
 use super::spawning;
 use super::supervisor::{Input, Supervisor};
-use super::unmaking::or_give_it_up;
+use super::unmaking::{Removal, ignored_note, refused};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::RespawnParams;
@@ -27,6 +28,7 @@ use crate::protocol::RespawnParams;
 pub(crate) struct Respawn {
     name: WorkerName,
     clean_first: bool,
+    permission: Permission,
     reply: Reply,
     warnings: Vec<String>,
     /// How its client named the request.
@@ -36,13 +38,6 @@ pub(crate) struct Respawn {
 }
 
 impl Respawn {
-    /// Answers that the worktree must stay.
-    fn refuse_dirty(self, error: Error) {
-        let name = &self.name;
-        let force = format!("swarm kill {name} --rm-worktree --force-dirty && swarm respawn {name}");
-        Supervisor::answer::<()>(self.reply, Err(or_give_it_up(error, &force)));
-    }
-
     /// Answers that somebody killed the worker meanwhile: a kill wins.
     pub(super) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
@@ -70,8 +65,9 @@ impl Supervisor {
             Ok(checked) => checked,
             Err(error) => return Self::answer::<()>(reply, Err(error)),
         };
+        let permission = Permission { force_dirty: false, discard_ignored: params.discard_ignored };
         let RespawnParams { clean_first, request, .. } = params;
-        let wish = Respawn { name, clean_first, reply, warnings: vec![], request, errand };
+        let wish = Respawn { name, clean_first, permission, reply, warnings: vec![], request, errand };
         if threatened.is_none() && course.is_none() {
             return self.respawn_on(wish);
         }
@@ -85,9 +81,10 @@ impl Supervisor {
             }
             // A worktree that must stay is no reason to end an agent that works in it.
             if let Some(worktree) = threatened
-                && let Err(error) = git::refuse_losses(&worktree).await
+                && let Err(error) = git::refuse_losses(&worktree, wish.permission).await
             {
-                return wish.refuse_dirty(error);
+                let error = refused(error, &worktree, RemovalCommand::Respawn, &wish.name);
+                return Self::answer::<()>(wish.reply, Err(error));
             }
             drop(inbox.send(Input::Respawn(Box::new(wish))));
         });
@@ -112,17 +109,19 @@ impl Supervisor {
         if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
             wish.clean_first = false;
             let (done, removed) = oneshot::channel();
-            slot.driver.push(Job::RemoveWorktree { worktree, force_dirty: false, reply: done });
+            let removal = Removal { permission: wish.permission, command: RemovalCommand::Respawn };
+            slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
             let context = slot.driver.context.clone();
             tokio::spawn(async move {
                 let stopping = Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
                 match removed.await.unwrap_or(stopping) {
                     Ok(removed) => {
                         context.report(Report::WorktreeGone);
+                        wish.warnings.extend(ignored_note(&removed));
                         wish.warnings.extend(removed.note);
                         drop(context.inbox.send(Input::Respawn(Box::new(wish))));
                     }
-                    Err(error) => wish.refuse_dirty(error),
+                    Err(error) => Self::answer::<()>(wish.reply, Err(error)),
                 }
             });
             return;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::removal::Permission;
 use swarm_state::screen::Pattern;
 
 use super::asker::{SPAWNED_BY, refuse_own, workers_of};
@@ -272,7 +273,7 @@ impl Supervisor {
         self.forget(name);
         if let Some(worktree) = worktree {
             // Only a clean one goes, and its branch only where git itself finds nothing unmerged on it.
-            tokio::spawn(async move { drop(git::remove_worktree(&worktree, false).await) });
+            tokio::spawn(async move { drop(git::remove_worktree(&worktree, Permission::default()).await) });
         }
     }
 

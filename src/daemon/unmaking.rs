@@ -7,12 +7,22 @@
 use std::path::Path;
 use std::time::Duration;
 
-use swarm_state::model::Worktree;
+use swarm_state::model::{WorkerName, Worktree};
+use swarm_state::removal::{Permission, RemovalCommand};
 
 use super::driver::Context;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::procs::{self, Proc};
+
+/// A removal as a user requested it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Removal {
+    /// What may be lost.
+    pub(crate) permission: Permission,
+    /// The command that requested it, for the hint of a refusal.
+    pub(crate) command: RemovalCommand,
+}
 
 /// How often it is looked again, and after how long: what is just ending is gone by then.
 const LOOKS: usize = 5;
@@ -22,15 +32,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// As that one; [`ErrorCode::Conflict`] while the worker's processes are in it.
-pub(super) async fn remove(
-    context: &Context,
-    worktree: &Worktree,
-    force_dirty: bool,
-) -> Result<git::Removed> {
+pub(super) async fn remove(context: &Context, worktree: &Worktree, removal: Removal) -> Result<git::Removed> {
     let mut left = survivors(context, &worktree.path).await;
     for _ in 0..LOOKS {
         if left.is_empty() {
-            return git::remove_worktree(worktree, force_dirty).await;
+            let removed = git::remove_worktree(worktree, removal.permission).await;
+            return removed.map_err(|error| refused(error, worktree, removal.command, &context.name));
         }
         tokio::time::sleep(PAUSE).await;
         left = survivors(context, &worktree.path).await;
@@ -49,10 +56,18 @@ async fn survivors(context: &Context, tree: &Path) -> Vec<Proc> {
     tokio::task::spawn_blocking(move || procs::marked_in(&tree, &marks)).await.unwrap_or_default()
 }
 
-/// Adds the command that loses the work in it to an error that says what that is.
-pub(super) fn or_give_it_up(error: Error, command: &str) -> Error {
-    if error.hint.as_deref() != Some(git::COMMIT_IT) {
-        return error;
-    }
-    error.hint(format!("{}; or give it up: {command}", git::COMMIT_IT))
+/// The error of a removal, with the command that gives up what is refused.
+pub(super) fn refused(
+    error: git::RemoveError,
+    worktree: &Worktree,
+    command: RemovalCommand,
+    name: &WorkerName,
+) -> Error {
+    error.into_error(&worktree.path, |refusal| Some(refusal.command(command, name)))
+}
+
+/// A line about the ignored files that went with a worktree; `None` when there were none.
+pub(super) fn ignored_note(removed: &git::Removed) -> Option<String> {
+    let ignored = &removed.ignored;
+    (!ignored.is_empty()).then(|| format!("deleted the worktree's ignored files: {}", ignored.summary()))
 }

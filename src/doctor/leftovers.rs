@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 use swarm_state::notice::counted;
+use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
 use super::{Check, Seen, quoted};
@@ -164,13 +165,16 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
         return Ok(Check::warn("orphans", message, cure));
     };
     let mut message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
-    let losses = if path.exists() { git::losses(path).await? } else { vec![] };
+    let losses = if path.exists() { git::losses(path).await? } else { Losses::default() };
     let path = quoted(path);
-    if !losses.is_empty() {
-        let shown: Vec<&str> = losses.iter().take(3).map(String::as_str).collect();
+    if !losses.work.is_empty() {
+        let shown: Vec<&str> = losses.work.iter().take(3).map(String::as_str).collect();
         message.push_str(&format!(", and holds work that stands nowhere else: {}", shown.join(", ")));
         let cure = format!("commit what you want to keep, then look again; to see it: git -C {path} status");
         return Ok(Check::warn("orphans", message, cure));
+    }
+    if !losses.ignored.is_empty() {
+        message.push_str(&format!(", and holds ignored files: {}", losses.ignored.summary()));
     }
     let mut cure = format!(
         "look into it first, since a worker of another SWARM_DIR may be in it, or work that you kept; then: git -C \

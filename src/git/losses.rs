@@ -2,25 +2,76 @@
 //!
 //! That is in the worktree itself, and in repositories that lie in it: git does not look into one that is
 //! ignored, and what was committed there goes with its directory. Of those, what a remote is known to have is
-//! elsewhere. Deliberately absent: ignored files, which can be made again.
+//! elsewhere. The repositories of submodules lie in the worktree's own directory below `.git/worktrees`; they go with
+//! it even when nothing of them is checked out. Ignored files are listed by [`super::ignored`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use swarm_state::removal::Losses;
+
 use super::head_commit;
+use super::ignored::ignored_in;
 use super::run::{LONG, SHORT, ask, git, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
 /// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
-/// finished, commits that no branch holds, and what only a repository in it holds. Empty when nothing would.
+/// finished, commits that no branch holds, what only a repository in it holds, and ignored files. Empty when nothing
+/// would.
 ///
 /// # Errors
 /// When git cannot say.
-pub async fn losses(path: &Path) -> Result<Vec<String>> {
-    let mut found = unfinished(path).await?;
-    found.extend(loose_commit(path).await?);
-    found.extend(nested_losses(path).await?);
+pub async fn losses(path: &Path) -> Result<Losses> {
+    let root = path.to_owned();
+    let walk = tokio::task::spawn_blocking(move || repositories(&root));
+    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    let mut work = unfinished(path).await?;
+    work.extend(loose_commit(path).await?);
+    let what = format!("cannot tell whether '{}' holds work", path.display());
+    let git_dir = ask(path, &what, &["rev-parse", "--absolute-git-dir"]).await?.path();
+    work.extend(nested_losses(path, &repos, &git_dir).await?);
+    work.extend(module_losses(&git_dir).await?);
+    // Last, so that little time is left until the removal: git checks the rest once more itself.
+    let ignored = ignored_in(path, &repos).await?;
+    Ok(Losses { work, ignored })
+}
+
+/// The commits in the repositories of a worktree's submodules that stand nowhere else. `git_dir` is the worktree's own
+/// directory, `.git/worktrees/NAME`. Of a submodule that is checked out, [`nested_losses`] has named them.
+pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
+    let modules = git_dir.join("modules");
+    let root = modules.clone();
+    let walk = tokio::task::spawn_blocking(move || {
+        let mut repos = repositories(&root);
+        let mut at = 0;
+        // A submodule's own submodules lie in its repository.
+        while let Some(repo) = repos.get(at) {
+            repos.extend(repositories(&repo.join("modules")));
+            at += 1;
+        }
+        repos.retain(|repo| !is_checked_out(repo));
+        repos
+    });
+    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    let mut found = vec![];
+    for repo in repos {
+        if let Some(commits) = commits_only_there(&Place::Bare(&repo)).await? {
+            let shown = repo.strip_prefix(&modules).unwrap_or(&repo).display();
+            found.push(format!("submodule '{shown}', which is not checked out ({commits})"));
+        }
+    }
     Ok(found)
+}
+
+/// Whether the working tree that a submodule's repository names is there and names that repository.
+fn is_checked_out(repo: &Path) -> bool {
+    let config = fs::read_to_string(repo.join("config")).unwrap_or_default();
+    let tree = config.lines().find_map(|line| line.trim().strip_prefix("worktree = "));
+    let Some(tree) = tree.map(|tree| repo.join(tree.trim_matches('"'))) else { return false };
+    let link = fs::read_to_string(tree.join(".git")).unwrap_or_default();
+    let named =
+        link.trim_end().strip_prefix("gitdir: ").and_then(|dir| fs::canonicalize(tree.join(dir)).ok());
+    named.is_some() && named == fs::canonicalize(repo).ok()
 }
 
 /// Changed and untracked files, and an operation that is not finished.
@@ -67,19 +118,11 @@ async fn loose_commit(path: &Path) -> Result<Option<String>> {
 }
 
 /// What only the repositories in a worktree hold, a line for each of them.
-async fn nested_losses(tree: &Path) -> Result<Vec<String>> {
-    let root = tree.to_owned();
-    let walk = tokio::task::spawn_blocking(move || repositories(&root));
-    let inner = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
-    if inner.is_empty() {
-        return Ok(vec![]);
-    }
+async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result<Vec<String>> {
     // Where the commits of a repository are that go with the tree: a submodule's lie in the second.
-    let what = format!("cannot tell whether '{}' holds work", tree.display());
-    let places = [tree.to_owned(), ask(tree, &what, &["rev-parse", "--absolute-git-dir"]).await?.path()];
-    let places = places.map(|place| fs::canonicalize(&place).unwrap_or(place));
+    let places = [tree, git_dir].map(|place| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned()));
     let mut found = vec![];
-    for repo in &inner {
+    for repo in repos {
         if let Some(why) = only_there(repo, &places).await? {
             let shown = repo.strip_prefix(tree).unwrap_or(repo).display();
             found.push(format!("repository '{shown}' ({why})"));
@@ -89,7 +132,7 @@ async fn nested_losses(tree: &Path) -> Result<Vec<String>> {
 }
 
 /// The repositories below `root`, bare ones too. Links are not followed.
-fn repositories(root: &Path) -> Vec<PathBuf> {
+pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (vec![], vec![root.to_owned()]);
     while let Some(dir) = left.pop() {
         let Ok(list) = fs::read_dir(&dir) else { continue };
@@ -133,10 +176,8 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     let common = fs::canonicalize(repo.join(common)).unwrap_or_else(|_| repo.join(common));
     let mut work = if bare == "true" { vec![] } else { unfinished(repo).await? };
     if places.iter().any(|place| common.starts_with(place)) {
-        match commits_only_there(repo).await? {
-            0 => {}
-            1 => work.insert(0, "a commit that is on no remote".to_owned()),
-            n => work.insert(0, format!("{n} commits that are on no remote")),
+        if let Some(commits) = commits_only_there(&Place::of(repo, bare == "true")).await? {
+            work.insert(0, commits);
         }
     } else {
         work.extend(loose_commit(repo).await?);
@@ -148,12 +189,43 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     })
 }
 
-/// How many commits a repository has that none of its remotes is known to have. What is checked out and on no
-/// branch may have been fetched by a tag or a bare number.
-async fn commits_only_there(repo: &Path) -> Result<u64> {
-    let what = format!("cannot tell what is committed in '{}'", repo.display());
+/// A repository to ask.
+enum Place<'a> {
+    /// Found by its working tree.
+    Tree(&'a Path),
+    /// Its own directory. A submodule's names a working tree that may be gone, so git is given another.
+    Bare(&'a Path),
+}
+
+impl<'a> Place<'a> {
+    fn of(repo: &'a Path, is_bare: bool) -> Self {
+        if is_bare { Self::Bare(repo) } else { Self::Tree(repo) }
+    }
+
+    /// Its directory, and git's arguments with what it takes to find the repository.
+    fn args<'b>(&self, args: &[&'b str]) -> (&'a Path, Vec<&'b str>) {
+        match self {
+            Self::Tree(dir) => (dir, args.to_vec()),
+            Self::Bare(dir) => (dir, [&["--git-dir=.", "--work-tree=."], args].concat()),
+        }
+    }
+}
+
+/// How many commits a repository has that none of its remotes is known to have, in words. What is checked out and on
+/// no branch may have been fetched by a tag or a bare number.
+async fn commits_only_there(place: &Place<'_>) -> Result<Option<String>> {
+    Ok(match count_only_there(place).await? {
+        0 => None,
+        1 => Some("a commit that is on no remote".to_owned()),
+        n => Some(format!("{n} commits that are on no remote")),
+    })
+}
+
+async fn count_only_there(place: &Place<'_>) -> Result<u64> {
+    let (dir, _) = place.args(&[]);
+    let what = format!("cannot tell what is committed in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
-        let said = ask(repo, &what, args).await?.text();
+        let said = ask(dir, &what, &place.args(args).1).await?.text();
         said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))
     };
     // The pattern is what makes git take the one name as it is.
@@ -162,9 +234,15 @@ async fn commits_only_there(repo: &Path) -> Result<u64> {
     if on_branches > 0 {
         return Ok(on_branches);
     }
-    let Some(head) = head_commit(repo).await? else { return Ok(0) };
+    let named =
+        async |name: &str| git(dir, SHORT, &place.args(&["rev-parse", "--verify", "--quiet", name]).1).await;
+    let head = named("HEAD^{commit}").await?;
+    if !head.ok {
+        return Ok(0);
+    }
+    let head = head.text();
     let mut args = vec!["rev-list", "--count", &head, "--not", "--branches", "--remotes", "--tags"];
-    if git(repo, SHORT, &["rev-parse", "--verify", "--quiet", "FETCH_HEAD"]).await?.ok {
+    if named("FETCH_HEAD").await?.ok {
         args.push("FETCH_HEAD");
     }
     count(&args).await
@@ -172,11 +250,16 @@ async fn commits_only_there(repo: &Path) -> Result<u64> {
 
 /// The files in the output of `git status --porcelain -z`.
 pub(super) fn changed_files(output: &[u8]) -> Vec<String> {
+    status_entries(output).into_iter().map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
+}
+
+/// The entries in the output of `git status --porcelain -z`: three bytes of state, and the path.
+pub(super) fn status_entries(output: &[u8]) -> Vec<(&[u8], &[u8])> {
     let mut fields = output.split(|byte| *byte == 0);
     let mut files = vec![];
     while let Some(field) = fields.next() {
         let Some((state, file)) = field.split_at_checked(3) else { continue };
-        files.push(String::from_utf8_lossy(file).into_owned());
+        files.push((state, file));
         // A renamed file is followed by its old name.
         if state.starts_with(b"R") || state.starts_with(b"C") {
             fields.next();

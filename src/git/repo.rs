@@ -143,6 +143,15 @@ impl Repo {
         Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' forgets it"))
     }
 
+    /// git's own directory of a worktree, `.git/worktrees/NAME`, found without the worktree.
+    pub(super) fn git_dir_of(&self, tree: &Path) -> Option<PathBuf> {
+        let list = fs::read_dir(self.common.join("worktrees")).ok()?;
+        list.flatten().map(|entry| entry.path()).find(|dir| {
+            let link = fs::read_to_string(dir.join("gitdir")).unwrap_or_default();
+            Path::new(link.trim_end()).parent().is_some_and(|named| same_path(named, tree))
+        })
+    }
+
     /// All worktrees, the main one first.
     pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
         let args = ["worktree", "list", "--porcelain"];

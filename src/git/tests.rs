@@ -17,6 +17,20 @@ struct Fixture {
     dir: TempDir,
 }
 
+/// Removes a worktree, or refuses as `swarm clean` does.
+async fn remove(wt: &Worktree, force_dirty: bool) -> Result<Removed> {
+    let permission = Permission { force_dirty, discard_ignored: false };
+    let command = swarm_state::removal::RemovalCommand::Clean;
+    let name = WorkerName::new("w").unwrap();
+    let removed = remove_worktree(wt, permission).await;
+    removed.map_err(|error| error.into_error(&wt.path, |refusal| Some(refusal.command(command, &name))))
+}
+
+/// The work that would be lost with a worktree.
+async fn lost_work(tree: &Path) -> Vec<String> {
+    losses(tree).await.unwrap().work
+}
+
 impl Fixture {
     fn empty() -> Self {
         let fixture = Self { dir: tempfile::tempdir().unwrap() };
@@ -92,15 +106,18 @@ async fn a_worktree_comes_and_goes() {
     assert_eq!(wt.path, repo.root().join("repo-worktrees/a"));
     assert_eq!((wt.branch.as_str(), &wt.base_repo), ("swarm/a", &repo.repo()));
     assert_eq!(fs::read_to_string(wt.path.join("file")).unwrap(), "one\n");
-    assert!(!is_dirty(&wt.path).await.unwrap());
+    assert_eq!(losses(&wt.path).await.unwrap(), Losses::default());
     // A worktree of a worktree lies beside the same repository.
     let name = WorkerName::new("b").unwrap();
     let second = create_worktree(&wt.path, &name, &WorktreeSpec::default()).await.unwrap().worktree;
     assert_eq!(second.path, repo.root().join("repo-worktrees/b"));
     assert_eq!(second.base_repo, repo.repo());
     for wt in [wt, second] {
-        let removed = remove_worktree(&wt, false).await.unwrap();
-        assert_eq!(removed, Removed { path: wt.path, branch_deleted: true, note: None });
+        let removed = remove(&wt, false).await.unwrap();
+        assert_eq!(
+            removed,
+            Removed { path: wt.path, branch_deleted: true, note: None, ignored: IgnoredFiles::default() }
+        );
     }
     repo.assert_untouched();
 }
@@ -150,7 +167,7 @@ async fn a_free_branch_is_used_again_and_stays() {
     assert_eq!(git_in(&made.worktree.path, &["symbolic-ref", "HEAD"]).trim(), "refs/heads/topic");
     let error = repo.create("v", Some("topic")).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
-    let removed = remove_worktree(&made.worktree, false).await.unwrap();
+    let removed = remove(&made.worktree, false).await.unwrap();
     assert!(!removed.branch_deleted && removed.note.unwrap().contains("not made by swarm"));
     assert_eq!(repo.branches(), ["main", "topic"]);
 }
@@ -164,14 +181,14 @@ async fn work_is_named_and_kept() {
     }
     // A user's setting must not hide them.
     repo.git(&["config", "status.showUntrackedFiles", "no"]);
-    let error = remove_worktree(&wt, false).await.unwrap_err();
+    let error = remove(&wt, false).await.unwrap_err();
     assert!(error.message.contains("new0, new1, new2, new3, new4 and 2 more"), "{error}");
     assert!(wt.path.join("new6").exists());
     git_in(&wt.path, &["add", "."]);
     git_in(&wt.path, &["mv", "file", "moved"]);
-    let losses = losses(&wt.path).await.unwrap();
+    let losses = lost_work(&wt.path).await;
     assert!(losses.contains(&"moved".to_owned()) && !losses.contains(&"file".to_owned()), "{losses:?}");
-    let removed = remove_worktree(&wt, true).await.unwrap();
+    let removed = remove(&wt, true).await.unwrap();
     assert!(removed.branch_deleted && !wt.path.exists());
 }
 
@@ -181,16 +198,16 @@ async fn commits_are_never_lost() {
     // On the branch: the branch stays.
     let wt = repo.create("w", None).await.unwrap().worktree;
     git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "work"]);
-    let removed = remove_worktree(&wt, false).await.unwrap();
+    let removed = remove(&wt, false).await.unwrap();
     assert!(!removed.branch_deleted && removed.note.unwrap().contains("'swarm/w' is kept"));
     // It is used again, work and all.
     let wt = repo.create("w", None).await.unwrap().worktree;
     assert!(git_in(&wt.path, &["log", "--format=%s"]).starts_with("work"));
     // On no branch at all: the worktree stays.
     git_in(&wt.path, &["checkout", "-q", "--detach"]);
-    assert!(!is_dirty(&wt.path).await.unwrap());
+    assert_eq!(losses(&wt.path).await.unwrap(), Losses::default());
     git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "loose"]);
-    let error = remove_worktree(&wt, false).await.unwrap_err();
+    let error = remove(&wt, false).await.unwrap_err();
     assert!(error.message.contains("that no branch holds"), "{error}");
 }
 
@@ -203,7 +220,7 @@ async fn a_rebase_in_progress_is_work() {
         &wt.path,
         &["-c", "sequence.editor=sed -i 1ibreak", "rebase", "-q", "-i", "--force-rebase", "HEAD~1"],
     );
-    let error = remove_worktree(&wt, false).await.unwrap_err();
+    let error = remove(&wt, false).await.unwrap_err();
     assert!(error.message.contains("a rebase in progress"), "{error}");
     assert!(wt.path.exists());
 }
@@ -213,16 +230,16 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
     let repo = Fixture::new();
     let wt = repo.create("w", None).await.unwrap().worktree;
     fs::remove_file(wt.path.join(".git")).unwrap();
-    assert!(remove_worktree(&wt, true).await.is_err());
+    assert!(remove(&wt, true).await.is_err());
     assert!(wt.path.join("file").exists());
     // Never the main tree, whatever a record says.
     let main = Worktree { path: repo.repo(), branch: "main".into(), base_repo: repo.repo() };
-    assert_eq!(remove_worktree(&main, true).await.unwrap_err().code, ErrorCode::Conflict);
+    assert_eq!(remove(&main, true).await.unwrap_err().code, ErrorCode::Conflict);
     assert!(repo.repo().join("file").exists());
     // One that is gone only loses its entry.
     fs::remove_dir_all(&wt.path).unwrap();
-    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
-    assert!(remove_worktree(&wt, false).await.unwrap().note.unwrap().contains("gone already"));
+    assert!(remove(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().note.unwrap().contains("gone already"));
     repo.assert_untouched();
 }
 
@@ -250,7 +267,7 @@ async fn a_submodule_is_a_repository_of_its_own() {
     let sub = repo.repo().join("sub");
     let wt = create_worktree(&sub, &name, &WorktreeSpec::default()).await.unwrap().worktree;
     assert_eq!((wt.base_repo.clone(), wt.path.clone()), (sub, repo.repo().join("sub-worktrees/w")));
-    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().branch_deleted);
 }
 
 #[tokio::test]
@@ -259,7 +276,7 @@ async fn a_repository_flipped_to_bare_is_named_and_left_alone() {
     let wt = repo.create("w", None).await.unwrap().worktree;
     repo.git(&["config", "core.bare", "true"]);
     let made = repo.create("v", None).await.unwrap_err();
-    let removed = remove_worktree(&wt, true).await.unwrap_err();
+    let removed = remove(&wt, true).await.unwrap_err();
     for error in [made, removed] {
         assert!(error.message.contains("core.bare = true"), "{error}");
         assert!(error.hint.unwrap().contains("core.bare false"));
@@ -276,7 +293,7 @@ async fn a_bare_repository_has_worktrees_too() {
     let wt = create_worktree(&store, &name, &WorktreeSpec::default()).await.unwrap().worktree;
     assert_eq!(wt.path, repo.root().join("store-worktrees/w"));
     assert_eq!(wt.base_repo, store);
-    assert!(remove_worktree(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().branch_deleted);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -301,7 +318,7 @@ async fn sixteen_at_once_and_a_held_lock() {
     }
     assert_eq!((repo.trees(), repo.branches().len()), (17, 17));
     let removals: Vec<_> =
-        made.into_iter().map(|wt| tokio::spawn(async move { remove_worktree(&wt, false).await })).collect();
+        made.into_iter().map(|wt| tokio::spawn(async move { remove(&wt, false).await })).collect();
     for removal in removals {
         assert!(removal.await.unwrap().unwrap().branch_deleted);
     }
@@ -504,7 +521,7 @@ async fn a_making_that_was_cut_off_is_brought_to_an_end() {
     assert_eq!((noted.path.exists(), fixture.trees()), (false, 1));
     let again = fixture.create("w", None).await.unwrap();
     assert_eq!(again.worktree, noted);
-    assert!(remove_worktree(&again.worktree, false).await.unwrap().branch_deleted);
+    assert!(remove(&again.worktree, false).await.unwrap().branch_deleted);
 }
 
 #[tokio::test]
@@ -514,7 +531,7 @@ async fn work_that_git_is_told_to_overlook_is_work() {
         let made = fixture.create("w", None).await.unwrap();
         git_in(&made.worktree.path, &["update-index", mark, "file"]);
         fs::write(made.worktree.path.join("file"), "precious\n").unwrap();
-        let refused = remove_worktree(&made.worktree, false).await.unwrap_err();
+        let refused = remove(&made.worktree, false).await.unwrap_err();
         assert!(refused.message.contains("file"), "{refused:?}");
         assert_eq!(fs::read_to_string(made.worktree.path.join("file")).unwrap(), "precious\n");
     }
@@ -545,41 +562,38 @@ async fn what_only_a_repository_in_it_holds_is_work() {
     git_in(&vendor.join("aside"), &["commit", "-q", "--allow-empty", "-m", "kept in the outer one"]);
     fs::create_dir(vendor.join("broken")).unwrap();
     fs::write(vendor.join("broken/.git"), "gitdir: /nowhere\n").unwrap();
-    assert_eq!(losses(&wt.path).await.unwrap(), Vec::<String>::new());
+    assert_eq!(lost_work(&wt.path).await, Vec::<String>::new());
 
     let work = |dir: &Path| git_in(dir, &["commit", "-q", "--allow-empty", "-m", "work"]);
     let undo = |dir: &Path| git_in(dir, &["reset", "-q", "--hard", "HEAD~1"]);
     work(&inner);
-    let refused = remove_worktree(&wt, false).await.unwrap_err();
+    let refused = remove(&wt, false).await.unwrap_err();
     assert!(refused.message.contains("repository 'vendor/deep/inner' (a commit that is on no"), "{refused}");
     work(&inner);
-    let found = losses(&wt.path).await.unwrap();
+    let found = lost_work(&wt.path).await;
     assert_eq!(found, ["repository 'vendor/deep/inner' (2 commits that are on no remote)"]);
     undo(&inner);
     undo(&inner);
     // A file of its own too, and one that is put aside.
     fs::write(inner.join("new"), "").unwrap();
-    assert_eq!(losses(&wt.path).await.unwrap(), ["repository 'vendor/deep/inner' (new)"]);
+    assert_eq!(lost_work(&wt.path).await, ["repository 'vendor/deep/inner' (new)"]);
     git_in(&inner, &["add", "."]);
     git_in(&inner, &["stash", "-q"]);
-    assert_eq!(losses(&wt.path).await.unwrap().len(), 1);
+    assert_eq!(lost_work(&wt.path).await.len(), 1);
     git_in(&inner, &["stash", "drop", "-q"]);
     work(&fetched);
-    assert_eq!(
-        losses(&wt.path).await.unwrap(),
-        ["repository 'vendor/fetched' (a commit that is on no remote)"]
-    );
+    assert_eq!(lost_work(&wt.path).await, ["repository 'vendor/fetched' (a commit that is on no remote)"]);
     // Also one that is bare, or that git cannot read.
     fs::remove_dir_all(&fetched).unwrap();
     git_in(&vendor, &["clone", "-q", "--bare", &url, "bare.git"]);
     git_in(&vendor, &["clone", "-q", &url, "torn"]);
     fs::write(vendor.join("torn/.git/HEAD"), "rubbish").unwrap();
     assert_eq!(
-        losses(&wt.path).await.unwrap(),
+        lost_work(&wt.path).await,
         [
             "repository 'vendor/bare.git' (a commit that is on no remote)",
             "repository 'vendor/torn' (git cannot read it)"
         ]
     );
-    assert!(remove_worktree(&wt, true).await.is_ok() && !wt.path.exists());
+    assert!(remove(&wt, true).await.is_ok() && !wt.path.exists());
 }

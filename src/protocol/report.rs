@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::ends::End;
 use swarm_state::gates::{CheckResult, Gates};
+use swarm_state::ignored::IgnoredFiles;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{LoopStatus, Status, Worktree};
 
@@ -69,6 +70,9 @@ pub struct Report {
     pub cwd: PathBuf,
     /// Its worktree.
     pub worktree: Option<Worktree>,
+    /// The ignored files in it, which would go with it; absent where git could not list them in time.
+    #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
+    pub ignored: IgnoredFiles,
     /// The snapshots stand under this ref, by iteration.
     pub snapshots: String,
     /// What no iteration may change; absent while that is not known.

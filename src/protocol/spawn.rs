@@ -114,6 +114,9 @@ pub struct RespawnParams {
     pub name: String,
     /// Remove its worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
+    /// Remove it even if it holds ignored files that are in no cache.
+    #[serde(default, skip_serializing_if = "super::is_no")]
+    pub discard_ignored: bool,
     /// As for `spawn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,

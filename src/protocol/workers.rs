@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{Outcome, RestartWhen, Status, Worktree};
+use swarm_state::removal::Permission;
 
 use super::is_no;
 use crate::error::Error;
@@ -151,6 +153,16 @@ pub struct KillParams {
     pub rm_worktree: bool,
     /// Remove it even if it holds uncommitted work.
     pub force_dirty: bool,
+    /// Remove it even if it holds ignored files that are in no cache.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub discard_ignored: bool,
+}
+
+impl KillParams {
+    /// What may be lost with the worktree.
+    pub fn permission(&self) -> Permission {
+        Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
+    }
 }
 
 /// The answer to `kill`.
@@ -164,6 +176,9 @@ pub struct Killed {
     pub worktree_removed: Option<PathBuf>,
     /// Things to tell the user on stderr.
     pub warnings: Vec<String>,
+    /// The ignored files that went with the worktree.
+    #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
+    pub ignored_removed: IgnoredFiles,
     /// Why the worktree was not removed, though that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_error: Option<Error>,
@@ -178,6 +193,16 @@ pub struct CleanParams {
     pub keep_worktree: bool,
     /// Remove the worktree even if it holds uncommitted work.
     pub force_dirty: bool,
+    /// Remove it even if it holds ignored files that are in no cache.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub discard_ignored: bool,
+}
+
+impl CleanParams {
+    /// What may be lost with the worktree.
+    pub fn permission(&self) -> Permission {
+        Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
+    }
 }
 
 /// The answer to `clean`: nothing of the worker is known any more.
@@ -187,6 +212,9 @@ pub struct Forgotten {
     pub worktree_removed: Option<PathBuf>,
     /// The worktree's path, when it was left.
     pub worktree_kept: Option<PathBuf>,
+    /// The ignored files that went with the worktree.
+    #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
+    pub ignored_removed: IgnoredFiles,
     /// Things to tell the user on stderr.
     pub warnings: Vec<String>,
 }

@@ -28,7 +28,8 @@
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
 //! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
 //! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts); [`hook`] (what
-//! an agent CLI tells its hooks), [`session`] (the loop within one session).
+//! an agent CLI tells its hooks), [`session`] (the loop within one session); [`ignored`] and [`removal`] (what is lost
+//! with a worktree).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
@@ -66,6 +67,10 @@ pub mod ledger;
 pub mod scripts;
 
 pub mod ends;
+
+pub mod ignored;
+
+pub mod removal;
 
 pub mod hook;
 

@@ -167,7 +167,10 @@ fn clean_first_makes_the_worktree_anew_and_keeps_its_commits() {
     fs::write(w.path("repo/.git/info/exclude"), "mark\n").unwrap();
     fs::write(tree.join("mark"), "").unwrap();
     git(&w, &tree, &["commit", "-q", "--allow-empty", "-m", "its work"]);
-    let _ = w.swarm(&["respawn", "w", "--clean-first"]).ok().warns("it holds commits that are not merged");
+    let _ = w
+        .swarm(&["respawn", "w", "--clean-first", "--discard-ignored"])
+        .ok()
+        .warns("it holds commits that are not merged");
     w.until("it runs again", || (runs() == 2).then_some(()));
     assert!(tree.is_dir() && !tree.join("mark").exists());
     assert!(git(&w, &tree, &["log", "--format=%s"]).starts_with("its work\n"));

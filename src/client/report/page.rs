@@ -112,7 +112,17 @@ fn before_first(report: &Report) -> Option<String> {
 fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
-    vec![
+    let ignored = &report.ignored;
+    let mut remove = format!("  remove: swarm clean {}", report.name);
+    if !ignored.data.is_empty() {
+        remove.push_str(" --discard-ignored");
+    }
+    if !ignored.is_empty() {
+        remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
+    }
+    let keep = (!ignored.data.is_empty())
+        .then(|| "  keep:   copy the ignored files that you need; no commit holds them".to_owned());
+    let mut lines = vec![
         format!(
             "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",
             worktree.branch
@@ -120,8 +130,10 @@ fn worktree(report: &Report) -> Vec<String> {
         format!("  look:   swarm ralph diff {}", report.name),
         format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
         format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
-        format!("  remove: swarm clean {}", report.name),
-    ]
+    ];
+    lines.extend(keep);
+    lines.push(remove);
+    lines
 }
 
 /// What a merge must name to bring all of the work: the last snapshot, which holds what nobody committed too.

@@ -244,15 +244,15 @@ async fn a_commit_that_only_a_snapshot_holds_is_kept_by_it() {
     let wt = fixture.create("a", None).await.unwrap().worktree;
     git_in(&wt.path, &["checkout", "-q", "--detach"]);
     git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "loose"]);
-    let lost = remove_worktree(&wt, false).await.unwrap_err();
+    let lost = remove(&wt, false).await.unwrap_err();
     assert!(lost.message.contains("that no branch holds"), "{lost:?}");
     let scratch = fixture.root().join("index");
     let taken = snapshot(&wt.path, "refs/swarm/a/1/1", &scratch, "x").await.unwrap().unwrap();
     // Changes are named all the same: whoever removes them should have looked.
     fs::write(wt.path.join("file"), "two\n").unwrap();
-    assert!(remove_worktree(&wt, false).await.unwrap_err().message.contains("file"));
+    assert!(remove(&wt, false).await.unwrap_err().message.contains("file"));
     git_in(&wt.path, &["checkout", "-q", "--", "file"]);
-    remove_worktree(&wt, false).await.unwrap();
+    remove(&wt, false).await.unwrap();
     let head = taken.head.unwrap();
     assert_eq!(fixture.git(&["rev-parse", "refs/swarm/a/1/1^"]).trim(), head, "it can be had back");
 }

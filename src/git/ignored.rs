@@ -1,0 +1,152 @@
+//! Lists and measures the ignored files of a worktree.
+//!
+//! git names them without looking into an ignored directory. swarm then counts the files of each path, within a limit:
+//! a `node_modules` with 200,000 files must not slow a removal down. Repositories that lie in the worktree (submodules
+//! too) have ignore rules of their own and are listed by themselves.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
+
+use super::losses::{repositories, status_entries};
+use super::run::{LONG, git_patient};
+use crate::error::{Error, ErrorCode, Result};
+
+/// How many entries of directories are counted in a worktree. Further directories are reported as "at least".
+const MAX_COUNTED: u64 = 20_000;
+
+/// The ignored files of a worktree, and of the repositories in it.
+///
+/// # Errors
+/// When git cannot list them.
+pub async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
+    let root = tree.to_owned();
+    let walk = tokio::task::spawn_blocking(move || repositories(&root));
+    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    ignored_in(tree, &repos).await
+}
+
+/// As [`ignored`], where the repositories in the worktree are known.
+pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<IgnoredFiles> {
+    let mut listed = list(tree).await?;
+    let mut caches: Vec<PathBuf> = cache_dirs(tree, &listed);
+    // The repositories that are judged by themselves: not one that git cannot read.
+    let (trees, mut judged): (Vec<PathBuf>, Vec<PathBuf>) =
+        repos.iter().cloned().partition(|repo| repo.join(".git").exists());
+    for repo in &trees {
+        if caches.iter().any(|cache| repo.starts_with(cache)) {
+            continue;
+        }
+        let Ok(inner) = list(repo).await else { continue };
+        judged.push(repo.clone());
+        caches.extend(cache_dirs(repo, &inner));
+        listed.extend(inner);
+    }
+    let root = tree.to_owned();
+    let measure = move || {
+        let mut left = MAX_COUNTED;
+        let measured = listed.iter().map(|path| measured(&root, path, &judged, &mut left));
+        IgnoredFiles::new(measured.collect())
+    };
+    let measured = tokio::task::spawn_blocking(measure).await;
+    measured.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))
+}
+
+/// The ignored paths of one repository, absolute. Those of a directory that is ignored as a whole are its own path.
+async fn list(repo: &Path) -> Result<Vec<PathBuf>> {
+    let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching"];
+    let status = git_patient(repo, LONG, &args).await?;
+    if !status.ok {
+        let what = format!("cannot list the ignored files in '{}'", repo.display());
+        return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
+    }
+    let ignored = status_entries(status.bytes()).into_iter().filter(|(state, _)| *state == b"!! ");
+    Ok(ignored.map(|(_, path)| repo.join(OsStr::from_bytes(path))).collect())
+}
+
+/// Those of the paths that are caches.
+fn cache_dirs(repo: &Path, listed: &[PathBuf]) -> Vec<PathBuf> {
+    let is_cache = |path: &&PathBuf| kind_of(repo, path) == IgnoredKind::Cache && is_real_dir(path);
+    listed.iter().filter(is_cache).cloned().collect()
+}
+
+/// What a path is. `root` is a directory above it.
+fn kind_of(root: &Path, path: &Path) -> IgnoredKind {
+    let is_dir = is_real_dir(path);
+    let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+    kind(&shown, is_dir, is_dir && is_marked(path))
+}
+
+fn is_real_dir(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
+}
+
+/// Whether a directory holds a file that marks it as a cache.
+fn is_marked(dir: &Path) -> bool {
+    CACHE_MARKERS.iter().any(|(file, start)| {
+        let path = dir.join(file);
+        if !fs::symlink_metadata(&path).is_ok_and(|found| found.is_file()) {
+            return false;
+        }
+        let mut text = vec![0; start.len()];
+        File::open(path).and_then(|mut file| file.read_exact(&mut text)).is_ok() && text == start.as_bytes()
+    })
+}
+
+/// A path with its kind and size. `left`: how many entries may still be counted.
+fn measured(root: &Path, path: &Path, judged: &[PathBuf], left: &mut u64) -> (IgnoredKind, IgnoredPath) {
+    let kind = kind_of(root, path);
+    let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+    let mut found = IgnoredPath { path: shown.trim_end_matches('/').to_owned(), ..IgnoredPath::default() };
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            found.path.push('/');
+            let passed_over = (kind == IgnoredKind::Data).then_some(judged);
+            count(root, path, passed_over, left, &mut found);
+        }
+        // The link alone goes; the file that it points to stays, or is listed itself.
+        Ok(metadata) if metadata.is_symlink() => {}
+        Ok(metadata) => (found.files, found.bytes) = (1, metadata.len()),
+        Err(error) => found.at_least = error.kind() != std::io::ErrorKind::NotFound,
+    }
+    (kind, found)
+}
+
+/// Counts the files below a directory. In one that holds data (`judged` is set), caches are passed over, and the
+/// repositories that are judged by themselves.
+fn count(root: &Path, dir: &Path, judged: Option<&[PathBuf]>, left: &mut u64, found: &mut IgnoredPath) {
+    let mut dirs = vec![dir.to_owned()];
+    while let Some(dir) = dirs.pop() {
+        if judged.is_some_and(|judged| judged.contains(&dir)) {
+            continue;
+        }
+        let Ok(list) = fs::read_dir(&dir) else {
+            found.at_least = true;
+            continue;
+        };
+        for entry in list.flatten() {
+            if *left == 0 {
+                found.at_least = true;
+                return;
+            }
+            *left -= 1;
+            let path = entry.path();
+            let Ok(metadata) = entry.metadata() else { continue };
+            // A `.git` file that points nowhere holds nothing.
+            let is_link = metadata.is_symlink() || (metadata.is_file() && entry.file_name() == ".git");
+            if is_link || (judged.is_some() && kind_of(root, &path) != IgnoredKind::Data) {
+                continue;
+            }
+            if metadata.is_dir() {
+                dirs.push(path);
+            } else {
+                found.files += 1;
+                found.bytes = found.bytes.saturating_add(metadata.len());
+            }
+        }
+    }
+}
