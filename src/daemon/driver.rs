@@ -209,21 +209,8 @@ impl Driver {
 async fn work(context: &Context, job: Job) {
     match job {
         Job::Spawn { run, iteration, spec, worktree, reader } => {
-            match spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await {
-                Ok(pane) => {
-                    crash::after(&Effect::Spawn(run));
-                    context.report(Report::Up(pane.clone()));
-                    context.watch_exit(pane);
-                }
-                Err(error) => {
-                    if let (SpawnError::Other(why), Some(iteration)) = (&error, &iteration) {
-                        course::write_unstarted(context, &spec, iteration, run, why);
-                    }
-                    // Left-overs are swept at the next start.
-                    drop(context.store.remove_run_dir(&context.name, run));
-                    context.report(Report::SpawnFailed(run, error));
-                }
-            }
+            let spawned = spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await;
+            report_spawned(context, run, iteration.as_ref(), &spec, spawned);
         }
         Job::Deliver { pane, reader } => {
             let outcome = deliver::prompt(context, &pane, &reader).await;
@@ -276,6 +263,31 @@ async fn work(context: &Context, job: Job) {
             let removed = unmaking::remove(context, &worktree, removal).await;
             crash::point("remove+");
             drop(reply.send(removed));
+        }
+    }
+}
+
+/// Reports a run that was started and watches for its end, or cleans up after one that could not be started.
+fn report_spawned(
+    context: &Context,
+    run: Run,
+    iteration: Option<&Iteration>,
+    spec: &WorkerSpec,
+    spawned: Result<Pane, SpawnError>,
+) {
+    match spawned {
+        Ok(pane) => {
+            crash::after(&Effect::Spawn(run));
+            context.report(Report::Up(pane.clone()));
+            context.watch_exit(pane);
+        }
+        Err(error) => {
+            if let (SpawnError::Other(why), Some(iteration)) = (&error, iteration) {
+                course::write_unstarted(context, spec, iteration, run, why);
+            }
+            // Leftover files are swept at the next start.
+            drop(context.store.remove_run_dir(&context.name, run));
+            context.report(Report::SpawnFailed(run, error));
         }
     }
 }

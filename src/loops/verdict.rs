@@ -86,22 +86,7 @@ impl Course {
             Some(account) => (account, Source::Result),
             None => account::of(&self.env, self.shows_text, &finished),
         };
-        it.tool_calls = account.tool_calls;
-        let has_said_it = |pattern: &Pattern| source != Source::Screen && pattern.matches_any(&account.texts);
-        let done_pattern =
-            finished.done_pattern.map(|seen| seen || finished.pattern.is_some_and(has_said_it));
-        let mut verdict = Verdict { done_pattern, ..Verdict::default() };
-        verdict.cost = self.profile.cost(&account);
-        verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
-        // What holds then is nobody's work.
-        verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
-        if it.end == Some(IterationExit::Undelivered) {
-            verdict.trouble = Some(it.reason.clone());
-        }
-        verdict.outage = outage_of(&account, &finished, &self.profile.outages());
-        if let Some(outage) = &verdict.outage {
-            (it.end, it.reason) = (Some(IterationExit::Outage), outage.message.clone());
-        }
+        let mut verdict = self.claimed(&finished, (&account, source), &mut it);
         let before = self.before(&base, finished.iteration);
         let late = async {
             set(hurry).await;
@@ -138,6 +123,32 @@ impl Course {
         }
         it.verdict = Some(verdict);
         it
+    }
+
+    /// The part of a verdict that follows from how the agent ended and from its own account: no gate was tried yet.
+    fn claimed(
+        &self,
+        finished: &Finished<'_>,
+        (account, source): (&Account, Source),
+        it: &mut Iteration,
+    ) -> Verdict {
+        it.tool_calls = account.tool_calls;
+        let has_said_it = |pattern: &Pattern| source != Source::Screen && pattern.matches_any(&account.texts);
+        let done_pattern =
+            finished.done_pattern.map(|seen| seen || finished.pattern.is_some_and(has_said_it));
+        let mut verdict = Verdict { done_pattern, ..Verdict::default() };
+        verdict.cost = self.profile.cost(account);
+        verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
+        // What holds then is nobody's work.
+        verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
+        if it.end == Some(IterationExit::Undelivered) {
+            verdict.trouble = Some(it.reason.clone());
+        }
+        verdict.outage = outage_of(account, finished, &self.profile.outages());
+        if let Some(outage) = &verdict.outage {
+            (it.end, it.reason) = (Some(IterationExit::Outage), outage.message.clone());
+        }
+        verdict
     }
 
     fn begun(&self, finished: &Finished<'_>) -> Iteration {
