@@ -25,6 +25,7 @@ mod progress;
 mod protect;
 mod verdict;
 
+pub(crate) use account::last_growth;
 pub use account::session_id;
 pub(crate) use account::story;
 pub(crate) use progress::check as check_progress;

@@ -143,6 +143,8 @@ pub struct Glance {
     pub activity: i64,
     /// Columns and rows.
     pub size: (u16, u16),
+    /// Rows of scrollback.
+    pub history: u64,
 }
 
 /// What a pane shows.

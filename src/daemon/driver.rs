@@ -69,6 +69,8 @@ pub(crate) enum Report {
     Typed(Run),
     /// Whether its processes are computing.
     Probed(Run, bool),
+    /// When its transcript last grew.
+    Grew(Run, Duration),
     /// Processes that had to be killed.
     Forced(Vec<String>),
     /// The output cannot be stored yet, which is tried until it can.

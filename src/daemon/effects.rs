@@ -94,7 +94,9 @@ impl Supervisor {
             }
             (Effect::Terminate(run), Some(pane)) if pane.run == run => ending::terminate(&pane),
             (Effect::ForceKill(run), Some(pane)) if pane.run == run => ending::force_kill(context, &pane),
-            (Effect::Probe(run), Some(pane)) if pane.run == run => ending::probe(context, run, &pane),
+            (Effect::Probe(run), Some(pane)) if pane.run == run => {
+                ending::probe(context, &pane, slot.spec.env.clone())
+            }
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
                 exit: slot.engine.last_exit().unwrap_or(Exit::Unknown),

@@ -4,14 +4,17 @@
 //! together what is known: the wrapper's record, what tmux says of the pane, and whether the server is
 //! still the one that held it. An exit that nobody can tell is reported as unknown, never as success.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use swarm_state::engine::Effect;
-use swarm_state::model::{Exit, Pane, Run};
+use swarm_state::model::{Exit, Pane};
 
 use super::crash;
 use super::driver::{Context, Report};
+use super::told::Told;
+use crate::loops::last_growth;
 use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper::{self, ExitRecord};
@@ -150,10 +153,15 @@ pub(crate) fn force_kill(context: Context, pane: &Pane) {
     });
 }
 
-/// Finds out whether a run's processes are computing, and reports it.
-pub(crate) fn probe(context: Context, run: Run, pane: &Pane) {
-    let root = pane.pid;
+/// Finds out when a run's transcript last grew and whether its processes are computing, and reports both.
+pub(crate) fn probe(context: Context, pane: &Pane, env: BTreeMap<String, String>) {
+    let (root, run) = (pane.pid, pane.run);
     tokio::spawn(async move {
+        let told = Told::of(&context.run_dir(run));
+        let grew = move || last_growth(&env, told.session.as_deref(), told.transcript.as_deref());
+        if let Some(ago) = tokio::task::spawn_blocking(grew).await.ok().flatten() {
+            context.report(Report::Grew(run, ago));
+        }
         let sample = move || procs::cpu_seconds(root);
         let before = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
         let start = tokio::time::Instant::now();

@@ -301,6 +301,7 @@ impl Supervisor {
             Report::PaneLost(run) => Event::PaneLost(run),
             Report::ServerLost(run) => Event::ServerLost(run),
             Report::Typed(run) => Event::Typed(run),
+            Report::Grew(run, ago) => Event::Grew(run, ago),
             Report::Probed(run, busy) => Event::Probed(run, busy),
             Report::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {

@@ -124,7 +124,7 @@ impl Watcher {
         for ((target, size), text) in dirty.into_iter().zip(texts) {
             let Target { name, pane, reader, run_dir, .. } = target;
             let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
-            let (Some(reading), Some(text)) = (reading, text) else {
+            let (Some(mut reading), Some(text)) = (reading, text) else {
                 // It printed and was not read: the next look must read it.
                 if let Some(pane) = pane_number(&pane.id) {
                     self.gate.forget(pane);
@@ -133,6 +133,7 @@ impl Watcher {
             };
             // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
             drop(write_unsynced(&run_dir.join(LAST_LOOK), text.as_bytes()));
+            reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| self.gate.history(pane));
             let event = Event::Screen(pane.run, reading);
             looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
         }

@@ -60,6 +60,7 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::Screen(run, Reading { ready: true, ..Reading::default() }),
         Event::PromptSent(run),
         Event::PromptFailed(run, "no".into()),
+        Event::Grew(run, Duration::MAX),
         Event::Probed(run, true),
         Event::Heard(run, Heard::TurnOver),
         Event::Heard(run, Heard::Idle),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
@@ -59,6 +60,20 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
         error: told.error.or(printed.error),
     };
     (account, source)
+}
+
+/// How long ago the agent's transcript grew, or one of its sub-agents'; `None` where there is none.
+pub(crate) fn last_growth(
+    env: &BTreeMap<String, String>,
+    session: Option<&str>,
+    told: Option<&Path>,
+) -> Option<Duration> {
+    let path = told.map(Path::to_owned).or_else(|| transcript(env, session?))?;
+    let sub_agents = entries(&path.with_extension("").join("subagents"));
+    let written = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
+    let last = sub_agents.iter().chain([&path]).filter_map(written).max()?;
+    // A clock that was set back says nothing.
+    SystemTime::now().duration_since(last).ok()
 }
 
 /// Whether the agent's hooks told of a transcript in which nothing of the agent is any more. Such a record was there, so

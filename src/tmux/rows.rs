@@ -6,7 +6,7 @@
 use super::{Glance, Row};
 
 /// What the tick asks for.
-pub(super) const GLANCE: &str = "#{pane_id}:#{window_activity}:#{pane_width}:#{pane_height}";
+pub(super) const GLANCE: &str = "#{pane_id}:#{window_activity}:#{pane_width}:#{pane_height}:#{history_size}";
 
 /// What changes. `:` stands in none of the values.
 pub(super) const SHORT: &str = "#{pane_id}:#{pane_pid}:#{window_activity}:#{pane_dead}:#{pane_dead_status}:\
@@ -60,7 +60,8 @@ pub(super) fn glances(text: &[u8]) -> Vec<Glance> {
         let mut fields = std::str::from_utf8(line).ok()?.split(':');
         let pane = pane_number(fields.next()?)?;
         let activity = fields.next()?.parse().ok()?;
-        Some(Glance { pane, activity, size: (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?) })
+        let size = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(Glance { pane, activity, size, history: fields.next()?.parse().ok()? })
     };
     text.split(|byte| *byte == b'\n').filter_map(glance).collect()
 }
@@ -119,8 +120,8 @@ mod tests {
 
     #[test]
     fn a_glance_is_read() {
-        let text = b"%7:1700000000:200:50\n%12:1700000001:80:24\n\n%x:1:1:1\n%1:2:0\n\xff";
-        let glance = |pane, activity, size| Glance { pane, activity, size };
+        let text = b"%7:1700000000:200:50:9\n%12:1700000001:80:24:9\n\n%x:1:1:1:0\n%1:2:0\n\xff";
+        let glance = |pane, activity, size| Glance { pane, activity, size, history: 9 };
         let expected = [glance(7, 1_700_000_000, (200, 50)), glance(12, 1_700_000_001, (80, 24))];
         assert_eq!(glances(text), expected);
     }

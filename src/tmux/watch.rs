@@ -32,6 +32,7 @@ struct Seen {
     activity: i64,
     round: u64,
     size: (u16, u16),
+    history: u64,
     dirty: bool,
 }
 
@@ -55,9 +56,9 @@ impl Gate {
         self.round += 1;
         let round = self.round;
         for pane in panes {
-            let Glance { activity, size, .. } = *pane;
+            let Glance { activity, size, history, .. } = *pane;
             let Some(seen) = self.seen.get_mut(&pane.pane) else {
-                let seen = Seen { activity, round, size, dirty: true };
+                let seen = Seen { activity, round, size, history, dirty: true };
                 self.seen.insert(pane.pane, seen);
                 continue;
             };
@@ -66,6 +67,7 @@ impl Gate {
                 continue;
             }
             // One that was away in between is new.
+            seen.history = history;
             let known = std::mem::replace(&mut seen.round, round) + 1 == round;
             seen.dirty = !known
                 || activity != seen.activity
@@ -91,6 +93,11 @@ impl Gate {
         }
     }
 
+    /// Rows of scrollback that the pane had in the last list.
+    pub fn history(&self, pane: u32) -> u64 {
+        self.seen.get(&pane).map_or(0, |seen| seen.history)
+    }
+
     /// Makes the pane dirty at the next list.
     pub fn forget(&mut self, pane: u32) {
         self.seen.remove(&pane);
@@ -113,7 +120,7 @@ mod tests {
     const QUIET: Said = Said::Quiet(SIZE);
 
     fn pane(activity: i64) -> Glance {
-        Glance { pane: 1, activity, size: SIZE }
+        Glance { pane: 1, activity, size: SIZE, history: 0 }
     }
 
     /// What a list at this second says of pane 1.

@@ -37,6 +37,10 @@ pub use text::{printable, strip};
 pub struct Reading {
     /// MD5 of the last 20 lines, escapes stripped, blank rows at the end trimmed first.
     pub fingerprint: [u8; 16],
+    /// The same with each run of digits, of white space and of spinner glyphs as one sign: a clock changes nothing.
+    pub calm_fingerprint: [u8; 16],
+    /// Rows in use, and rows that have scrolled off above the screen; the edge fills the latter in.
+    pub rows: (usize, u64),
     /// Columns and rows of the pane; a change of size is not activity.
     pub size: (u16, u16),
     /// The input box is there and nothing blocks it.
@@ -137,6 +141,8 @@ impl Reader {
         let scrolled = height > 0 && rows.len() + 1 >= height;
         Reading {
             fingerprint: text::fingerprint(&rows),
+            calm_fingerprint: text::calm_fingerprint(&rows),
+            rows: (rows.len(), 0),
             size,
             ready: blocked.is_none() && !working && any(&self.markers.ready),
             working,

@@ -1,5 +1,7 @@
 //! What a worker can be told, and what the edge must do.
 
+use std::time::Duration;
+
 use super::{Edits, Heard};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
@@ -59,6 +61,8 @@ pub enum Event {
     Typed(Run),
     /// The agent's own hooks told something.
     Heard(Run, Heard),
+    /// The run's transcript last grew this long ago.
+    Grew(Run, Duration),
     /// Whether the run's process tree is computing.
     Probed(Run, bool),
     /// The run ended and its pane holds its last output.
@@ -84,7 +88,7 @@ pub enum Effect {
     Terminate(Run),
     /// End what is left of it by force.
     ForceKill(Run),
-    /// Find out whether the process tree is computing.
+    /// Find out when the transcript last grew, and whether the process tree is computing.
     Probe(Run),
     /// Look at the run's screen now.
     Look(Run),

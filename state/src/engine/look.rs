@@ -172,6 +172,23 @@ impl Worker {
         None
     }
 
+    /// The agent's record grew: it is at work, whatever its screen shows.
+    pub(super) fn grew(&mut self, ago: Duration) -> Vec<Effect> {
+        match &mut self.phase {
+            Phase::Starting { watch, .. } | Phase::Running { watch } => watch.was_active(ago),
+            Phase::Idle
+            | Phase::Spawning { .. }
+            | Phase::Prompting { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => {}
+        }
+        vec![]
+    }
+
     pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
         let limit = self.silence_limit();
         let Some(ralph) = &self.ralph else { return vec![] };
@@ -181,6 +198,10 @@ impl Worker {
             Phase::Starting { watch, .. } | Phase::Running { watch } if watch.probing => {
                 watch.probing = false;
                 if limit.is_none_or(|limit| watch.stable() < limit) {
+                    return vec![];
+                }
+                if busy && watch.ticked {
+                    watch.restart();
                     return vec![];
                 }
                 if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {

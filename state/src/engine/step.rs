@@ -32,6 +32,7 @@ impl Worker {
             Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog, now),
             Event::Typed(run) if run == self.run => self.typed(),
             Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
+            Event::Grew(run, ago) if run == self.run => self.grew(ago),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
             Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
@@ -49,6 +50,7 @@ impl Worker {
             | Event::PromptBlocked(..)
             | Event::Typed(_)
             | Event::Heard(..)
+            | Event::Grew(..)
             | Event::Probed(..)
             | Event::Exited(..)
             | Event::PaneLost(_)

@@ -41,7 +41,13 @@ const PASTE: Policy = Policy { paste: true, ready_wait: true, ready_timeout: 30,
 
 /// A screen that shows `n`, printed by the agent, and nothing else of note.
 fn screen(n: u8) -> Reading {
-    Reading { fingerprint: [n; 16], size: (200, 50), printed: true, ..Reading::default() }
+    Reading {
+        fingerprint: [n; 16],
+        calm_fingerprint: [n; 16],
+        size: (200, 50),
+        printed: true,
+        ..Reading::default()
+    }
 }
 
 fn dialog(n: u8, startup: bool, what: &str) -> Reading {
@@ -139,6 +145,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::PromptBlocked(run, _)
         | Event::Typed(run)
         | Event::Heard(run, _)
+        | Event::Grew(run, _)
         | Event::Probed(run, _)
         | Event::Exited(run, _)
         | Event::PaneLost(run)

@@ -24,6 +24,13 @@ const SETTLE: Duration = Duration::from_secs(4);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watch {
     print: Option<[u8; 16]>,
+    #[serde(default)]
+    calm_print: [u8; 16],
+    #[serde(default)]
+    rows: (usize, u64),
+    /// Only a clock or a spinner moved since the screen was last active.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) ticked: bool,
     size: (u16, u16),
     stable: Duration,
     seen: Option<Duration>,
@@ -85,11 +92,18 @@ impl Watch {
         }
         let settling = self.settled.is_some_and(|at| now < at);
         let differs = self.print != Some(reading.fingerprint) && !resized && !settling;
-        if differs {
+        // An agent whose own mark says that it works may wait long for its model, with nothing but its timer moving.
+        let ticks = self.print.is_some()
+            && (self.calm_print, self.rows) == (reading.calm_fingerprint, reading.rows)
+            && !reading.working;
+        if differs && ticks {
+            self.ticked = true;
+        } else if differs {
             self.restart();
         }
-        let changed = differs && self.print.is_some();
+        let changed = differs && !ticks && self.print.is_some();
         self.print = Some(reading.fingerprint);
+        (self.calm_print, self.rows) = (reading.calm_fingerprint, reading.rows);
         self.size = reading.size;
         changed
     }
@@ -109,7 +123,15 @@ impl Watch {
     pub(super) fn restart(&mut self) {
         self.stable = Duration::ZERO;
         self.extensions = 0;
-        self.idle_told = false;
+        (self.idle_told, self.ticked) = (false, false);
+    }
+
+    /// Something else showed so long ago that the agent is active.
+    pub(super) fn was_active(&mut self, ago: Duration) {
+        if ago < self.stable {
+            self.restart();
+            self.stable = ago;
+        }
     }
 
     /// True when the agent's turn is over: it said so, or its input box is there, it does not say that it is at work,
@@ -145,7 +167,7 @@ mod tests {
     use super::*;
 
     fn reading(print: u8, size: (u16, u16)) -> Reading {
-        Reading { fingerprint: [print; 16], size, ..Reading::default() }
+        Reading { fingerprint: [print; 16], calm_fingerprint: [print; 16], size, ..Reading::default() }
     }
 
     fn stable_after(looks: &[(u64, Option<Reading>)]) -> u64 {

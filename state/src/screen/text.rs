@@ -151,6 +151,36 @@ pub(crate) fn fingerprint(rows: &[&str]) -> [u8; 16] {
     md5.finalize().into()
 }
 
+/// As [`fingerprint`], blind to what a clock or a spinner changes in place.
+pub(crate) fn calm_fingerprint(rows: &[&str]) -> [u8; 16] {
+    let mut md5 = Md5::new();
+    let mut line = String::new();
+    for row in &rows[rows.len().saturating_sub(FINGERPRINT_ROWS)..] {
+        line.clear();
+        for c in row.chars() {
+            let sign = match c {
+                '0'..='9' => '0',
+                c if c.is_whitespace() => ' ',
+                c if is_spinner(c) => '*',
+                c => c,
+            };
+            let merges = matches!(sign, '0' | ' ' | '*');
+            if !(merges && line.ends_with(sign)) {
+                line.push(sign);
+            }
+        }
+        md5.update(line.trim());
+        md5.update("\n");
+    }
+    md5.finalize().into()
+}
+
+/// Characters that agents turn in place while they work.
+fn is_spinner(c: char) -> bool {
+    matches!(c, '\u{2800}'..='\u{28ff}' | '\u{25d0}'..='\u{25d7}' | '\u{25dc}'..='\u{25e1}' | '\u{25f0}'..='\u{25f7}')
+        || "|/-\\*·•✢✳✶✻✽✺✹✸✷✴".contains(c)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -209,6 +239,23 @@ mod tests {
         let long: String = (0..20).map(|n| format!("row {n}\n")).collect();
         assert_eq!(print(&format!("above\n{long}\n\n")), print(&format!("other\n{long}")));
         assert_eq!(print(""), print("\n \n"));
+    }
+
+    #[test]
+    fn the_calm_fingerprint_is_blind_to_clocks_and_spinners_alone() {
+        let print = |text: &str| calm_fingerprint(&rows(&plain(text)));
+        for (a, b) in [
+            ("done\n12:59:58", "done\n13:00:00"),
+            ("✻ Cooking… (9s · 12 tokens)", "✶ Cooking… (10s · 4 tokens)"),
+            ("⠋ work", "⠙ work"),
+            ("- load", "\\ load"),
+            ("9s  │", "10s │"),
+        ] {
+            assert_eq!(print(a), print(b), "{a:?} {b:?}");
+        }
+        for (a, b) in [("a", "b"), ("step 1", "step 1\nstep 2"), ("ok 1", "failed 1"), ("x", "x 1")] {
+            assert_ne!(print(a), print(b), "{a:?} {b:?}");
+        }
     }
 
     proptest! {

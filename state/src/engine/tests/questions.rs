@@ -115,3 +115,33 @@ fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
         assert_eq!(silent(one_shot, printed, heard), (failed, reason.to_owned()));
     }
 }
+
+#[test]
+fn a_clock_alone_is_no_activity_and_a_new_line_always_is() {
+    type Rows = fn(u8) -> u64;
+    // Looks every two seconds until something follows, at most a hundred times.
+    let look = |worker: &mut Worker, from: u8, row: Rows, working: bool| {
+        (from..from + 100).find_map(|n| {
+            let tick = Reading { calm_fingerprint: [0; 16], rows: (3, row(n)), working, ..screen(n) };
+            let told = after(worker, script(u64::from(n) * 2, [Event::Screen(R, tick)]));
+            (told != "=> running").then_some((n, told))
+        })
+    };
+    let (fixed, scrolling): (Rows, Rows) = (|_| 0, u64::from);
+    let probe = |n: u8| Some((n, "probe 1 => running".to_owned()));
+    let mut worker = at_iteration(1, 9);
+    assert_eq!(look(&mut worker, 0, fixed, false), probe(30));
+    // As long as something computes beside it, it is the agent's.
+    assert_eq!(after(&mut worker, script(60, [Event::Probed(R, true)])), "=> running");
+    assert_eq!(look(&mut worker, 31, fixed, false), probe(60));
+    // So it is while the transcript grows.
+    let young = Event::Grew(R, Duration::from_secs(4));
+    after(&mut worker, script(120, [young, Event::Probed(R, false)]));
+    assert_eq!(look(&mut worker, 61, fixed, false), probe(88));
+    let old = Event::Grew(R, Duration::from_secs(90));
+    let ended = after(&mut worker, script(176, [old, Event::Probed(R, false)]));
+    assert!(ended.ends_with("term 1 => ending(inactivity)"), "{ended}");
+    // Lines that scroll, and an agent whose mark says that it works.
+    assert_eq!(look(&mut at_iteration(1, 9), 0, scrolling, false), None);
+    assert_eq!(look(&mut at_iteration(1, 9), 0, fixed, true), None);
+}

@@ -249,6 +249,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::PromptBlocked(_, dialog) => Event::PromptBlocked(run, dialog),
         Event::Typed(_) => Event::Typed(run),
         Event::Heard(_, heard) => Event::Heard(run, heard),
+        Event::Grew(_, ago) => Event::Grew(run, ago),
         Event::Probed(_, busy) => Event::Probed(run, busy),
         Event::Exited(_, exit) => Event::Exited(run, exit),
         Event::PaneLost(_) => Event::PaneLost(run),

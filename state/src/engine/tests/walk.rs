@@ -126,6 +126,7 @@ impl Monitor {
             | Event::Screen(..)
             | Event::Quiet(_)
             | Event::Typed(_)
+            | Event::Grew(..)
             | Event::Heard(..) => {}
         }
     }
@@ -418,7 +419,8 @@ impl Op {
             22 if arg < 100 => Event::PromptFailed(run, "no".into()),
             22 => Event::PromptBlocked(run, self.reading().blocked),
             23 if arg < 128 => Event::Heard(run, heard(arg)),
-            23 => Event::Typed(run),
+            23 if arg < 192 => Event::Typed(run),
+            23 => Event::Grew(run, Duration::from_secs(u64::from(arg % 32))),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
             26..=28 => Event::Exited(run, self.exit()),
             29 if arg < 80 => Event::PaneLost(run),
@@ -467,6 +469,8 @@ impl Op {
             ready: arg % 5 < 2,
             working: arg.is_multiple_of(11),
             blocked,
+            calm_fingerprint: [arg % 2; 16],
+            rows: (usize::from(arg % 3), 0),
             printed: !arg.is_multiple_of(3),
             done: arg % 16 == 1,
         }
