@@ -161,7 +161,7 @@ async fn look() -> Vec<Check> {
     let seen = Seen { disk: store::survey(&paths), paths, server };
     let live = match &seen.server {
         Server::Alive { rows, .. } => rows.iter().filter(|row| !row.dead).count(),
-        Server::Gone | Server::Silent(_) => 0,
+        Server::Gone | Server::Empty { .. } | Server::Silent(_) => 0,
     };
     checks.push(tools::server(&seen, &tmux));
     checks.push(tmux);
@@ -173,7 +173,7 @@ async fn look() -> Vec<Check> {
     checks.extend(leftovers::branches(&seen).await);
     let pid = match &seen.server {
         Server::Alive { pid, .. } => Some(*pid),
-        Server::Gone | Server::Silent(_) => None,
+        Server::Gone | Server::Empty { .. } | Server::Silent(_) => None,
     };
     checks.push(logout::check(pid));
     checks

@@ -148,6 +148,42 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
+/// Sends a signal to the process that has this number and was started at this time. False when it is not there.
+pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new(), sid: 0 }, signal);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (pid, start_time, signal);
+        false
+    }
+}
+
+/// Whether a process has the controlling side of a terminal open, as a tmux server has for each live pane. None
+/// where the system does not say.
+pub fn holds_terminals(pid: i32) -> Option<bool> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let mut holds = false;
+    for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).ok()? {
+        let target = std::fs::read_link(entry.ok()?.path());
+        holds |= target.is_ok_and(|target| target.ends_with("ptmx"));
+    }
+    Some(holds)
+}
+
+/// Whether a process was stopped by a signal (SIGSTOP), and waits for SIGCONT. False where the system does not say.
+pub fn is_stopped(pid: i32) -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::stat(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't'));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        false
+    }
+}
+
 /// A process of this name that has all these arguments, if there is one.
 pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
     find_all(name, args).first().map(|proc| proc.pid)

@@ -3,7 +3,8 @@
 //! The daemon holds one [`Tmux`] a socket: it starts swarm's own server, makes windows, lists and captures
 //! panes, pastes prompts, presses keys. What is asked at every tick (list, capture) goes through one control
 //! client ([`control`]); everything rare, and everything while that client is out of order, through plain
-//! processes ([`plain`]). Reading order: [`server`] (start, health), [`window`] (make, end, resize), [`look`]
+//! processes ([`plain`]). Reading order: [`server`] (start, health), [`empty`] (a server that
+//! cannot end), [`window`] (make, end, resize), [`look`]
 //! (list, capture), [`input`] (paste, keys), [`attach`], and the pure parts [`parser`], [`quote`], [`rows`],
 //! [`watch`].
 //!
@@ -15,6 +16,7 @@
 mod attach;
 mod config;
 mod control;
+mod empty;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzz;
 mod input;
@@ -77,7 +79,7 @@ pub enum Health {
         /// The server's process.
         pid: i32,
     },
-    /// It is not there, for sure: nothing listens at the socket.
+    /// It is not there, for sure: nothing listens at the socket, or what does was told to end and holds no pane.
     Gone,
     /// Something may be there, but it does not answer. Nothing is known of the panes.
     Unresponsive,

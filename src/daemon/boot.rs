@@ -222,10 +222,14 @@ impl Supervisor {
             let over = slot.engine.has_pane() && !seen.alive && !judging;
             let goes_on =
                 |pane: &Pane| is_wrapper(pane.pid, &context.run_dir(run)) || has_remains(pane, seen, found);
-            if let Some(pane) = pane.clone().filter(|pane| over && goes_on(pane)) {
+            let needs_server = reconcile::needs_server(&slot.engine, seen);
+            if let Some(pane) = pane.clone().filter(|pane| needs_server || over && goes_on(pane)) {
                 // What the run left is still being ended, or has to be. What follows must not be beside that.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 context.watch_exit(pane);
+                if needs_server {
+                    self.step(&name, Event::Reachable(false));
+                }
                 continue;
             }
             let finding = match slot.engine.phase() {
@@ -290,8 +294,8 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
         recorded: record.as_ref().map(ending::exit_of),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
-        same_server: found.silent
-            || server.is_some() && known_server.is_none_or(|known| Some(known) == server),
+        same_server: (!found.silent)
+            .then(|| server.is_some() && known_server.is_none_or(|known| Some(known) == server)),
     }
 }
 

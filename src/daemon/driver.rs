@@ -135,6 +135,8 @@ pub(crate) struct Context {
     pub(crate) exe: Arc<PathBuf>,
     /// Somebody kills the worker: nothing waits for a disk or a tmux to come back.
     pub(crate) hurry: Arc<AtomicBool>,
+    /// Held while a run is ended by force: its end is reported after what had to be forced.
+    pub(crate) forcing: Arc<tokio::sync::Mutex<()>>,
     /// How many prompts the agent's own hooks said it took.
     pub(crate) prompts: Arc<watch::Sender<u64>>,
 }

@@ -5,6 +5,7 @@
 //! still the one that held it. An exit that nobody can tell is reported as unknown, never as success.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -28,6 +29,10 @@ const ASK_AGAIN: [Duration; 5] = [
     Duration::from_millis(500),
 ];
 
+/// How often a tmux that does not answer is asked for the end of a run whose processes are gone; each time takes
+/// some ten seconds. After that the run counts as lost with its server.
+const ASK_SILENT: u32 = 2;
+
 /// CPU share of one core, over the sample, from which a silent process tree counts as computing.
 const BUSY_SHARE: f64 = 0.10;
 
@@ -37,6 +42,7 @@ const BUSY_SAMPLE: Duration = Duration::from_millis(1500);
 /// Waits until a run's wrapper is gone and reports how the run ended.
 pub(crate) async fn watch(context: Context, pane: Pane) {
     procs::wait_gone(pane.pid).await;
+    drop(context.forcing.lock().await);
     let run = pane.run;
     let dir = context.run_dir(run);
     let forced = wrapper::read_forced(&dir);
@@ -49,7 +55,7 @@ pub(crate) async fn watch(context: Context, pane: Pane) {
         closed => {
             // The wrapper did not see the end, or saw its pane closed: nothing of the run may go on.
             end_remains(pane.pid).await;
-            verdict(&context.tmux, &pane, closed.as_ref()).await
+            verdict(&context, &pane, closed.as_ref()).await
         }
     };
     crash::point("exited");
@@ -74,13 +80,19 @@ pub(crate) fn exit_of_row(row: &Row) -> Option<Exit> {
     }
 }
 
-async fn verdict(tmux: &Tmux, pane: &Pane, record: Option<&ExitRecord>) -> Report {
-    let run = pane.run;
+async fn verdict(context: &Context, pane: &Pane, record: Option<&ExitRecord>) -> Report {
+    let (tmux, run) = (&context.tmux, pane.run);
+    let mut silent = 0;
     for wait in ASK_AGAIN {
         match tmux.health().await {
             Health::Alive { pid } if pid == pane.server_pid => {}
             Health::Alive { .. } | Health::Gone => return Report::ServerLost(run),
             Health::Unresponsive => {
+                silent += 1;
+                if silent == ASK_SILENT || context.hurry.load(Ordering::Relaxed) {
+                    return Report::ServerLost(run);
+                }
+                context.report(Report::Silent);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }
@@ -142,6 +154,8 @@ pub(crate) fn terminate(pane: &Pane) {
 /// the agent ended, unless nothing else is left.
 pub(crate) fn force_kill(context: Context, pane: &Pane) {
     let (root, run) = (pane.pid, pane.run);
+    // Taken before the first signal. When the watch holds it, the wrapper is gone already.
+    let forcing = context.forcing.clone().try_lock_owned();
     tokio::task::spawn_blocking(move || {
         let mut hit = procs::signal_tree(root, Signal::SIGKILL);
         if hit.is_empty() {
@@ -150,6 +164,7 @@ pub(crate) fn force_kill(context: Context, pane: &Pane) {
         let names = hit.iter().map(|p| format!("{} {}", p.pid, p.comm)).collect();
         crash::after(&Effect::ForceKill(run));
         context.report(Report::Forced(names));
+        drop(forcing);
     });
 }
 

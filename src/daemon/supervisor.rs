@@ -377,6 +377,7 @@ impl Supervisor {
             inbox: self.inbox.clone(),
             exe: self.exe.clone(),
             hurry: Arc::default(),
+            forcing: Arc::default(),
             prompts: Arc::new(watch::Sender::new(0)),
         }
     }

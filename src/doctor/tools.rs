@@ -55,12 +55,26 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
             let live = rows.iter().filter(|row| !row.dead).count();
             Check::ok("tmux-server", format!("it runs (pid {pid}), {}", counted(live, "live pane")))
         }
+        Server::Empty { pid } => {
+            let message =
+                format!("it was told to end and cannot (pid {pid}): it holds no pane and answers nobody");
+            Check::warn(
+                "tmux-server",
+                message,
+                format!("the next start of a worker replaces it, or: kill -9 {pid}"),
+            )
+        }
         Server::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
-            let cure = match known(seen) {
-                Some(pane) => format!(
-                    "agents go on meanwhile; if it does not come back, and it was stopped: kill -CONT {}",
-                    pane.server_pid
+            let cure = match known(seen).map(|pane| pane.server_pid) {
+                Some(pid) if procs::is_stopped(pid) => {
+                    format!(
+                        "it was stopped, and its agents go on meanwhile; to continue it: kill -CONT {pid}"
+                    )
+                }
+                Some(pid) => format!(
+                    "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, \
+                     and their loops can be resumed: kill -9 {pid}"
                 ),
                 None => format!("look who has it: grep -aF {} /proc/net/unix", quoted(&socket)),
             };

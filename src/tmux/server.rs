@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 use tmux_interface::{HasSession, KillServer, NewSession};
 
 use super::control::Broken;
+use super::empty::EMPTY;
 use super::plain::{self, Words};
 use super::{Health, Inner, Socket, Tmux, Version, config, lock, quote};
 use crate::error::{Error, ErrorCode, Result};
@@ -36,8 +37,8 @@ pub(super) struct Seen {
 /// What a connection attempt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Probe {
-    /// Somebody listens.
-    Listening,
+    /// Somebody listens: this process, where the system says so.
+    Listening(Option<i32>),
     /// There is no socket, or nobody behind it.
     Absent,
     /// It cannot be told: full backlog, no permission, no descriptors.
@@ -70,7 +71,7 @@ impl Tmux {
         match self.health().await {
             Health::Alive { pid } => return Ok(pid),
             Health::Unresponsive => return Err(inner.silent()),
-            Health::Gone => {}
+            Health::Gone => inner.end_empty().await?,
         }
         inner.check_socket()?;
         config::write(&inner.options, installed)?;
@@ -84,15 +85,27 @@ impl Tmux {
     /// How the server is. Takes some ten seconds when it does not answer.
     pub async fn health(&self) -> Health {
         let inner = &*self.0;
-        if inner.is_gone().await {
+        let found = probe(inner.socket_path()).await;
+        if found == Probe::Absent && !inner.revive().await {
             return Health::Gone;
         }
-        if let Some(pid) = inner.ask_pid().await {
-            inner.note_server(pid);
-            return Health::Alive { pid };
+        let listener = if let Probe::Listening(pid) = found { pid } else { None };
+        let empty = inner.until_empty(listener);
+        tokio::pin!(empty);
+        tokio::select! {
+            biased;
+            asked = inner.ask_pid() => if let Some(pid) = asked {
+                inner.note_server(pid);
+                return Health::Alive { pid };
+            },
+            () = &mut empty => return Health::Gone,
         }
-        // It may have ended just now.
-        if inner.is_gone().await { Health::Gone } else { Health::Unresponsive }
+        // It may have ended just now, or have refused at once.
+        if inner.is_gone().await || tokio::time::timeout(EMPTY, empty).await.is_ok() {
+            Health::Gone
+        } else {
+            Health::Unresponsive
+        }
     }
 
     /// The version of the tmux that is installed, as it says it (`3.3a`); None when there is none.
@@ -162,6 +175,7 @@ impl Tmux {
             }
             self.kill_server().await?;
         }
+        self.0.end_empty().await?;
         // tmux leaves it. Nothing listens there, and who would make another server is the caller, who ends.
         let _ = std::fs::remove_file(self.socket_path());
         Ok(true)
@@ -190,7 +204,7 @@ impl Inner {
     async fn is_gone(&self) -> bool {
         match probe(self.socket_path()).await {
             Probe::Absent => !self.revive().await,
-            Probe::Listening | Probe::Unsure => false,
+            Probe::Listening(_) | Probe::Unsure => false,
         }
     }
 
@@ -207,7 +221,7 @@ impl Inner {
         }
         for _ in 0..40 {
             tokio::time::sleep(Duration::from_millis(25)).await;
-            if probe(self.socket_path()).await == Probe::Listening {
+            if matches!(probe(self.socket_path()).await, Probe::Listening(_)) {
                 return true;
             }
             if !seen.is_alive() {
@@ -355,7 +369,7 @@ pub(super) async fn said_version() -> Result<String> {
 pub(super) async fn probe(socket: &Path) -> Probe {
     let attempt = tokio::net::UnixStream::connect(socket);
     match tokio::time::timeout(Duration::from_secs(2), attempt).await {
-        Ok(Ok(_)) => Probe::Listening,
+        Ok(Ok(stream)) => Probe::Listening(stream.peer_cred().ok().and_then(|peer| peer.pid())),
         Ok(Err(cause)) => match cause.kind() {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => Probe::Absent,
             // Such a path can hold no socket.
@@ -377,7 +391,10 @@ mod tests {
         assert_eq!(probe(&path).await, Probe::Absent);
         assert_eq!(probe(&path.join("below")).await, Probe::Absent);
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        assert_eq!(probe(&path).await, Probe::Listening);
+        let listening = probe(&path).await;
+        assert!(matches!(listening, Probe::Listening(_)), "{listening:?}");
+        #[cfg(target_os = "linux")]
+        assert_eq!(listening, Probe::Listening(i32::try_from(std::process::id()).ok()));
         drop(listener);
         assert_eq!(probe(&path).await, Probe::Absent, "a stale socket file");
     }

@@ -1,5 +1,6 @@
 //! One look at a server by a plain process, for `doctor`: nothing is started, made or kept.
 
+use super::empty::EMPTY;
 use super::plain::{self, Words};
 use super::server::{Probe, probe};
 use super::{Row, Tmux, Version, rows};
@@ -10,6 +11,11 @@ use crate::error::{Error, ErrorCode, Result};
 pub enum Survey {
     /// Nothing listens at the socket.
     Gone,
+    /// A server listens that holds no pane and does not answer: it was told to end and cannot.
+    Empty {
+        /// The server's process.
+        pid: i32,
+    },
     /// Something listens and does not answer in some seconds, or answers with a refusal; in words.
     Silent(String),
     /// It answers.
@@ -25,15 +31,30 @@ impl Tmux {
     /// Looks at the server, without the control client that [`Tmux::health`] and [`Tmux::list`] make.
     /// Takes at most some seven seconds.
     pub async fn survey(&self) -> Survey {
-        if probe(&self.socket_path()).await == Probe::Absent {
-            return Survey::Gone;
-        }
+        let listener = match probe(&self.socket_path()).await {
+            Probe::Absent => return Survey::Gone,
+            Probe::Listening(pid) => pid,
+            Probe::Unsure => None,
+        };
         let format = [rows::SHORT, rows::REST].concat();
         let commands = [
             Words::from(["display-message", "-p", "#{pid}"]),
             Words::from(["list-panes", "-a", "-F", &format]),
         ];
-        match self.0.run(&commands).await {
+        let is_empty = || Survey::Empty { pid: listener.unwrap_or(0) };
+        let empty = self.0.until_empty(listener);
+        tokio::pin!(empty);
+        let output = tokio::select! {
+            biased;
+            output = self.0.run(&commands) => output,
+            () = &mut empty => return is_empty(),
+        };
+        // One that is empty may refuse at once.
+        let answers = matches!(&output, Ok(output) if output.ok || plain::says_absent(&output.stderr));
+        if !answers && tokio::time::timeout(EMPTY, empty).await.is_ok() {
+            return is_empty();
+        }
+        match output {
             Ok(output) if output.ok => {
                 let first = output.stdout.split(|byte| *byte == b'\n').next().unwrap_or_default();
                 let pid = String::from_utf8_lossy(first).trim().parse().unwrap_or(0);

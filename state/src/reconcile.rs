@@ -19,35 +19,49 @@ pub struct Evidence {
     pub closed_under_it: bool,
     /// The wrapper wrote down that the agent had started.
     pub started: bool,
-    /// The tmux server that held the pane is still there (the same process).
-    pub same_server: bool,
+    /// The tmux server that held the pane is still there (the same process). None when something listens at the
+    /// socket and does not answer.
+    pub same_server: Option<bool>,
 }
 
-/// The event that tells the engine what became of its current run; `None` when it has none to ask about.
+/// Whether only the tmux server can tell how a run ended whose wrapper is gone, and it does not answer. The edge
+/// then waits for it, for a bounded time.
+pub fn needs_server(worker: &Worker, seen: Evidence) -> bool {
+    let has_run = worker.has_pane() && !matches!(worker.phase(), Phase::Judging { .. });
+    has_run && !seen.alive && ended(worker, seen).is_none()
+}
+
+/// The event that tells the engine what became of its current run; `None` when it has none to ask about, or when
+/// [`needs_server`] holds.
 pub fn finding(worker: &Worker, seen: Evidence) -> Option<Event> {
     let run = worker.run();
-    let spawning = match worker.phase() {
+    match worker.phase() {
         Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
             return seen.alive.then_some(Event::Adopted(run));
         }
         Phase::Lost => return seen.alive.then_some(Event::Adopted(run)),
         // The exit was seen; its output may still be in the pane. Judging again is harmless.
         Phase::Judging { .. } => return Some(Event::Adopted(run)),
-        Phase::Spawning { .. } => true,
-        Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } | Phase::Ending { .. } => {
-            false
-        }
-    };
-    Some(if seen.alive { Event::Adopted(run) } else { ended(run, seen, spawning) })
+        Phase::Spawning { .. }
+        | Phase::Starting { .. }
+        | Phase::Prompting { .. }
+        | Phase::Running { .. }
+        | Phase::Ending { .. } => {}
+    }
+    if seen.alive { Some(Event::Adopted(run)) } else { ended(worker, seen) }
 }
 
-fn ended(run: Run, seen: Evidence, spawning: bool) -> Event {
+/// How a run ended whose wrapper is gone; `None` when only a server that does not answer knows.
+fn ended(worker: &Worker, seen: Evidence) -> Option<Event> {
+    let run = worker.run();
+    let spawning = matches!(worker.phase(), Phase::Spawning { .. });
     match (seen.recorded, seen.dead) {
-        (Some(exit), _) if !seen.closed_under_it => Event::Exited(run, exit),
-        (None, Some(said)) => Event::Exited(run, said.unwrap_or(Exit::Unknown)),
-        (None, None) if spawning && !seen.started => Event::NeverStarted(run),
-        (Some(_) | None, _) if seen.same_server => Event::PaneLost(run),
-        (Some(_) | None, _) => Event::ServerLost(run),
+        (Some(exit), _) if !seen.closed_under_it => Some(Event::Exited(run, exit)),
+        (None, Some(said)) => Some(Event::Exited(run, said.unwrap_or(Exit::Unknown))),
+        (None, None) if spawning && !seen.started => Some(Event::NeverStarted(run)),
+        (Some(_) | None, _) => {
+            seen.same_server.map(|same| if same { Event::PaneLost(run) } else { Event::ServerLost(run) })
+        }
     }
 }
 
@@ -102,8 +116,8 @@ mod tests {
 
     #[test]
     fn what_became_of_a_running_agent() {
-        let none = Evidence::default();
-        let here = Evidence { same_server: true, started: true, ..none };
+        let none = Evidence { same_server: Some(false), ..Evidence::default() };
+        let here = Evidence { same_server: Some(true), started: true, ..none };
         let code = Some(Exit::Code(3));
         let rows = [
             ("alive", Evidence { alive: true, ..here }, Event::Adopted(R)),
@@ -137,18 +151,44 @@ mod tests {
 
     #[test]
     fn only_a_spawn_can_have_never_started() {
-        let none = Evidence::default();
-        for same_server in [true, false] {
+        let none = Evidence { same_server: Some(false), ..Evidence::default() };
+        for same_server in [Some(true), Some(false)] {
             let seen = Evidence { same_server, ..none };
             assert_eq!(finding(&spawning(), seen), Some(Event::NeverStarted(R)));
             assert_ne!(finding(&running(), seen), Some(Event::NeverStarted(R)));
         }
         let started = Evidence { started: true, ..none };
         assert_eq!(finding(&spawning(), started), Some(Event::ServerLost(R)));
-        assert_eq!(finding(&spawning(), Evidence { same_server: true, ..started }), Some(Event::PaneLost(R)));
+        assert_eq!(
+            finding(&spawning(), Evidence { same_server: Some(true), ..started }),
+            Some(Event::PaneLost(R))
+        );
         assert_eq!(finding(&spawning(), Evidence { alive: true, ..none }), Some(Event::Adopted(R)));
         let quick = Evidence { recorded: Some(Exit::Code(0)), ..started };
         assert_eq!(finding(&spawning(), quick), Some(Event::Exited(R, Exit::Code(0))));
+    }
+
+    #[test]
+    fn a_silent_server_is_waited_for_only_when_nobody_else_knows() {
+        let silent = Evidence { started: true, ..Evidence::default() };
+        let code = Some(Exit::Code(3));
+        let rows = [
+            ("vanished", silent, true),
+            ("closed under it", Evidence { recorded: code, closed_under_it: true, ..silent }, true),
+            ("alive", Evidence { alive: true, ..silent }, false),
+            ("recorded", Evidence { recorded: code, ..silent }, false),
+            ("the server answers", Evidence { same_server: Some(false), ..silent }, false),
+        ];
+        for (what, seen, waits) in rows {
+            assert_eq!(needs_server(&running(), seen), waits, "{what}");
+            assert_eq!(finding(&running(), seen).is_none(), waits, "{what}");
+        }
+        assert!(!needs_server(&spawning(), Evidence::default()), "it never started");
+        for events in [&[][..], &[Event::Kill], &[Event::Start, Event::ServerLost(R)]] {
+            assert!(!needs_server(&after(events), silent), "{events:?}: there is no run");
+        }
+        let judging = after(&[Event::Start, Event::Exited(R, Exit::Code(1))]);
+        assert!(!needs_server(&judging, silent));
     }
 
     #[test]

@@ -170,6 +170,8 @@ impl Worker {
             return self.stop(StopReason::Killed);
         }
         self.phase = Phase::Lost;
+        // There is no server any more that could fail to answer.
+        self.reachable = true;
         vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
     }
 

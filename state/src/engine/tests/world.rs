@@ -276,7 +276,7 @@ impl World {
     fn evidence(&mut self, run: Run) -> Evidence {
         let vague = self.dice.one_in(2);
         let Some(agent) = self.agents.iter().find(|a| a.run == run) else {
-            return Evidence { same_server: true, ..Evidence::default() };
+            return Evidence { same_server: Some(true), ..Evidence::default() };
         };
         Evidence {
             alive: agent.alive,
@@ -284,7 +284,7 @@ impl World {
             recorded: agent.exit,
             closed_under_it: agent.exit == Some(Exit::Lost),
             started: true,
-            same_server: agent.server == self.server,
+            same_server: Some(agent.server == self.server),
         }
     }
 
