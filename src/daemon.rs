@@ -26,6 +26,7 @@ mod effects;
 mod ending;
 mod errand;
 mod given;
+pub(crate) mod helper;
 mod judge;
 mod killing;
 mod legacy;
@@ -113,10 +114,10 @@ fn start(options: RunOptions) -> Result<()> {
 
 /// Serves; gives the lock back, which is to be held until nothing runs any more.
 async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<DaemonLock> {
-    let exe = std::env::current_exe().map_err(|e| Error::system("cannot find this program", e))?;
+    let helper = helper::Helper::new(store.paths())?;
     let source = Settings::load(&store.paths().user_config(), None, None).ok().and_then(|s| s.tmux.source);
     let (inbox, inputs) = mpsc::unbounded_channel();
-    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), exe, source, lock);
+    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, source, lock);
     supervisor.boot().await;
     let socket = store.paths().socket();
     let listener = door::bind(&socket)?;

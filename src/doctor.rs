@@ -5,6 +5,7 @@
 //! bounded, and it changes nothing: no daemon or tmux server is started, no file made, moved or mended.
 //! Deliberately absent: any cure.
 
+mod helper;
 mod leftovers;
 mod logout;
 mod lost;
@@ -167,6 +168,7 @@ async fn look() -> Vec<Check> {
     checks.push(tmux);
     checks.extend(service::sockets(&seen.paths));
     checks.extend(service::daemon(&seen.paths, live, &seen.disk).await);
+    checks.extend(helper::check(&seen.paths));
     checks.extend(leftovers::files(&seen));
     checks.extend(leftovers::panes(&seen));
     checks.push(git);

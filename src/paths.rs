@@ -181,6 +181,11 @@ impl Paths {
         self.runs_dir().join(format!("{name}.{run}"))
     }
 
+    /// The program of the last daemon, from which wrappers, recorders and hooks are started.
+    pub fn helper(&self) -> PathBuf {
+        self.root.join("bin").join("swarm")
+    }
+
     /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform.
     /// Without a home directory, `config.toml` in the root.
     pub fn user_config(&self) -> PathBuf {

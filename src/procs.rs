@@ -173,6 +173,14 @@ pub fn holds_terminals(pid: i32) -> Option<bool> {
     Some(holds)
 }
 
+/// Whether a program can be started from a path: also not from a file system that is mounted `noexec`.
+///
+/// # Errors
+/// Why it cannot.
+pub fn can_execute(path: &std::path::Path) -> std::io::Result<()> {
+    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).map_err(std::io::Error::from)
+}
+
 /// Whether a process was stopped by a signal (SIGSTOP), and waits for SIGCONT. False where the system does not say.
 pub fn is_stopped(pid: i32) -> bool {
     #[cfg(target_os = "linux")]

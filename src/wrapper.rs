@@ -26,7 +26,7 @@ use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use files::{ExitRecord, LaunchSpec, is_pane, pane_argv, read_exit, read_forced, started};
+pub use files::{ExitRecord, LaunchSpec, has_begun, is_pane, pane_argv, read_exit, read_forced, started};
 
 use crate::procs;
 
@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub fn main(dir: &Path) -> u8 {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(cause) => return refuse(dir, &format!("cannot start: {cause}")),
+        Err(cause) => return fail(dir, &format!("cannot start: {cause}")),
     };
     runtime.block_on(run(dir))
 }
@@ -53,7 +53,7 @@ pub fn main(dir: &Path) -> u8 {
 async fn run(dir: &Path) -> u8 {
     let spec = match LaunchSpec::take(dir) {
         Ok(spec) => spec,
-        Err(cause) => return refuse(dir, &format!("cannot read what to run: {cause}")),
+        Err(cause) => return fail(dir, &format!("cannot read what to run: {cause}")),
     };
     files::reserve(dir);
     // Before the agent is there, so that none of its children and no early signal is missed.
@@ -61,7 +61,7 @@ async fn run(dir: &Path) -> u8 {
     let _ = nix::sys::prctl::set_child_subreaper(true);
     let mut signals = match Signals::new() {
         Ok(signals) => signals,
-        Err(cause) => return refuse(dir, &format!("cannot take signals: {cause}")),
+        Err(cause) => return fail(dir, &format!("cannot take signals: {cause}")),
     };
     let agent = match start(&spec) {
         Ok(agent) => agent,
@@ -83,7 +83,7 @@ async fn run(dir: &Path) -> u8 {
         signal: tree.ended.and_then(|status| status.signal()),
         hup,
         ended: Some(chrono::Utc::now().timestamp_millis()),
-        error: None,
+        ..ExitRecord::default()
     };
     if let Err(cause) = files::write_exit(dir, &record) {
         say(&format!("cannot write {}: {cause}", dir.join("exit.json").display()));
@@ -245,11 +245,21 @@ fn start(spec: &LaunchSpec) -> Result<Child, String> {
 
 /// Records that the agent could not be started, and says so on the terminal.
 fn refuse(dir: &Path, text: &str) -> u8 {
+    record_unstarted(dir, text, false)
+}
+
+/// Records that the wrapper itself failed, and says so on the terminal.
+fn fail(dir: &Path, text: &str) -> u8 {
+    record_unstarted(dir, text, true)
+}
+
+fn record_unstarted(dir: &Path, text: &str, helper: bool) -> u8 {
     say(text);
     let record = ExitRecord {
         code: Some(127),
         ended: Some(chrono::Utc::now().timestamp_millis()),
         error: Some(text.to_owned()),
+        helper,
         ..ExitRecord::default()
     };
     // A record that is there tells of a run that was: somebody started this pane again by hand.

@@ -40,8 +40,17 @@ struct Seat {
     iteration: Option<u64>,
 }
 
+/// What to do when tmux does not even know [`FALLBACK_TERM`].
+const NO_TERMINFO: &str =
+    "install the descriptions of terminals, for example: apt install ncurses-base ncurses-term";
+
+/// The terminal that tmux is told when it does not know the one in TERM.
+const FALLBACK_TERM: &str = "xterm-256color";
+
 /// How a look at a window ended.
 enum Looked {
+    /// tmux does not know this terminal.
+    UnknownTerm(Error),
     /// The person left, or tmux's client was ended: the exit status.
     Left(u8),
     /// The window is gone.
@@ -67,12 +76,22 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
     terminal(name, std::env::var("TERM").ok().as_deref())?;
     let mut signals = Signals::new()?;
     let mut seat = Seat { view, iteration: iteration(&worker) };
+    let mut term = None;
     loop {
         let tmux = tmux(ctx, &seat.view)?;
         let plan = tmux.attach_argv(&seat.view.window, seat.view.size, args.read_only);
-        match look(&tmux, &plan, name, &seat, &mut signals).await? {
+        match look(&tmux, &plan, term, name, &seat, &mut signals).await? {
             Looked::Left(code) => return Ok(code),
             Looked::Closed => {}
+            Looked::UnknownTerm(error) if term.is_some() => return Err(error.into()),
+            Looked::UnknownTerm(_) => {
+                let own = std::env::var("TERM").unwrap_or_default();
+                let own = swarm_state::screen::printable(&own);
+                ctx.out
+                    .note(&format!("swarm: tmux does not know the terminal '{own}'; using {FALLBACK_TERM}"));
+                term = Some(FALLBACK_TERM);
+                continue;
+            }
         }
         match wait(ctx, name, seat.iteration, &mut signals).await? {
             Ok(next) => seat = next,
@@ -122,14 +141,23 @@ fn try_term(name: &str) -> String {
 // ---- looking ----
 
 /// Gives tmux the terminal until its client ends.
-async fn look(tmux: &Tmux, plan: &Plan, name: &str, seat: &Seat, signals: &mut Signals) -> Result<Looked> {
+async fn look(
+    tmux: &Tmux,
+    plan: &Plan,
+    term: Option<&str>,
+    name: &str,
+    seat: &Seat,
+    signals: &mut Signals,
+) -> Result<Looked> {
     // Since the daemon named it, the run may have ended, or a new server have given its ids away.
     if !tmux.is_pane_of(&seat.view.pane, name).await? {
         return Ok(Looked::Closed);
     }
     let cannot = |e| Error::system("cannot run tmux", e).hint("apt-get install tmux");
     // Its stderr is ours to word; the screen is on the terminal itself.
-    let client = command(&plan.argv).stderr(Stdio::piped()).spawn().map_err(cannot)?;
+    let mut client = command(&plan.argv);
+    client.envs(term.map(|term| ("TERM", term)));
+    let client = client.stderr(Stdio::piped()).spawn().map_err(cannot)?;
     let pid = client.id().and_then(|pid| i32::try_from(pid).ok());
     let ended = client.wait_with_output();
     tokio::pin!(ended);
@@ -159,7 +187,17 @@ async fn look(tmux: &Tmux, plan: &Plan, name: &str, seat: &Seat, signals: &mut S
     if !tmux.is_pane_of(&seat.view.pane, name).await? {
         return Ok(Looked::Closed);
     }
-    refused(status, &String::from_utf8_lossy(&stderr), name).map_or(Ok(Looked::Left(0)), Err)
+    let said = String::from_utf8_lossy(&stderr);
+    match refused(status, &said, name) {
+        None => Ok(Looked::Left(0)),
+        Some(error) if is_unknown_term(&said) => Ok(Looked::UnknownTerm(error)),
+        Some(error) => Err(error),
+    }
+}
+
+/// Whether tmux refused because it does not know the terminal.
+fn is_unknown_term(said: &str) -> bool {
+    said.contains("missing or unsuitable terminal")
 }
 
 /// The error of a client that could not attach to a window that is there.
@@ -169,7 +207,7 @@ fn refused(status: ExitStatus, said: &str, name: &str) -> Option<Error> {
     }
     let said = said.lines().next_back().unwrap_or("tmux failed without a word");
     let error = Error::system(format_args!("cannot attach to {name}"), said);
-    Some(if said.contains("terminal") { error.hint(try_term(name)) } else { error })
+    Some(if is_unknown_term(said) { error.hint(NO_TERMINFO) } else { error })
 }
 
 /// From inside another tmux too: ours is another server, so nothing can loop.
@@ -351,6 +389,7 @@ mod tests {
         let said = "open terminal failed: missing or unsuitable terminal: foo\n";
         let error = refused(ExitStatus::from_raw(256), said, "a").unwrap();
         assert_eq!(error.message, format!("cannot attach to a: {}", said.trim_end()));
-        assert_eq!(error.hint.as_deref(), Some("TERM=xterm-256color swarm attach a"));
+        assert_eq!(error.hint.as_deref(), Some(NO_TERMINFO));
+        assert!(is_unknown_term(said) && !is_unknown_term("open terminal failed: not a terminal"));
     }
 }

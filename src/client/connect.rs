@@ -207,7 +207,7 @@ async fn start(paths: &Paths) -> Result<()> {
         .open(&log)
         .map_err(|e| no_daemon(&log.display().to_string(), e))?;
     let from = stderr.metadata().map(|m| m.len()).unwrap_or(0);
-    let program = own_program()?;
+    let program = own_program().map(|own| if own.exists() { own } else { paths.helper() })?;
     let mut command = tokio::process::Command::new(&program);
     command.args(["daemon", "run", "--ready-on-stdout"]).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);

@@ -294,6 +294,7 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
         recorded: record.as_ref().map(ending::exit_of),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
+        unread: !wrapper::has_begun(&dir),
         same_server: (!found.silent)
             .then(|| server.is_some() && known_server.is_none_or(|known| Some(known) == server)),
     }

@@ -23,6 +23,7 @@ use super::crash;
 use super::deliver::{self, Prompted};
 use super::ending;
 use super::given;
+use super::helper::Helper;
 use super::judge;
 use super::supervisor::Input;
 use super::told::Told;
@@ -30,10 +31,15 @@ use super::unmaking::{self, Removal};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::git;
 use crate::hooks::passed::Launch;
+use crate::procs;
 use crate::protocol::{Empty, SendParams, Sent};
 use crate::store::Store;
 use crate::tmux::{Health, NewWindow, PANE_TERM, Tmux};
 use crate::wrapper::{self, LaunchSpec};
+
+/// How long a run's start waits for the wrapper in the pane, and how often it looks.
+const BEGIN: Duration = Duration::from_secs(10);
+const BEGIN_LOOK: Duration = Duration::from_millis(5);
 
 /// The reader of one worker's screen, shared by those who look at it.
 pub(crate) type SharedReader = Arc<Mutex<Reader>>;
@@ -131,8 +137,8 @@ pub(crate) struct Context {
     pub(crate) store: Arc<Store>,
     /// The supervisor's inbox.
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
-    /// This program, for the wrapper in the pane.
-    pub(crate) exe: Arc<PathBuf>,
+    /// This program, for what is started of it.
+    pub(crate) helper: Arc<Helper>,
     /// Somebody kills the worker: nothing waits for a disk or a tmux to come back.
     pub(crate) hurry: Arc<AtomicBool>,
     /// Held while a run is ended by force: its end is reported after what had to be forced.
@@ -286,7 +292,7 @@ fn report_spawned(
             context.watch_exit(pane);
         }
         Err(error) => {
-            if let (SpawnError::Other(why), Some(iteration)) = (&error, iteration) {
+            if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
                 course::write_unstarted(context, spec, iteration, run, why);
             }
             // Leftover files are swept at the next start.
@@ -350,19 +356,52 @@ async fn spawn(
     }
     launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
     crash::point("launch");
+    let program = context.helper.path();
     let window = NewWindow {
         name: spec.name.to_string(),
         cwd,
-        argv: wrapper::pane_argv(&context.exe, &dir),
+        argv: wrapper::pane_argv(program, &dir),
         worker: spec.name.to_string(),
         run: run.0,
         size: spec.size,
         record: spec.record.then(|| {
             let file = context.store.paths().record_file(&spec.name);
-            vec![context.exe.as_os_str().to_owned(), "__record".into(), file.into()]
+            vec![program.as_os_str().to_owned(), "__record".into(), file.into()]
         }),
     };
-    make_window(context, &window).await.map_err(other)
+    let pane = make_window(context, &window).await.map_err(other)?;
+    if has_begun(&dir, &pane).await {
+        return Ok(pane);
+    }
+    // Dead as it is, it is in nobody's way: a failure to close it is left to the sweep.
+    drop(context.tmux.close(&pane).await);
+    Err(SpawnError::Helper(unstarted(program)))
+}
+
+/// Waits until the wrapper in a pane has read what to run. False when it ended without that. A slow machine gets no
+/// judgement: the watch on the wrapper sees such an end too.
+async fn has_begun(dir: &Path, pane: &Pane) -> bool {
+    let until = tokio::time::Instant::now() + BEGIN;
+    while !wrapper::has_begun(dir) && tokio::time::Instant::now() < until {
+        if !procs::is_alive(pane.pid) {
+            return wrapper::has_begun(dir);
+        }
+        tokio::time::sleep(BEGIN_LOOK).await;
+    }
+    true
+}
+
+/// Why a wrapper ended before it read what to run.
+pub(crate) fn unstarted(program: &Path) -> String {
+    match procs::can_execute(program) {
+        Ok(()) => format!(
+            "swarm's own program in the pane ended before it started the agent: {}",
+            program.display()
+        ),
+        Err(cause) => {
+            format!("swarm's own program cannot be started in the pane: {}: {cause}", program.display())
+        }
+    }
 }
 
 /// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
@@ -468,7 +507,7 @@ fn launch_spec(
 fn pass_hooks(context: &Context, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
     let LaunchSpec { argv, env, cwd, .. } = launch;
     let passing = Launch { profile: &spec.profile, argv, env, cwd };
-    if let Err(error) = passing.pass(&context.exe, dir) {
+    if let Err(error) = passing.pass(context.helper.path(), dir) {
         context.report(Report::Warning(format!("the agent has no hooks of swarm's: {error}")));
     }
 }

@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use swarm_state::engine::Effect;
-use swarm_state::model::{Exit, Pane};
+use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::model::{Exit, Pane, Run};
 
 use super::crash;
-use super::driver::{Context, Report};
+use super::driver::{self, Context, Report};
 use super::told::Told;
 use crate::loops::last_growth;
 use crate::procs;
@@ -51,6 +51,8 @@ pub(crate) async fn watch(context: Context, pane: Pane) {
     }
     let record = wrapper::read_exit(&dir);
     let report = match record {
+        Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
+        None if !wrapper::has_begun(&dir) => unstarted(&context, run, None),
         Some(record) if !record.hup => Report::Exited(run, exit_of(&record)),
         closed => {
             // The wrapper did not see the end, or saw its pane closed: nothing of the run may go on.
@@ -60,6 +62,13 @@ pub(crate) async fn watch(context: Context, pane: Pane) {
     };
     crash::point("exited");
     context.report(report);
+}
+
+/// The wrapper ended before there was an agent.
+fn unstarted(context: &Context, run: Run, said: Option<String>) -> Report {
+    drop(context.store.remove_run_dir(&context.name, run));
+    let why = said.unwrap_or_else(|| driver::unstarted(context.helper.path()));
+    Report::SpawnFailed(run, SpawnError::Helper(why))
 }
 
 /// What the wrapper's record says.

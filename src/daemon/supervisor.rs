@@ -20,6 +20,7 @@ use super::boot::Found;
 use super::cleaning::Cleaning;
 use super::deliver::Prompted;
 use super::driver::{Context, Report};
+use super::helper::Helper;
 use super::notices::{Listening, Notices};
 use super::removal::Watch;
 use super::respawning::Respawn;
@@ -89,7 +90,7 @@ pub(crate) struct Supervisor {
     pub(super) forgotten: BTreeSet<WorkerName>,
     pub(super) notices: Notices,
     pub(super) inbox: mpsc::UnboundedSender<Input>,
-    pub(super) exe: Arc<PathBuf>,
+    pub(super) helper: Arc<Helper>,
     pub(super) tmux_source: Option<PathBuf>,
     pub(super) started: chrono::DateTime<chrono::FixedOffset>,
     pub(super) servers: HashMap<Option<String>, Server>,
@@ -118,7 +119,7 @@ impl Supervisor {
     pub(crate) fn new(
         store: Arc<Store>,
         inbox: mpsc::UnboundedSender<Input>,
-        exe: PathBuf,
+        helper: Helper,
         tmux_source: Option<PathBuf>,
         lock: DaemonLock,
     ) -> Self {
@@ -131,7 +132,7 @@ impl Supervisor {
             forgotten: BTreeSet::new(),
             notices: Notices::new(started.timestamp_millis()),
             inbox,
-            exe: Arc::new(exe),
+            helper: Arc::new(helper),
             tmux_source,
             started,
             servers: HashMap::new(),
@@ -375,7 +376,7 @@ impl Supervisor {
             tmux: self.tmux(socket),
             store: self.store.clone(),
             inbox: self.inbox.clone(),
-            exe: self.exe.clone(),
+            helper: self.helper.clone(),
             hurry: Arc::default(),
             forcing: Arc::default(),
             prompts: Arc::new(watch::Sender::new(0)),

@@ -66,19 +66,7 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
         }
         Server::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
-            let cure = match known(seen).map(|pane| pane.server_pid) {
-                Some(pid) if procs::is_stopped(pid) => {
-                    format!(
-                        "it was stopped, and its agents go on meanwhile; to continue it: kill -CONT {pid}"
-                    )
-                }
-                Some(pid) => format!(
-                    "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, \
-                     and their loops can be resumed: kill -9 {pid}"
-                ),
-                None => format!("look who has it: grep -aF {} /proc/net/unix", quoted(&socket)),
-            };
-            Check::fail("tmux-server", message, cure)
+            Check::fail("tmux-server", message, silent_fix(seen))
         }
         Server::Gone => match known(seen) {
             Some(pane) => {
@@ -109,6 +97,20 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
                 None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
             },
         },
+    }
+}
+
+/// What helps when something is at the socket and does not answer.
+fn silent_fix(seen: &Seen) -> String {
+    match known(seen).map(|pane| pane.server_pid) {
+        Some(pid) if procs::is_stopped(pid) => {
+            format!("it was stopped, and its agents go on meanwhile; to continue it: kill -CONT {pid}")
+        }
+        Some(pid) => format!(
+            "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, and their \
+             loops can be resumed: kill -9 {pid}"
+        ),
+        None => format!("look who has it: grep -aF {} /proc/net/unix", quoted(&seen.paths.tmux_socket())),
     }
 }
 

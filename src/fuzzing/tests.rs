@@ -182,7 +182,7 @@ proptest! {
         let launch = LaunchSpec { argv, env, cwd: "/".into(), stdin: None, end_leftovers: hup };
         let text = serde_json::to_vec(&launch).unwrap();
         prop_assert_eq!(serde_json::from_slice::<LaunchSpec>(&text).unwrap(), launch);
-        let exit = ExitRecord { code, signal, hup, ended, error };
+        let exit = ExitRecord { code, signal, hup, ended, error, helper: hup };
         let text = serde_json::to_vec(&exit).unwrap();
         prop_assert_eq!(&serde_json::from_slice::<ExitRecord>(&text).unwrap(), &exit);
         crate::daemon::exit_of(&exit).code();

@@ -20,7 +20,8 @@ const EXIT: &str = "exit.json";
 const RESERVED: &str = "exit.json.part";
 const ROOM: usize = 1024;
 
-/// What the wrapper is to run (`launch.json`, 0600).
+/// What the wrapper is to run (`launch.json`, 0600). An older or newer wrapper may read it, so each new field needs
+/// a default.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
     /// The agent's argv; not empty. A program without `/` is looked for in the `PATH` of `env`.
@@ -79,6 +80,9 @@ pub struct ExitRecord {
     /// Why it could not be started, one sentence.
     #[serde(default)]
     pub error: Option<String>,
+    /// The wrapper itself failed, before it tried to start the agent.
+    #[serde(default)]
+    pub helper: bool,
 }
 
 impl ExitRecord {
@@ -106,6 +110,11 @@ pub fn is_pane(pid: i32) -> bool {
 /// killed.
 pub fn read_exit(dir: &Path) -> Option<ExitRecord> {
     serde_json::from_slice(&std::fs::read(dir.join(EXIT)).ok()?).ok()
+}
+
+/// Whether the wrapper has read what to run. False when it never began, or has only just been started.
+pub fn has_begun(dir: &Path) -> bool {
+    !dir.join(LAUNCH).exists()
 }
 
 /// The agent's pid, once it was started.

@@ -3,8 +3,11 @@
 //! Used at the daemon's start and whenever the tmux server turns out to be another one. Pure: the edge
 //! lists panes and reads the marks that the pane's wrapper left, this decides, the engine acts.
 
-use crate::engine::{Event, Phase, Worker};
+use crate::engine::{Event, Phase, SpawnError, Worker};
 use crate::model::{Exit, Run};
+
+/// Why there was no agent in a pane whose program read nothing.
+const UNREAD: &str = "swarm's own program in the pane ended before it started the agent";
 
 /// What is known of one run of one worker after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Evidence {
     pub closed_under_it: bool,
     /// The wrapper wrote down that the agent had started.
     pub started: bool,
+    /// Nobody has read what the wrapper was to run.
+    pub unread: bool,
     /// The tmux server that held the pane is still there (the same process). None when something listens at the
     /// socket and does not answer.
     pub same_server: Option<bool>,
@@ -57,6 +62,7 @@ fn ended(worker: &Worker, seen: Evidence) -> Option<Event> {
     let spawning = matches!(worker.phase(), Phase::Spawning { .. });
     match (seen.recorded, seen.dead) {
         (Some(exit), _) if !seen.closed_under_it => Some(Event::Exited(run, exit)),
+        (None, Some(_)) if seen.unread => Some(Event::SpawnFailed(run, SpawnError::Helper(UNREAD.into()))),
         (None, Some(said)) => Some(Event::Exited(run, said.unwrap_or(Exit::Unknown))),
         (None, None) if spawning && !seen.started => Some(Event::NeverStarted(run)),
         (Some(_) | None, _) => {
@@ -88,7 +94,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::engine::{Now, Policy, SpawnError};
+    use crate::engine::{Now, Policy};
     use crate::gates::Verdict;
 
     const R: Run = Run(1);
@@ -135,6 +141,11 @@ mod tests {
                 "closed under it",
                 Evidence { recorded: code, closed_under_it: true, ..here },
                 Event::PaneLost(R),
+            ),
+            (
+                "dead, and nothing was read",
+                Evidence { dead: Some(code), started: false, unread: true, ..here },
+                Event::SpawnFailed(R, SpawnError::Helper(UNREAD.into())),
             ),
             ("vanished", here, Event::PaneLost(R)),
             (

@@ -65,6 +65,7 @@ mod turns;
 mod typed_paths;
 mod typing;
 mod unit;
+mod upgrades;
 mod usage;
 mod verbs;
 mod verified;

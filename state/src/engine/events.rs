@@ -17,6 +17,8 @@ pub enum SpawnError {
     OutOfTime,
     /// The base line excuses all that was asked for: the loop ends, and nobody has worked.
     NoGate,
+    /// swarm's own program in the pane ended before there was an agent: a failure that uses up no iteration.
+    Helper(String),
     /// Anything else: a failure like another.
     Other(String),
 }

@@ -37,20 +37,38 @@ impl Worker {
     }
 
     pub(super) fn spawn_failed(&mut self, error: SpawnError, now: Now) -> Vec<Effect> {
-        let Phase::Spawning { doomed } = self.phase else { return vec![] };
-        if doomed {
+        // That the helper failed may be seen only after its pane was reported.
+        let was_up = matches!(error, SpawnError::Helper(_));
+        let killed = match self.phase {
+            Phase::Spawning { doomed } => doomed,
+            Phase::Ending { why, .. } if was_up => why == Why::Kill,
+            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } if was_up => false,
+            Phase::Idle
+            | Phase::Starting { .. }
+            | Phase::Prompting { .. }
+            | Phase::Running { .. }
+            | Phase::Ending { .. }
+            | Phase::Judging { .. }
+            | Phase::BackingOff { .. }
+            | Phase::Parked
+            | Phase::Lost
+            | Phase::Stopped { .. } => return vec![],
+        };
+        if killed {
             return self.stop(StopReason::Killed);
         }
+        self.trouble = None;
         match (error, self.ralph.is_some()) {
             (SpawnError::Prompt(message), true) => self.stop(StopReason::Prompt(message)),
             (SpawnError::Prompt(message), false) => {
                 self.after_failed_start(StopReason::Prompt(message.clone()), message, now)
             }
-            (SpawnError::Other(message), false) => {
+            (SpawnError::Other(message) | SpawnError::Helper(message), false) => {
                 self.after_failed_start(StopReason::SpawnFailed(message.clone()), message, now)
             }
             (SpawnError::OutOfTime, _) => self.never_worked(now),
             (SpawnError::NoGate, _) => self.without_gate(now),
+            (SpawnError::Helper(message), true) => self.helper_failed(message, now),
             (SpawnError::Other(message), true) => {
                 self.after_failure(IterationExit::SpawnFailed, Some(message), now)
             }

@@ -168,6 +168,42 @@ fn what_went_wrong_last_is_told_until_something_else_goes_on() {
 }
 
 #[test]
+fn a_helper_that_fails_uses_up_no_iteration_and_five_in_a_row_end_the_loop() {
+    let no = |run| Event::SpawnFailed(Run(run), SpawnError::Helper("no program".into()));
+    let mut worker = Worker::looping(STDIN, 1, 60);
+    worker.step(Event::Start, at(0));
+    let mut now = 0;
+    for attempt in 1..=5 {
+        let run = worker.run().0;
+        assert_eq!((run, worker.ralph().unwrap().iteration), (attempt, 1));
+        // It is seen as the pane is made, or only later.
+        if attempt % 2 == 0 {
+            worker.step(Event::Up(Run(run)), at(now));
+        }
+        let effects = worker.step(no(run), at(now));
+        let failed = |entry: &&&Entry| matches!(entry, Entry::IterationFailed { iteration: 1, .. });
+        assert_eq!(entries(&effects).iter().filter(failed).count(), 1, "{effects:?}");
+        assert_eq!(worker.ralph().unwrap().iteration, 0, "it is given back");
+        assert_eq!(worker.failure().as_deref(), Some("no program"));
+        now += 20_000;
+        worker.step(Event::Tick, at(now));
+    }
+    assert_eq!((worker.status(), worker.ralph().unwrap().total_failures), (Status::Failed, 5));
+    assert_eq!(worker.reason().unwrap(), "5 consecutive failures: no program");
+    // A plain worker ends with the reason, and a kill meanwhile is a kill.
+    let mut plain = Worker::plain(STDIN);
+    plain.step(Event::Start, at(0));
+    plain.step(Event::Up(Run(1)), at(0));
+    plain.step(no(1), at(1000));
+    assert_eq!(plain.reason().unwrap(), "no program");
+    let mut killed = Worker::looping(STDIN, 1, 60);
+    for event in [Event::Start, Event::Up(Run(1)), Event::Kill, no(1)] {
+        killed.step(event, at(0));
+    }
+    assert_eq!(killed.phase(), &Phase::Stopped { reason: StopReason::Killed });
+}
+
+#[test]
 fn what_was_there_before_any_agent_is_known_to_be_past() {
     let mut worker = verified(Budgets::default());
     let worked = |worker: &Worker| worker.ralph().unwrap().worked;

@@ -285,6 +285,7 @@ impl World {
             closed_under_it: agent.exit == Some(Exit::Lost),
             started: true,
             same_server: Some(agent.server == self.server),
+            unread: false,
         }
     }
 

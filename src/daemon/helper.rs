@@ -1,0 +1,116 @@
+//! The program that runs beside the daemon: the wrapper in a pane, the recorder, the agents' hooks.
+//!
+//! They are swarm itself, started again, some of them long after the daemon. The path that the daemon was started
+//! from may name nothing by then, or a newer version (a package manager that installs each version into a folder of
+//! its own and removes the old one). So each daemon copies its own executable to one path of its directory, and
+//! everything is started from there. What is started always has the version of the last daemon, and the hooks of an
+//! older run speak to the daemon that is there.
+//!
+//! Where no program can be started from that directory (no room, mounted `noexec`), the installed path is used.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::procs;
+
+/// The daemon's own program, and where helpers start it.
+#[derive(Debug)]
+pub(crate) struct Helper {
+    /// Where it was installed when the daemon started.
+    installed: PathBuf,
+    /// Its place in the daemon's directory.
+    placed: PathBuf,
+}
+
+impl Helper {
+    /// Puts the program of this process into its place.
+    ///
+    /// # Errors
+    /// When the system does not say which program this is.
+    pub(crate) fn new(paths: &Paths) -> Result<Self> {
+        let installed = installed().map_err(|e| Error::system("cannot find this program", e))?;
+        let helper = Self { installed, placed: paths.helper() };
+        // A copy of an earlier boot may never have reached the disk, so it is not looked at.
+        if let Err(error) = helper.put() {
+            helper.warn(&error);
+        }
+        Ok(helper)
+    }
+
+    /// The program to start. It is put into its place again if somebody removed it.
+    pub(crate) fn path(&self) -> &Path {
+        let there = is_same(&own_executable(&self.installed), &self.placed);
+        let put = if there { Ok(()) } else { self.put() };
+        // Also refused on a file system from which nothing may be executed.
+        match put.and_then(|()| procs::can_execute(&self.placed)) {
+            Ok(()) => &self.placed,
+            Err(error) => {
+                self.warn(&error);
+                &self.installed
+            }
+        }
+    }
+
+    fn warn(&self, error: &io::Error) {
+        let (place, instead) = (self.placed.display(), self.installed.display());
+        tracing::warn!(%place, %error, %instead, "this program cannot be kept; helpers are started from its path");
+    }
+
+    fn put(&self) -> io::Result<()> {
+        let own = own_executable(&self.installed);
+        if is_same_file(&own, &self.placed) {
+            return Ok(());
+        }
+        let dir = self.placed.parent().unwrap_or(Path::new("/"));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let part = dir.join(format!(".swarm.{}.tmp", std::process::id()));
+        let _ = fs::remove_file(&part);
+        let written = self.write(&own, &part).and_then(|()| fs::rename(&part, &self.placed));
+        if written.is_err() {
+            let _ = fs::remove_file(&part);
+        }
+        written
+    }
+
+    fn write(&self, own: &Path, part: &Path) -> io::Result<()> {
+        let mut from = fs::File::open(own)?;
+        let found = from.metadata()?;
+        // A link shares its mode with the installed program. Where that is the user's alone, so may the link be;
+        // otherwise a `chmod -R` of the directory would take the program from others.
+        let is_private = found.mode() & 0o077 == 0;
+        if is_private && is_same_file(own, &self.installed) && fs::hard_link(&self.installed, part).is_ok() {
+            return Ok(());
+        }
+        let mut to = fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(part)?;
+        io::copy(&mut from, &mut to)?;
+        to.set_modified(found.modified()?)
+    }
+}
+
+/// The path that this process was started from. Linux marks one that is gone or replaced.
+fn installed() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let text = path.to_string_lossy();
+    Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
+}
+
+/// Where the bytes of this very program can be read, also when its path names nothing or another one.
+fn own_executable(installed: &Path) -> PathBuf {
+    if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { installed.to_owned() }
+}
+
+/// Whether `copy` is `own`, by a link or as [`Helper::write`] copies it.
+fn is_same(own: &Path, copy: &Path) -> bool {
+    let (Ok(own), Ok(copy)) = (fs::metadata(own), fs::metadata(copy)) else { return false };
+    let linked = (own.dev(), own.ino()) == (copy.dev(), copy.ino());
+    linked || own.len() == copy.len() && own.modified().ok() == copy.modified().ok()
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let id = |path| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    id(one).is_some_and(|one| id(other) == Some(one))
+}
