@@ -455,7 +455,8 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
             follower.has_ended().then_some(())
         });
         assert_eq!(follower.wait(&w), 0, "{}", follower.output());
-        follower.says(&format!("[ralph] a: waiting: {}", reason.split(" (goes").next().unwrap()));
+        let message = reason.trim_start_matches("needs you: ").split(" (goes").next().unwrap();
+        follower.says(&format!("[ralph] a: waiting: {}", message.split(" (swarm").next().unwrap()));
         let log = w.iterations_log("a");
         assert_eq!(log.matches("[START] iteration 1/1").count(), w.cli_runs(), "{log}");
         assert!(log.contains("[END] iteration 1 exit=outage") && !log.contains("[FAIL]"), "{log}");

@@ -154,7 +154,7 @@ fn while_the_agent_works() {
 
 #[test]
 fn while_a_silent_agent_is_ended() {
-    let script = "trap 'sleep 0.5; exit 0' TERM; sleep 600 & wait";
+    let script = "echo an answer; trap 'sleep 0.5; exit 0' TERM; sleep 600 & wait";
     rounds_of(&Phase { name: "ending", flags: &["--inactivity-timeout", "1"], script, lasts: 500, ..PLAIN });
 }
 
