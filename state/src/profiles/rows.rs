@@ -119,7 +119,11 @@ fn codex() -> Profile {
         )],
         input: vec![format!(r"^›(?P<input>(?: [^\n]*)?(?:\n(?:  [^\n]*)?)*?)\n\n{footer}")],
         settle_ms: 1000,
-        working: vec![format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24))],
+        working: vec![
+            format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24)),
+            // It has the prompt, and begins when it has started.
+            r"^  Waiting for startup[^\n]*esc cancel[^\n]*\Z".into(),
+        ],
         startup: vec![
             dialog("hooks need review", r"review\b|trust all|continue", "hooks review dialog"),
             dialog("choose how you want to use codex|sign in with chatgpt", r"sign in\b", "login dialog"),

@@ -84,6 +84,7 @@ screens![
     "working/claude_retrying",
     "working/claude_spinner",
     "working/codex_timer",
+    "working/codex_waiting_for_startup",
     "working/gemini_thinking",
     "working/opencode_spinner",
     "working/qwen_timer",
