@@ -192,9 +192,9 @@ pub enum Command {
     /// End workers
     #[command(long_about = "End workers, with every process they started.\n\n\
         A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
-        removed when it holds no commit of its own. A worktree with uncommitted work stays unless --force-dirty is \
-        given, one with ignored files that are in no cache unless --discard-ignored is given (swarm clean --help lists \
-        the caches).\n\n\
+        removed when it holds no commit of its own. To remove a worktree with uncommitted work, also set \
+        --force-dirty; to remove one with ignored files outside caches, also set --discard-ignored (swarm clean --help \
+        lists the caches).\n\n\
         With several names each is ended by itself, and the exit status is the highest of theirs: 0 ended, also \
         when it had ended before; 1 it could not be, or its worktree stays; 2 no worker of that name; 5 it took \
         too long.")]

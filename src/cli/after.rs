@@ -30,15 +30,15 @@ That is everything that bears the name: the record, the logs, the prompts, and t
 earlier loops of that name. Its worktree goes too, unless something in it would be lost: changed or untracked \
 files, an operation that is not finished (a rebase, a merge), a commit that no branch holds, a repository in it (also one that git \
 ignores) with such work or with commits that none of its remotes has. Then all of the worker stays, and what is in \
-the way is named; so it is while something that the worker left running works in it. --force-dirty gives such work up. \
+the way is named; so it is while something that the worker left running works in it. --force-dirty deletes such work. \
 A branch goes only when swarm made it and it is merged; stashes stay in the repository.
 
-Files that git ignores go with the worktree. Caches are deleted and named: directories called target, node_modules, \
+Of the files that git ignores, swarm deletes caches with the worktree and lists them: directories called target, node_modules, \
 __pycache__, .venv, .tox, .nox, .eggs, .pytest_cache, .mypy_cache, .ruff_cache, .gradle, .next, .nuxt, .svelte-kit, \
 .turbo or .parcel-cache, directories with a CACHEDIR.TAG or a pyvenv.cfg, and files that end in .pyc, .pyo, .o or \
-.class, or are called .DS_Store. Any other ignored file, such as .env, a \
-database or a result, keeps the worktree and is named with its size. --discard-ignored deletes it too; --force-dirty \
-alone does not.
+.class, or are called .DS_Store. If there is any other ignored file, such as .env, a \
+database or a result, swarm keeps the worktree and lists the file with its size. --discard-ignored deletes such files \
+too; --force-dirty alone does not.
 
 A worker that is not over is refused: swarm kill ends it. One of an earlier swarm is only taken from the list, \
 once it has ended there and when it is named; --all leaves it.
@@ -153,7 +153,7 @@ pub struct Clean {
     /// Remove a worktree even if it holds uncommitted work
     #[arg(long)]
     pub force_dirty: bool,
-    /// Delete ignored files that are in no cache
+    /// Delete ignored files outside caches too
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
 }

@@ -132,7 +132,7 @@ pub struct Loop {
     /// Ask for no promise
     #[arg(long, conflicts_with = "promise")]
     pub no_promise: bool,
-    /// The agent, where its command does not tell: claude, codex, opencode, gemini, qwen, aider or one of your settings
+    /// The agent, if the command does not name it: claude, codex, opencode, gemini, qwen, aider or one in your settings
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// The model, passed on to the agent's command
@@ -174,10 +174,10 @@ pub struct Loop {
     /// One more gate: a regular expression (as in Python's re) that the agent must print
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
-    /// End an iteration without activity for this long [default: 60; 1800 for claude -p and its like]
+    /// End an iteration after this long without activity [default: 60; 1800 for a one-task command such as claude -p]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
-    /// End an iteration whose question stays unanswered for this long; 0: never [default: 600]
+    /// Fail an iteration if the agent's question is not answered within this time; 0: no limit [default: 600]
     #[arg(long, value_name = "SECONDS")]
     pub question_timeout: Option<u64>,
     /// Columns and rows of the window, 20x5 to 1000x500 [default: 200x50]

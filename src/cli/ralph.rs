@@ -34,8 +34,8 @@ pub enum RalphCommand {
         The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
         next iteration starts. An iteration that was lost with the tmux server is repeated. On a full disk it \
         is refused, since it could not be kept.\n\n\
-        --env changes the loop's environment, from its next run on: --env ANTHROPIC_API_KEY passes the key that \
-        is set where you type it, without showing it in a process list.")]
+        --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
+        environment, so that no process list shows it.")]
     Resume(RalphResume),
     /// List the loops
     Ls(RalphLs),
@@ -102,7 +102,7 @@ pub struct RalphPause {
 pub struct RalphResume {
     /// The loop's worker
     pub name: WorkerName,
-    /// Set a variable from the next run on; KEY alone takes its value from your environment
+    /// Set a variable for the agent's next runs; KEY alone copies its value from your environment
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
 }

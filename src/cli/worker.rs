@@ -45,7 +45,7 @@ Start a worker once more, as it was spawned: the same command, directory, enviro
 
 A worker that lives is ended first, with every process it started. One that has ended, failed, was killed or \
 lost needs nothing before. With --clean-first its worktree is removed and made again; when work in it would be \
-lost, that is refused and nothing is ended; so it is when it holds ignored files that are in no cache, unless \
+lost, that is refused and nothing is ended. Ignored files outside caches are a reason to refuse too, unless \
 --discard-ignored is given (swarm clean --help lists the caches). While one respawn of a worker is under way, another one is refused, \
 and so are a spawn and a clean of its name; a kill calls it off.
 
@@ -188,10 +188,10 @@ pub struct LoopArgs {
     /// The most iterations; needed with --ralph
     #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
-    /// End an iteration without activity for this long [default: 60; 1800 for claude -p and its like]
+    /// End an iteration after this long without activity [default: 60; 1800 for a one-task command such as claude -p]
     #[arg(long, value_name = "SECONDS", requires = "ralph", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
-    /// End an iteration whose question stays unanswered for this long; 0: never [default: 600]
+    /// Fail an iteration if the agent's question is not answered within this time; 0: no limit [default: 600]
     #[arg(long, value_name = "SECONDS", requires = "ralph")]
     pub question_timeout: Option<u64>,
     /// Short for --prompt-file DIR/prompt.md --max-iterations 15
@@ -348,7 +348,7 @@ pub struct Send {
     /// Do not press Enter after it
     #[arg(long)]
     pub no_enter: bool,
-    /// Type the text as keys, for a slash command; the default is to paste it
+    /// Type the text key by key instead of pasting it, for slash commands
     #[arg(long)]
     pub keys: bool,
     /// Send it to every live worker
@@ -395,7 +395,7 @@ pub struct Kill {
     /// Remove the worktree even if it holds uncommitted work
     #[arg(long, requires = "rm_worktree")]
     pub force_dirty: bool,
-    /// Delete ignored files that are in no cache
+    /// Delete ignored files outside caches too
     #[arg(long, requires = "rm_worktree")]
     pub discard_ignored: bool,
 }
@@ -408,7 +408,7 @@ pub struct Respawn {
     /// Remove its worktree first and make it again, unless work in it would be lost
     #[arg(long)]
     pub clean_first: bool,
-    /// Delete ignored files that are in no cache
+    /// Delete ignored files outside caches too
     #[arg(long, requires = "clean_first")]
     pub discard_ignored: bool,
     /// Return at once instead of following the loop

@@ -114,7 +114,7 @@ pub struct RespawnParams {
     pub name: String,
     /// Remove its worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
-    /// Remove it even if it holds ignored files that are in no cache.
+    /// Remove the worktree even if it holds ignored files outside caches.
     #[serde(default, skip_serializing_if = "super::is_no")]
     pub discard_ignored: bool,
     /// As for `spawn`.

@@ -153,7 +153,7 @@ pub struct KillParams {
     pub rm_worktree: bool,
     /// Remove it even if it holds uncommitted work.
     pub force_dirty: bool,
-    /// Remove it even if it holds ignored files that are in no cache.
+    /// Remove the worktree even if it holds ignored files outside caches.
     #[serde(default, skip_serializing_if = "is_no")]
     pub discard_ignored: bool,
 }
@@ -193,7 +193,7 @@ pub struct CleanParams {
     pub keep_worktree: bool,
     /// Remove the worktree even if it holds uncommitted work.
     pub force_dirty: bool,
-    /// Remove it even if it holds ignored files that are in no cache.
+    /// Remove the worktree even if it holds ignored files outside caches.
     #[serde(default, skip_serializing_if = "is_no")]
     pub discard_ignored: bool,
 }
