@@ -7,21 +7,21 @@
 #   --cli LIST     only these: claude, codex, opencode, gemini, qwen, aider (a comma between two)
 #   --mode LIST    only these: tui, oneshot, json (opencode's JSON output, for verified loops)
 #   --case LIST    only these cases; --list names them
-#   --ci           only the cells that CI runs (e2e/Ci.pm), and a line of what that leaves out
+#   --ci           run only the cells that CI runs (e2e/Ci.pm), and count the others in the last line
 #   --runs N       run each cell N times [default: 1]
 #   --jobs N       run N cells side by side [default: 3]
 #   --patience N   multiply all limits by N, on a slow machine [default: 1]
 #   --busy         keep all cores at work during the run
-#   --keep DIR     where the files of cells that differ are kept [default: a new directory below /tmp, which is printed]
-#   --list         print the cells and why some cannot be tried, and run nothing
+#   --keep DIR     save the files of cells that differ in DIR [default: a new directory below /tmp, which is printed]
+#   --list         print the cells, with the reason where one cannot be tried, and run nothing
 #   --install      install the CLIs, and run nothing
 #
-# A row is a cell: CLI, mode, case, `ok` or `DIFFERS` with the number of runs that did as expected, what was expected, and
-# below it what was seen instead. A cell that cannot be tried has the reason. Exit status: 0 when all did as expected, 1 when
-# one differs, 2 for a wrong option, 3 when a CLI could not be installed (the others are tried nevertheless).
+# A row is a cell: CLI, mode, case, `ok` or `DIFFERS` with the number of runs that passed, the expected result, and
+# below it the actual result where it differs. A cell that cannot be tried shows the reason. Exit status: 0 when all passed, 1
+# when one differs, 2 for a wrong option, 3 when a CLI could not be installed (the others are tried nevertheless).
 #
-# Each cell has a HOME, a SWARM_DIR, a daemon, a tmux server, a repository and a model of its own. Nothing but loopback is
-# talked to, as far as the CLIs keep to their settings. A cell waits for states, and no longer than seven minutes (21 for opencode). When it
+# Each cell has a HOME, a SWARM_DIR, a daemon, a tmux server, a repository and a model of its own. The settings of the CLIs
+# make them connect to loopback only. A cell waits for states, and no longer than seven minutes (21 for opencode). When it
 # ends, so does every process whose HOME is the cell's: Codex leaves an app server for each home. The folder of a cell that
 # differs holds what was run (cell.log), what `status`, `peek`, `why`, `logs` and `events` printed, the daemon's log, and the
 # prompts as the model got them (mock/prompts).

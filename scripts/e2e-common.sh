@@ -1,5 +1,5 @@
-# The hermetic place of the drill on real agent CLIs: a HOME of its own, a model on loopback, settings for each CLI, and the
-# end of all that was started. Sourced by e2e-sessions.sh, which sets `here` and `all_clis` before; not run by itself.
+# Sets up the tests with real agent CLIs: a private HOME, a model on loopback and settings for each CLI; ends all processes
+# that were started. Sourced by e2e-sessions.sh, which sets `here` and `all_clis` before; not run by itself.
 # shellcheck shell=sh disable=SC2034,SC2154
 if [ -z "${SWARM:-}" ]; then
     (cd "$here/.." && cargo build --locked)

@@ -17,9 +17,9 @@
 #   EXIT=CODE   ends with this after the first reply
 #   DIE=paste   ends with 3 as soon as a paste has come
 #   DEAF=1      never takes an Enter
-#   LATE=SECS   shows a paste so much later, and ignores Enter until then
-#   SWAP=SECS   so long after its box was first drawn it asks whether the folder is trusted (the default is "Yes"); what stood
-#               in the box is lost
+#   LATE=SECS   shows a paste only after SECS, and ignores Enter until then
+#   SWAP=SECS   asks whether the folder is trusted SECS after it first drew its input box (the default is "Yes"); the text in
+#               the box is lost
 use strict;
 use warnings;
 use POSIX ();

@@ -1,4 +1,4 @@
-# Cases of one worker's life: what its prompt is at the model, how its iterations end, and what happens to it meanwhile.
+# Cases of one worker: the prompt that reaches the model, how iterations end, and what users do to the worker meanwhile.
 package CasesRun;
 use strict;
 use warnings;

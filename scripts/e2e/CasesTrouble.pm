@@ -1,4 +1,4 @@
-# Cases in which something stands in an agent's way: API errors, dialogs, a full context, a task in the background.
+# Cases in which an agent cannot go on by itself: API errors, dialogs, a full context, a task in the background.
 package CasesTrouble;
 use strict;
 use warnings;

@@ -58,7 +58,7 @@ install_one() { # PROGRAM PACKAGE VERSION
         return 1
     fi
     for try in 1 2 3; do
-        echo "install.sh: installing $2 $3 in $folder (try $try)" >&2
+        echo "install.sh: installing $2 $3 in $folder (attempt $try)" >&2
         rm -rf "$folder"
         mkdir "$folder"
         if install_package "$folder" "$2" "$3" && prints_version "$folder/bin/$1" "$3"; then

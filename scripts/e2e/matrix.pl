@@ -154,7 +154,7 @@ sub run_cell {
             dir => $task->{dir}, here => $FindBin::Bin, path => $ENV{PATH}, swarm => $ENV{SWARM}, cli => $cell->{cli},
             patience => patience($cell), mode => $cell->{mode}, variant => $cell->{variant}, without => $without,
         );
-    } or return "no place for the cell: $@" =~ s/\s+/ /gr;
+    } or return "cannot set up the cell: $@" =~ s/\s+/ /gr;
     my $limit = $CELL_SECONDS * patience($cell);
     my $seen  = eval {
         local $SIG{ALRM} = sub { die "did not end within $limit s\n" };
@@ -227,7 +227,7 @@ sub summary {
     print "differs: $_\n" for @differing;
     print "kept: $keep\n" if @differing;
     my $left = $count{left_out} // {};
-    print 'not run, since CI has no time for them or they differ: ', join(', ', map { "$_ ($left->{$_} cells)" } sort keys %$left), "\n"
+    print 'not run in CI, because they are slow or their result varies: ', join(', ', map { "$_ ($left->{$_} cells)" } sort keys %$left), "\n"
         if %$left;
     return scalar @differing;
 }
