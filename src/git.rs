@@ -91,7 +91,7 @@ impl RemoveError {
             Self::Refused(refusal) => {
                 let advice = refusal.advice();
                 let hint = match command(&refusal) {
-                    Some(command) => format!("{advice}; or give it up: {command}"),
+                    Some(command) => format!("{advice}; or delete it: {command}"),
                     None => advice.to_owned(),
                 };
                 Error::new(ErrorCode::Conflict, refusal.message(path)).hint(hint)

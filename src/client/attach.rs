@@ -40,16 +40,15 @@ struct Seat {
     iteration: Option<u64>,
 }
 
-/// What to do when tmux does not even know [`FALLBACK_TERM`].
-const NO_TERMINFO: &str =
-    "install the descriptions of terminals, for example: apt install ncurses-base ncurses-term";
+/// The hint when [`FALLBACK_TERM`] has no terminfo entry either.
+const NO_TERMINFO: &str = "install the terminfo database, for example: apt install ncurses-base ncurses-term";
 
-/// The terminal that tmux is told when it does not know the one in TERM.
+/// The value of TERM for tmux when the user's own TERM has no terminfo entry.
 const FALLBACK_TERM: &str = "xterm-256color";
 
 /// How a look at a window ended.
 enum Looked {
-    /// tmux does not know this terminal.
+    /// This terminal has no terminfo entry.
     UnknownTerm(Error),
     /// The person left, or tmux's client was ended: the exit status.
     Left(u8),
@@ -88,7 +87,7 @@ pub(super) async fn run(ctx: &Ctx, args: &Attach) -> Ended {
                 let own = std::env::var("TERM").unwrap_or_default();
                 let own = swarm_state::screen::printable(&own);
                 ctx.out
-                    .note(&format!("swarm: tmux does not know the terminal '{own}'; using {FALLBACK_TERM}"));
+                    .note(&format!("swarm: tmux has no terminfo entry for '{own}'; using {FALLBACK_TERM}"));
                 term = Some(FALLBACK_TERM);
                 continue;
             }
@@ -195,7 +194,7 @@ async fn look(
     }
 }
 
-/// Whether tmux refused because it does not know the terminal.
+/// Whether tmux refused because the terminal has no terminfo entry.
 fn is_unknown_term(said: &str) -> bool {
     said.contains("missing or unsuitable terminal")
 }

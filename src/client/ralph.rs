@@ -75,7 +75,7 @@ async fn resume(ctx: &Ctx, args: &RalphResume) -> Ended {
     let call = Call::RalphResume(ResumeParams { name: args.name.to_string(), env });
     let ended = change(ctx, args.name.as_str(), call, "resumed", "is not paused").await?;
     if !keys.is_empty() {
-        ctx.out.note(&format!("its next run gets the new value of {keys}"));
+        ctx.out.note(&format!("the agent's next run gets the new value of {keys}"));
     }
     Ok(ended)
 }

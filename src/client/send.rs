@@ -112,10 +112,10 @@ fn parse(args: &Send) -> Result<Letter> {
 fn refuse_as_keys(text: &str) -> Result<()> {
     let hint = "send it without --keys";
     if text.contains(['\n', '\r']) {
-        return Err(Error::invalid("--keys types one line, and the text has more").hint(hint));
+        return Err(Error::invalid("--keys accepts one line, and the text has more").hint(hint));
     }
     if text.len() > MAX_KEYS_BYTES {
-        return Err(Error::invalid(format!("--keys types at most {MAX_KEYS_BYTES} bytes")).hint(hint));
+        return Err(Error::invalid(format!("--keys accepts at most {MAX_KEYS_BYTES} bytes")).hint(hint));
     }
     Ok(())
 }

@@ -218,7 +218,7 @@ impl Supervisor {
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }
 
-    /// Sets variables of a loop that is not over, for its runs to come.
+    /// Sets variables for the next runs of a loop that has not ended.
     fn change_env(&mut self, params: &ResumeParams, peer: Option<i32>) -> Result<()> {
         let (name, slot) = self.find_loop(&params.name)?;
         if params.env.is_empty() || slot.engine.is_stopped() {
@@ -229,7 +229,7 @@ impl Supervisor {
             return Err(refusal);
         }
         if let Some(key) = params.env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
-            return Err(Error::invalid(format!("{key:?} cannot be the name of a variable")));
+            return Err(Error::invalid(format!("{key:?} is not a valid variable name")));
         }
         self.step_kept(&name, |slot| {
             let spec = Arc::make_mut(&mut slot.spec);

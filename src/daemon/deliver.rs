@@ -1,9 +1,9 @@
 //! Typing into an agent's pane: the prompt of a run, and what people send.
 //!
 //! [`swarm_state::delivery`] decides which key comes next; [`carry`] looks at the pane before each of them. Nothing
-//! but an answer is typed into a dialog. A delivery that was begun is marked in the run's folder, so that a daemon
-//! that takes over does not paste a second time; and text that a daemon which died left in the box without its Enter
-//! is removed before another is typed behind it.
+//! but an answer is typed into a dialog. The run's folder records that a delivery began, so that the next daemon does
+//! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input box
+//! before other text is typed.
 
 use std::time::Duration;
 
@@ -143,7 +143,7 @@ pub(crate) async fn typed(
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
     let mut plan =
         Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
-    // Blanks alone cannot be seen in a box.
+    // A text of spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     let purpose = if *keys { Purpose::Keys } else { Purpose::Text };
     let carrier = Carrier { context, pane, reader, text, plan, purpose, worked: seen.reading.working };
@@ -186,10 +186,11 @@ pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -
 
 fn in_the_way(context: &Context, dialog: Option<&Blocked>) -> Error {
     let message = match dialog {
-        Some(dialog) => format!("a dialog is in the way: {}", dialog.what),
-        None => "its input box is not on the screen".to_owned(),
+        Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
+        None => "the agent shows no input box".to_owned(),
     };
-    Error::new(ErrorCode::Conflict, message).hint(format!("to answer it: swarm attach {}", context.name))
+    Error::new(ErrorCode::Conflict, message)
+        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
 }
 
 /// One look at a pane.

@@ -394,12 +394,11 @@ async fn has_begun(dir: &Path, pane: &Pane) -> bool {
 /// Why a wrapper ended before it read what to run.
 pub(crate) fn unstarted(program: &Path) -> String {
     match procs::can_execute(program) {
-        Ok(()) => format!(
-            "swarm's own program in the pane ended before it started the agent: {}",
-            program.display()
-        ),
+        Ok(()) => {
+            format!("swarm's wrapper in the pane ended before it started the agent: {}", program.display())
+        }
         Err(cause) => {
-            format!("swarm's own program cannot be started in the pane: {}: {cause}", program.display())
+            format!("cannot start swarm's wrapper in the pane: {}: {cause}", program.display())
         }
     }
 }

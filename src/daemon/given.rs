@@ -57,7 +57,7 @@ pub(super) fn screen_before(dir: &Path) -> Option<String> {
     std::fs::read(dir.join(PASTED)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Keeps what stands on the screen before the prompt is pasted, and tells the reader of it.
+/// Records the screen before the prompt is pasted, and passes it to the reader.
 pub(super) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader) -> Result<()> {
     write_atomic(&dir.join(PASTED), screen.as_bytes())
         .map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;

@@ -1,12 +1,11 @@
-//! The program that runs beside the daemon: the wrapper in a pane, the recorder, the agents' hooks.
+//! Keeps a copy of swarm's executable, from which helpers start: the wrapper in a pane, the recorder, the agents' hooks.
 //!
-//! They are swarm itself, started again, some of them long after the daemon. The path that the daemon was started
-//! from may name nothing by then, or a newer version (a package manager that installs each version into a folder of
-//! its own and removes the old one). So each daemon copies its own executable to one path of its directory, and
-//! everything is started from there. What is started always has the version of the last daemon, and the hooks of an
-//! older run speak to the daemon that is there.
+//! A helper may start long after the daemon. By then the installed executable may be gone or have a newer version, for
+//! example when a package manager installs each version into a folder of its own and removes the old one. So each daemon
+//! copies its own executable to a fixed path in its directory, and all helpers start from there. Helpers therefore always
+//! have the version of the last daemon, also the hooks of an older run.
 //!
-//! Where no program can be started from that directory (no room, mounted `noexec`), the installed path is used.
+//! If no program can be started from that directory (disk full, mounted `noexec`), the installed path is used.
 
 use std::fs;
 use std::io;
@@ -57,7 +56,7 @@ impl Helper {
 
     fn warn(&self, error: &io::Error) {
         let (place, instead) = (self.placed.display(), self.installed.display());
-        tracing::warn!(%place, %error, %instead, "this program cannot be kept; helpers are started from its path");
+        tracing::warn!(%place, %error, %instead, "cannot copy swarm's program; panes and hooks run the installed one");
     }
 
     fn put(&self) -> io::Result<()> {

@@ -118,7 +118,7 @@ async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> Str
     }
     let output = output_of(context, ended.pane.as_ref()).await;
     let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
-    // A pane that is gone took its text along. The log then has what the last look saw.
+    // The text of a closed pane is gone, so the log gets what the last look saw.
     let mut logged =
         if output.is_empty() { watcher::last_look(&context.run_dir(ended.run)) } else { output.clone() };
     if let Some(story) = story(context, ended, spec, &output).await {

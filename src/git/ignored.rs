@@ -26,7 +26,8 @@ const MAX_COUNTED: u64 = 20_000;
 pub async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     let root = tree.to_owned();
     let walk = tokio::task::spawn_blocking(move || repositories(&root));
-    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    let repos =
+        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
     ignored_in(tree, &repos).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
         IgnoredFiles::new(measured.collect())
     };
     let measured = tokio::task::spawn_blocking(measure).await;
-    measured.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))
+    measured.map_err(|e| Error::new(ErrorCode::Internal, format!("measuring ignored files: {e}")))
 }
 
 /// The ignored paths of one repository, absolute. Those of a directory that is ignored as a whole are its own path.

@@ -24,10 +24,11 @@ use crate::error::{Error, ErrorCode, Result};
 pub async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let walk = tokio::task::spawn_blocking(move || repositories(&root));
-    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    let repos =
+        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
     let mut work = unfinished(path).await?;
     work.extend(loose_commit(path).await?);
-    let what = format!("cannot tell whether '{}' holds work", path.display());
+    let what = format!("cannot check '{}' for work", path.display());
     let git_dir = ask(path, &what, &["rev-parse", "--absolute-git-dir"]).await?.path();
     work.extend(nested_losses(path, &repos, &git_dir).await?);
     work.extend(module_losses(&git_dir).await?);
@@ -36,7 +37,7 @@ pub async fn losses(path: &Path) -> Result<Losses> {
     Ok(Losses { work, ignored })
 }
 
-/// The commits in the repositories of a worktree's submodules that stand nowhere else. `git_dir` is the worktree's own
+/// The commits in the repositories of a worktree's submodules that exist nowhere else. `git_dir` is the worktree's own
 /// directory, `.git/worktrees/NAME`. Of a submodule that is checked out, [`nested_losses`] has named them.
 pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     let modules = git_dir.join("modules");
@@ -52,7 +53,8 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
         repos.retain(|repo| !is_checked_out(repo));
         repos
     });
-    let repos = walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("a look failed: {e}")))?;
+    let repos =
+        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
     let mut found = vec![];
     for repo in repos {
         if let Some(commits) = commits_only_there(&Place::Bare(&repo)).await? {
@@ -76,7 +78,7 @@ fn is_checked_out(repo: &Path) -> bool {
 
 /// Changed and untracked files, and an operation that is not finished.
 async fn unfinished(path: &Path) -> Result<Vec<String>> {
-    let what = format!("cannot tell whether '{}' holds work", path.display());
+    let what = format!("cannot check '{}' for work", path.display());
     // Explicit, since a user's settings may hide untracked files and changes in submodules.
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
     let status = git_patient(path, LONG, &args).await?;
@@ -112,7 +114,7 @@ async fn loose_commit(path: &Path) -> Result<Option<String>> {
         return Ok(None);
     }
     let Some(commit) = head_commit(path).await? else { return Ok(None) };
-    let what = format!("cannot tell whether '{}' holds work", path.display());
+    let what = format!("cannot check '{}' for work", path.display());
     let held = ask(path, &what, &["for-each-ref", "--count=1", "--contains", &commit]).await?;
     Ok(held.text().is_empty().then(|| format!("commit {commit:.12} that no branch holds")))
 }
@@ -211,7 +213,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// How many commits a repository has that none of its remotes is known to have, in words. What is checked out and on
+/// How many commits a repository has that none of its remotes is known to have, as text. What is checked out and on
 /// no branch may have been fetched by a tag or a bare number.
 async fn commits_only_there(place: &Place<'_>) -> Result<Option<String>> {
     Ok(match count_only_there(place).await? {
@@ -223,7 +225,7 @@ async fn commits_only_there(place: &Place<'_>) -> Result<Option<String>> {
 
 async fn count_only_there(place: &Place<'_>) -> Result<u64> {
     let (dir, _) = place.args(&[]);
-    let what = format!("cannot tell what is committed in '{}'", dir.display());
+    let what = format!("cannot list the commits in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
         let said = ask(dir, &what, &place.args(args).1).await?.text();
         said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))

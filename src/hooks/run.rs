@@ -2,7 +2,7 @@
 //!
 //! A hook must never harm its host: whatever comes on standard input, whatever is missing or broken, it ends with
 //! status 0, prints nothing when in doubt, and ends before its host's timeout. So the work runs in a thread of its
-//! own, which is left behind when it takes too long. A stop that happens because of a doubt is logged. Used by `main` alone.
+//! own, which is abandoned when it takes too long. A stop that is allowed because of a doubt is logged. Used by `main` alone.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -66,7 +66,7 @@ type Known = Mutex<Option<(SessionId, u32)>>;
 fn log_doubt(known: Option<(SessionId, u32)>, why: &str) {
     let Ok(paths) = Paths::from_env() else { return };
     let (sessions, why) = (Sessions::of(&paths), format!("{why}, so the stop happens"));
-    // Where nothing can be written, there is nobody to tell: a host shows nothing of a hook that prints on stderr.
+    // A failure to write is ignored: hosts do not show what a hook prints on stderr.
     let _ = match known {
         Some((session, iteration)) => sessions.log(&session, &unread(iteration, why)),
         None => sessions.log_unknown(&unread(0, why)),

@@ -86,7 +86,7 @@ pub struct Asked<'a> {
     pub var: &'a dyn Fn(&str) -> Option<OsString>,
     /// When it was called, and until when it must have answered.
     pub called: Called,
-    /// Is told whose loop it is as soon as that is known.
+    /// Receives the loop's session and iteration as soon as they are found.
     pub found: &'a dyn Fn(&SessionId, u32),
 }
 

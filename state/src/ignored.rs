@@ -2,7 +2,7 @@
 //! listed for a person.
 //!
 //! git deletes ignored files with their worktree and never mentions them. A `.env`, a database or a result that
-//! stands nowhere else would be lost. Deliberately absent: the file system; `git` lists and measures the paths.
+//! exists nowhere else would be lost. Deliberately absent: the file system; `git` lists and measures the paths.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub const CACHE_DIRS: [&str; 16] = [
     ".parcel-cache",
 ];
 
-/// Endings of files that a compiler makes from a source file beside them.
+/// Endings of files that a compiler makes from a source file in the same directory.
 pub const CACHE_ENDINGS: [&str; 4] = [".pyc", ".pyo", ".o", ".class"];
 
 /// Files that a program writes wherever it looks.
@@ -73,7 +73,7 @@ pub struct IgnoredGroup {
 /// The ignored files of a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoredFiles {
-    /// Files that no cache convention covers: they may stand nowhere else.
+    /// Files outside caches: they may exist nowhere else.
     #[serde(default, skip_serializing_if = "IgnoredGroup::is_empty")]
     pub data: IgnoredGroup,
     /// Caches.

@@ -7,7 +7,7 @@ use crate::engine::{Event, Phase, SpawnError, Worker};
 use crate::model::{Exit, Run};
 
 /// Why there was no agent in a pane whose program read nothing.
-const UNREAD: &str = "swarm's own program in the pane ended before it started the agent";
+const UNREAD: &str = "swarm's wrapper in the pane ended before it started the agent";
 
 /// What is known of one run of one worker after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
-//! Whether a worktree may be removed: what would be lost with it, and what the user allowed to lose.
+//! Decides whether a worktree may be removed: what would be lost with it, and which losses the user allowed.
 //!
-//! `git` collects the losses right before the removal; this module decides and words the refusal. Work that is not
-//! committed and ignored files need a permission each: who gives up a half-done change may still want his `.env`.
+//! `git` collects the losses right before the removal; this module decides and writes the refusal. Uncommitted work and
+//! ignored files require a flag each: a user who discards a half-done change may still want to keep the `.env`.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const MAX_NAMED: usize = 5;
 /// What a removal would lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Work that stands nowhere else: changed and untracked files, commits, unfinished operations.
+    /// Work that exists nowhere else: changed and untracked files, commits, unfinished operations.
     pub work: Vec<String>,
     /// Ignored files.
     pub ignored: IgnoredFiles,
@@ -28,7 +28,7 @@ pub struct Losses {
 pub struct Permission {
     /// `--force-dirty`: work that is not committed.
     pub force_dirty: bool,
-    /// `--discard-ignored`: ignored files that no cache convention covers.
+    /// `--discard-ignored`: ignored files outside caches.
     pub discard_ignored: bool,
 }
 

@@ -139,7 +139,7 @@ fn a_terminal_that_tmux_does_not_know_is_attached_as_another() {
     terminal.keys(&["C-b", "d"]);
     let screen = terminal.until_shows("code ");
     assert!(screen.contains("code 0"), "{screen}");
-    let note = "tmux does not know the terminal 'xterm-no-such-terminal'; using xterm-256color";
+    let note = "tmux has no terminfo entry for 'xterm-no-such-terminal'; using xterm-256color";
     assert!(screen.replace('\n', "").contains(note), "{screen}");
     until_no_trace(&world);
 }

@@ -365,7 +365,7 @@ fn a_repository_that_git_ignores_is_looked_into() {
     let tree = ended(&world, &repo, "w", script);
     for verb in [&["clean", "w"][..], &["kill", "w", "--rm-worktree"]] {
         let ran = world.swarm(verb).code(1).warns("repository 'vendor/tool' (a commit that is on no remote)");
-        let cure = format!("or give it up: swarm {} --force-dirty", verb.join(" "));
+        let cure = format!("or delete it: swarm {} --force-dirty", verb.join(" "));
         assert!(ran.err.contains(&cure) && tree.exists(), "{}", ran.err);
     }
     world.swarm(&["clean", "w", "--force-dirty"]).ok().says("removed worktree");

@@ -1,4 +1,4 @@
-//! Iterations that fail, and what a loop of them says: the reason in the follower, the log, `why` and `report`.
+//! Iterations that fail, and how swarm shows that: the reason in the follower, the log, `why` and `report`.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn a_loop_whose_agents_print_nothing_and_hang_fails_and_names_the_reason() {
     let failed =
         "iteration 1 failed (exit: inactivity): nothing on screen for 2 s, retrying in 1s (attempt 1/5)\n";
     assert!(told.contains(failed), "{told}");
-    let end = "loop failed after 2 iterations: max iterations, and none succeeded\n";
+    let end = "loop failed after 2 iterations: max iterations, and no iteration succeeded\n";
     assert!(told.contains(end), "{told}");
     let state = w.ralph_state("l");
     assert_eq!((&state["status"], &state["reason"]), (&json!("failed"), &json!("all_failed")), "{state}");
@@ -40,7 +40,9 @@ fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() 
     let _ = w.swarm(&[&flags[..], &["sh", "-c", "echo cannot find the parser; exit 7"]].concat()).code(1);
     let why = w.swarm(&["why", "l"]).ok().out;
     assert!(
-        why.starts_with("l: failed (iteration 2/2): max iterations, and none succeeded: exit status 7\n"),
+        why.starts_with(
+            "l: failed (iteration 2/2): max iterations, and no iteration succeeded: exit status 7\n"
+        ),
         "{why}"
     );
     assert!(
@@ -74,7 +76,7 @@ fn a_new_key_is_used_from_the_next_run_on() {
     let _ = w
         .swarm(&["ralph", "resume", "l", "--env", "API_KEY"])
         .ok()
-        .warns("its next run gets the new value of API_KEY");
+        .warns("the agent's next run gets the new value of API_KEY");
     w.until_status("l", "stopped");
     let state = w.ralph_state("l");
     assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");

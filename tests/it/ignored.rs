@@ -1,4 +1,4 @@
-//! Ignored files of a worktree: named before it goes, and kept unless they are caches or given up.
+//! Ignored files of a worktree: a removal names them, and deletes only caches unless a flag allows more.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn every_removal_refuses_and_names_ignored_files_until_they_are_given_up() {
             ended(&world, &repo, name, &format!("[ -e ../{name}.ran ] || {{ {DATA}; }}; : >../{name}.ran"));
         let refused = world.swarm(verb).code(1).warns(NAMED);
         let cure = [verb, &["--discard-ignored"]].concat();
-        let hint = format!("hint: copy what you want to keep; or give it up: swarm {}\n", cure.join(" "));
+        let hint = format!("hint: copy what you want to keep; or delete it: swarm {}\n", cure.join(" "));
         assert!(refused.err.contains(&hint), "{}", refused.err);
         assert_eq!(fs::read_to_string(tree.join(".env")).unwrap(), "KEY=1\n");
         let done = world.swarm(&cure).ok();
@@ -72,12 +72,12 @@ fn force_dirty_gives_up_changes_alone() {
     let repo = repo(&world);
     let tree = ended(&world, &repo, "w", "echo x >new.txt; echo KEY=1 >.env");
     let both = "holds work that would be lost: new.txt; and ignored files: .env (6 B)\n";
-    let give_up = "or give it up: swarm clean w --force-dirty --discard-ignored\n";
-    let _ = world.swarm(&["clean", "w"]).code(1).warns(both).warns(give_up);
+    let delete = "or delete it: swarm clean w --force-dirty --discard-ignored\n";
+    let _ = world.swarm(&["clean", "w"]).code(1).warns(both).warns(delete);
     let ignored = "holds ignored files that would be lost: .env (6 B)\n";
-    let _ = world.swarm(&["clean", "w", "--force-dirty"]).code(1).warns(ignored).warns(give_up);
+    let _ = world.swarm(&["clean", "w", "--force-dirty"]).code(1).warns(ignored).warns(delete);
     let work = "holds work that would be lost: new.txt\n";
-    let _ = world.swarm(&["clean", "w", "--discard-ignored"]).code(1).warns(work).warns(give_up);
+    let _ = world.swarm(&["clean", "w", "--discard-ignored"]).code(1).warns(work).warns(delete);
     assert!(tree.join("new.txt").exists() && tree.join(".env").exists());
     let _ = world.swarm(&["clean", "w", "--force-dirty", "--discard-ignored"]).ok().says("removed worktree");
     assert!(!tree.exists());

@@ -100,7 +100,7 @@ fn a_text_that_stays_in_the_box_is_no_success() {
     spawn(&world, &["--ready-wait"], &["DEAF=1"]);
     std::fs::write(world.path("work/p"), long_text(200)).unwrap();
     let ran = world.swarm(&["send", "w", "--file", "p"]).code(5);
-    let _ = ran.warns("the agent did not take it");
+    let _ = ran.warns("the agent did not accept it");
     assert!(recorded(&world).is_empty());
 }
 
@@ -337,7 +337,7 @@ fn an_agent_that_does_not_take_it_is_told_of() {
     let world = World::new();
     spawn(&world, &["--prompt", "do it"], &["DEAF=1"]);
     let seen = world.until_status("w", "waiting");
-    assert!(seen["reason"].as_str().unwrap().contains("did not take it"), "{seen}");
+    assert!(seen["reason"].as_str().unwrap().contains("did not accept it"), "{seen}");
 }
 
 #[test]

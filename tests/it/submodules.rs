@@ -1,4 +1,4 @@
-//! Worktrees with submodules: removed when everything in them is elsewhere, kept when it is not.
+//! Worktrees with submodules: removed only if everything in them also exists elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -78,7 +78,9 @@ fn a_text_that_may_have_been_lost_is_no_success() {
     until_shown(&world, "hi there");
     open_gate(&world);
     match send.wait(&world) {
-        1 => send.says("the agent began to read its keys just then, and may have lost the text"),
+        1 => {
+            send.says("the agent switched to reading single keys during the send, and may have lost the text")
+        }
         // The machine is so busy that the gate was opened when nobody looked any more.
         0 => send.says("worker 'w' has not read it yet"),
         other => panic!("{other}: {}", send.output()),
@@ -95,7 +97,7 @@ fn a_line_for_a_script_that_is_busy_is_kept_and_told_of() {
     let script = r#"until [ -e gate ]; do sleep 0.05; done; read -r l; echo "got $l"; exec sleep 600"#;
     let _ = world.spawn_sh("w", &[], script).ok();
     let ran = world.swarm(&["send", "w", "hello"]).ok();
-    let _ = ran.warns("swarm: warning: worker 'w' has not read it yet; its terminal keeps it\n");
+    let _ = ran.warns("swarm: warning: worker 'w' has not read the text yet; the terminal queues it\n");
     open_gate(&world);
     until_shown(&world, "got hello");
 }
@@ -128,7 +130,7 @@ fn a_dialog_takes_an_answer_and_no_prompt() {
         world.until_status("w", "waiting");
         for text in ["2 files need work", "do this\nand that"] {
             let ran = world.swarm(&["send", "w", text]).code(1);
-            let _ = ran.warns("a dialog is in the way: trust dialog").warns("swarm attach w");
+            let _ = ran.warns("the agent shows a dialog: trust dialog").warns("swarm attach w");
         }
         assert!(recorded(&world).is_empty());
         let yes = if order == "TRUST=1" { "2" } else { "1" };
@@ -282,7 +284,7 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     assert_eq!(yes_no["reason"], "a question to be answered with yes or no");
     for name in ["list", "yes"] {
         let key = world.work().join(format!("{name}.key"));
-        let attach = format!("hint: to answer it: swarm attach {name}");
+        let attach = format!("hint: to see its screen and answer: swarm attach {name}");
         let _ =
             world.swarm(&["send", name, "go on with the work"]).code(1).warns("in the way").warns(&attach);
         let _ = world.swarm(&["eof", name]).code(1).warns("in the way").warns(&attach);
@@ -304,7 +306,7 @@ fn keys_arrive_as_keys_and_a_text_as_a_paste() {
     let _ = world.swarm(&["send", "w", "a"]).ok();
     world.until("the paste arrives", || (!world.lines("work/paste").is_empty()).then_some(()));
     assert_eq!(world.lines("work/paste"), ["\u{1b}[200~a\u{1b}[201~"]);
-    let _ = world.swarm(&["send", "--keys", "w", "a\nb"]).code(1).warns("--keys types one line");
+    let _ = world.swarm(&["send", "--keys", "w", "a\nb"]).code(1).warns("--keys accepts one line");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn a_program_that_cannot_be_started_is_no_end_of_an_agent() {
     let mut agent = world.agent("w");
     world.spawn_loop("w", &agent, &["-n", "4"]);
     fs::remove_dir_all(world.path("v1")).unwrap();
-    let why = "swarm's own program cannot be started in the pane";
+    let why = "cannot start swarm's wrapper in the pane";
     let _ = world.spawn("plain", &[], &["sleep", "600"]).code(1).warns(why);
     assert!(world.status("plain").is_null());
     agent.tell("exit 0");

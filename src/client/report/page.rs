@@ -90,7 +90,7 @@ fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
     if it.last_lines.is_empty() || it.trouble().is_none() {
         return vec![];
     }
-    let mut lines = vec![format!("its last output (all of it: swarm logs {}):", report.name)];
+    let mut lines = vec![format!("the agent's last output (full log: swarm logs {}):", report.name)];
     lines.extend(it.last_lines.iter().map(|line| format!("  | {}", printable(line))));
     lines
 }
@@ -121,7 +121,7 @@ fn worktree(report: &Report) -> Vec<String> {
         remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
     }
     let keep = (!ignored.data.is_empty())
-        .then(|| "  keep:   copy the ignored files that you need; no commit holds them".to_owned());
+        .then(|| "  keep:   copy the ignored files that you need; no commit contains them".to_owned());
     let mut lines = vec![
         format!(
             "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",

@@ -1,4 +1,4 @@
-//! Answers to dialogs, which a person gives: keys, since a paste means nothing to most dialogs.
+//! Types a person's answer into a dialog, key by key: most dialogs ignore a paste.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const MAX_ANSWER_BYTES: usize = 8;
 /// How long the keys may take to answer by themselves, before Enter is pressed.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2500);
 
-/// Answers a dialog, with Enter only where the keys did not do it: what comes up next is another question.
+/// Answers a dialog. Enter is pressed only if the keys alone did not answer it, since a second dialog may follow.
 pub(super) async fn answer(
     context: &Context,
     pane: &Pane,

@@ -1,4 +1,4 @@
-//! Carries a delivery out: a look at the pane, then the step that [`swarm_state::delivery`] decides.
+//! Carries out a delivery: reads the pane, then does the step that [`swarm_state::delivery`] decides.
 
 use std::path::Path;
 
@@ -94,7 +94,7 @@ impl Carrier<'_> {
                     return Err(self.failed("the text was pasted, but the agent does not show it"));
                 }
                 Step::NotAccepted => {
-                    return Err(self.failed("the text was typed, but the agent did not take it"));
+                    return Err(self.failed("the text was typed, but the agent did not accept it"));
                 }
             }
         }
@@ -165,7 +165,7 @@ impl Carrier<'_> {
 
     fn failed(&self, message: &str) -> Error {
         Error::new(ErrorCode::Timeout, message)
-            .hint(format!("look at it, and press Enter there: swarm attach {}", self.context.name))
+            .hint(format!("check its input box and press Enter: swarm attach {}", self.context.name))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Terminals that read whole lines: there is no box, and the kernel shows whether a line was read.
+//! Types into terminals that read whole lines. They have no input box; the kernel shows whether a line was read.
 
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ pub(super) fn refuse_long(text: &str) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "a line of the text is longer than {MAX_LINE_BYTES} bytes, which is all that the agent's terminal takes"
+        "a line of the text is longer than {MAX_LINE_BYTES} bytes, the most that the agent's terminal accepts"
     );
-    Err(Error::invalid(message).hint("give it shorter lines, or the path of a file that holds it"))
+    Err(Error::invalid(message).hint("send shorter lines, or the path of a file that contains the text"))
 }
 
 /// Sends a text off that was pasted as lines.
@@ -66,11 +66,11 @@ pub(super) async fn enter(context: &Context, pane: &Pane) -> Result<Option<Strin
             Some(_) => waited = true,
         }
     }
-    Ok(Some(format!("worker '{}' has not read it yet; its terminal keeps it", context.name)))
+    Ok(Some(format!("worker '{}' has not read the text yet; the terminal queues it", context.name)))
 }
 
 fn maybe_lost(context: &Context) -> Error {
-    let message = "the agent began to read its keys just then, and may have lost the text";
+    let message = "the agent switched to reading single keys during the send, and may have lost the text";
     Error::new(ErrorCode::Conflict, message)
-        .hint(format!("send it again if it is not there: swarm peek {}", context.name))
+        .hint(format!("if the screen does not show the text, send it again: swarm peek {}", context.name))
 }

@@ -1,4 +1,4 @@
-//! What the end of a run counts as, and why it ended.
+//! Decides whether an ended run counts as a success or a failure, and names the reason.
 
 use super::{Phase, Why, Worker};
 use crate::model::Exit;

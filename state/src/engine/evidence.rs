@@ -1,4 +1,4 @@
-//! What was seen during a run that its verdict needs, whatever ends the run.
+//! Keeps what was seen during a run and is needed for its verdict.
 //!
 //! An agent may leave its alternate screen, close its pane or die with its server before the last capture. So what a
 //! look found is kept here, in the worker's record, until the next run starts. Every kind of end reads it the same way.

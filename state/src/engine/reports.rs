@@ -201,7 +201,7 @@ impl Worker {
             Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what, now),
             Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what, now),
             None => {
-                self.troubled(Kind::NotReady, "its input box left the screen before the prompt was sent", now)
+                self.troubled(Kind::NotReady, "its input box disappeared before the prompt was sent", now)
             }
         }
     }
@@ -211,7 +211,7 @@ impl Worker {
         let Some(ralph) = self.ralph.as_mut().filter(|_| self.policy.paste && exit.is_success()) else {
             return false;
         };
-        ralph.detail = Some("the agent exited with status 0 before it had its prompt".into());
+        ralph.detail = Some("the agent exited with status 0 before it received its prompt".into());
         true
     }
 

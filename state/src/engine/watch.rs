@@ -114,7 +114,7 @@ impl Watch {
     }
 
     /// True when silence can mean that the agent has answered: it printed something, and no hook reported a turn
-    /// that goes on. A report can be lost: then the input box says that the turn is over.
+    /// that goes on. A report can be lost: then the input box shows that the turn has ended.
     pub(super) fn is_answered(&self) -> bool {
         self.printed && (!self.in_turn || self.looks_idle())
     }

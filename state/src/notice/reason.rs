@@ -86,12 +86,12 @@ impl IterationExit {
             Self::Done => "done pattern matched".into(),
             Self::Killed => "killed".into(),
             Self::SpawnFailed => "the agent was not started".into(),
-            Self::Timeout => "the iteration's time was up".into(),
-            Self::OutOfTime => "the loop's time was up".into(),
-            Self::Outage => "the agent could not work".into(),
+            Self::Timeout => "the iteration's time limit was reached".into(),
+            Self::OutOfTime => "the loop's time limit was reached".into(),
+            Self::Outage => "an outage stopped the agent".into(),
             Self::ApiError => "an API error ended its turn".into(),
             Self::ContextSpent => "its context was full".into(),
-            Self::TurnOver => "its turn was over".into(),
+            Self::TurnOver => "its turn ended".into(),
             Self::Undelivered => "the prompt was not delivered".into(),
             Self::Unanswered => "its question was not answered".into(),
         }
@@ -246,7 +246,7 @@ impl StopReason {
             Self::Verified => "every gate holds".into(),
             Self::Promised => "promise accepted".into(),
             Self::Unverified => "max iterations, and not every gate holds".into(),
-            Self::AllFailed => "max iterations, and none succeeded".into(),
+            Self::AllFailed => "max iterations, and no iteration succeeded".into(),
             Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
             Self::Cost { spent, limit } => {
                 format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))

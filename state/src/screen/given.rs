@@ -1,8 +1,8 @@
-//! Whether a screen shows output of the agent: rows that neither stood there before its prompt nor repeat what it was
-//! given.
+//! Decides whether a screen shows output of the agent: rows that were not there before the prompt and do not repeat the
+//! prompt.
 //!
 //! Rows are compared by their letters and digits, and a run of digits counts as one, so that frames, marks and a
-//! clock make no row new. Deliberately absent: whether the output holds the done pattern, which asks for more care
+//! clock make no row new. Deliberately absent: whether the output holds the done pattern, which requires more care
 //! ([`super::echo`]).
 
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! The commands that a person types into an agent: `/ralph-loop` and its kin.
+//! The commands that a person types into an agent: `/ralph-loop` and similar ones.
 //!
 //! Used by the prompt hook, which carries them out, and by [`super::queue`], which looks for a cancel among the messages
 //! that wait. Deliberately absent: what follows the command ([`super::words`]).

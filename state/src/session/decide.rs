@@ -297,7 +297,7 @@ impl Case<'_> {
             1 => "a queued message goes to the agent first".to_owned(),
             count => format!("{count} queued messages go to the agent first"),
         };
-        let message = format!("swarm: {why}; the loop goes on after that");
+        let message = format!("swarm: {why}; the loop continues after that");
         let book = Book {
             last_stop: Some(self.last_stop(Decision::Allow, found, Some(message.clone()))),
             blocks_in_a_row: 0,

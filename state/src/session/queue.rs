@@ -22,7 +22,7 @@ pub enum QueueChange {
     Added(String),
     /// The oldest message was submitted as a prompt.
     Submitted,
-    /// A message left the queue in another way: the agent got it within its turn, or the person took it back to edit it.
+    /// A message left the queue in another way: the agent got it within its turn, or the person removed it to edit it.
     Removed(String),
     /// A person's prompt was accepted. One that does not come from the queue shows that the queue was empty.
     Prompted,

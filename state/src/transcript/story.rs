@@ -15,7 +15,7 @@ const MAX_CALL_CHARS: usize = 500;
 /// The longest story, bytes; of a longer one the end is kept.
 const MAX_STORY_BYTES: usize = 256 << 10;
 
-/// The fields of a tool's input that tell what it does, the most telling first.
+/// The fields of a tool's input that describe the call, the most specific first.
 const TELLING: [&str; 10] = [
     "/command",
     "/cmd",

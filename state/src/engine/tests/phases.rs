@@ -177,7 +177,10 @@ fn an_agent_that_exits_before_it_has_its_prompt_has_failed() {
             assert_eq!(taken.ended_delivered().unwrap().reason, "exit status 0");
             assert_eq!(step(&mut taken, 1, Event::PromptSent(R)), "persist => judging(0)");
         }
-        assert_eq!(worker.ended().unwrap().reason, "the agent exited with status 0 before it had its prompt");
+        assert_eq!(
+            worker.ended().unwrap().reason,
+            "the agent exited with status 0 before it received its prompt"
+        );
         let judged = step(&mut worker, 1, Event::Judged(R, gates(false)));
         assert!(judged.contains("failed (exit: undelivered)"), "{judged}");
     }

@@ -1,4 +1,4 @@
-//! Questions in mid-work: how long they wait, what ends them, and what the iteration is then told to have failed of.
+//! Questions in mid-work: how long they wait, what ends them, and the reason of the iteration that fails.
 
 use super::tables::{after, at_iteration, script};
 use super::*;

@@ -318,7 +318,7 @@ fn a_spawn_that_failed_is_a_failure_and_uses_the_count_up() {
             "persist; \"starting iteration 1/2\"; spawn 1 => spawning",
             "persist; \"iteration 1 failed (exit: spawn-failed): no worktree, retrying in 1s (attempt 1/5)\" => backoff(1s)",
             "persist; \"starting iteration 2/2\"; spawn 2 => spawning",
-            "persist; \"iteration 2 failed (exit: spawn-failed): no worktree\"; \"loop failed after 2 iterations: max iterations, and none succeeded\" => stopped(all_failed)",
+            "persist; \"iteration 2 failed (exit: spawn-failed): no worktree\"; \"loop failed after 2 iterations: max iterations, and no iteration succeeded\" => stopped(all_failed)",
         ],
     );
     assert_eq!(worker.ralph().map(|l| (l.failures, l.total_failures)), Some((2, 2)));

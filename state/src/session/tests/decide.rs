@@ -322,7 +322,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
     let next = Stop { now: at(9), called: Some(at(6)), is_news: Some(true), ..stop };
     assert!(is_block(&world.stop(&next).unwrap()));
     assert_eq!(world.state().iteration, 3);
-    // An end is told once too.
+    // An end is reported once too.
     let mut world = World::new(ralph(9));
     let failed =
         Stop { now: at(5), called: Some(at(4)), failure: Some(Failure::Reported("x".into())), ..says("") };

@@ -18,7 +18,7 @@ fn a_queued_message_is_let_through_and_the_loop_goes_on_after_it() {
     assert_eq!(
         outcome.answer,
         Answer::Allow(Some(
-            "swarm: a queued message goes to the agent first; the loop goes on after that".into()
+            "swarm: a queued message goes to the agent first; the loop continues after that".into()
         ))
     );
     assert_eq!((outcome.status, world.state().active, world.state().iteration), (None, true, 2));
