@@ -529,7 +529,7 @@ sub audit_loop {
     my $text = join "\n", @log;
     my $now  = status($name);
     check('state.json and status agree', $now =~ /"ralph_iteration":\s*$last\b/ && $now =~ /"status":\s*"\Q@{[field($state, 'status')]}\E"/, "$name: $state\n$now");
-    my $fails = grep { /\A\[FAIL\]/ } @log;
+    my $fails = grep { /\A\[FAIL\] iteration/ } @log;
     check('failures are counted', $fails == field($state, 'total_failures'), "$name: $fails [FAIL] lines, $state\n$text");
     check('the loop ends once', 1 == grep({ /\A\[DONE\]|\A\[FAIL\] loop|loop failed|loop complete/ } @log), "$name: $text");
     my (%run_of, %of_run);

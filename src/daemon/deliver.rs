@@ -60,7 +60,11 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
         return Ok(Prompted::Accepted);
     }
     let seen = look(context, pane, reader).await?;
-    let plan = Plan { once: true, ..plan(reader) };
+    // In a first delivery a box that holds the words of the prompt shows a placeholder.
+    let once = given::was_pasted(&dir);
+    let mut plan = Plan { once, ..plan(reader) };
+    // Spaces alone cannot be seen in a box.
+    plan.knows_box &= !text.trim().is_empty();
     let (before, delivery) = match given::screen_before(&dir) {
         None => (seen.input.clone(), Delivery::new(plan)),
         Some(screen) => {
@@ -76,7 +80,7 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     };
     // A delivery that a dialog interrupted may have left the text in the box.
     let whole = Typed::new(&text, None);
-    let is_there = whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
+    let is_there = once && whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
     let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
     let purpose = Purpose::Prompt(&dir);
     let carrier = Carrier { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
@@ -87,9 +91,11 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
             }
             Ok(accepted(&dir))
         }
-        Carried::Blocked(dialog) => {
-            // What was pasted went with the box.
-            given::forget_screen_before(&dir)?;
+        Carried::Blocked { dialog, entered } => {
+            // After Enter only a dialog at start takes the text with the box; otherwise the agent has it.
+            if !entered || dialog.as_ref().is_some_and(|dialog| dialog.startup) {
+                given::note_interrupted(&dir)?;
+            }
             Ok(Prompted::Blocked(dialog))
         }
     }
@@ -150,7 +156,7 @@ pub(crate) async fn typed(
     let carried = carrier.carry(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
     let warning = match carried? {
         Carried::Accepted(warning) => warning,
-        Carried::Blocked(dialog) => return Err(in_the_way(context, dialog.as_ref())),
+        Carried::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
     };
     drop(std::fs::remove_file(&mark));
     Ok(warning)

@@ -21,6 +21,9 @@ const TYPED: &str = "typed";
 /// The screen as it was just before the prompt of a run was pasted; there once that was begun.
 const PASTED: &str = "prompt.pasted";
 
+/// The same for a delivery that a dialog interrupted.
+const INTERRUPTED: &str = "prompt.interrupted";
+
 /// Writes the prompt of a run down, and tells the reader of its screen.
 pub(super) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
     let file = dir.join(PROMPT);
@@ -67,14 +70,19 @@ pub(super) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader
     Ok(())
 }
 
-/// Forgets it: the prompt did not reach the agent.
-pub(super) fn forget_screen_before(dir: &Path) -> Result<()> {
-    match std::fs::remove_file(dir.join(PASTED)) {
+/// Notes that a dialog took the place of the box: the paste did not reach the agent, or stands in the box unsent.
+pub(super) fn note_interrupted(dir: &Path) -> Result<()> {
+    match std::fs::rename(dir.join(PASTED), dir.join(INTERRUPTED)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::system("cannot mark the prompt as not pasted", error))
+            Err(Error::system("cannot mark the prompt as not sent", error))
         }
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+/// Whether a paste of this run may stand in the box unsent.
+pub(super) fn was_pasted(dir: &Path) -> bool {
+    dir.join(PASTED).exists() || dir.join(INTERRUPTED).exists()
 }
 
 /// Tells a new reader of a run that is under way all that the reader before it knew.

@@ -61,13 +61,14 @@ impl Helper {
 
     fn put(&self) -> io::Result<()> {
         let own = own_executable(&self.installed);
+        let dir = self.placed.parent().unwrap_or(Path::new("/"));
+        // Only the daemon that holds the lock writes here; one that was killed may have left a part.
+        let part = dir.join(".swarm.tmp");
+        let _ = fs::remove_file(&part);
         if is_same_file(&own, &self.placed) {
             return Ok(());
         }
-        let dir = self.placed.parent().unwrap_or(Path::new("/"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let part = dir.join(format!(".swarm.{}.tmp", std::process::id()));
-        let _ = fs::remove_file(&part);
         let written = self.write(&own, &part).and_then(|()| fs::rename(&part, &self.placed));
         if written.is_err() {
             let _ = fs::remove_file(&part);

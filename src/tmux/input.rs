@@ -59,7 +59,8 @@ impl Tmux {
         output.into_result("press keys").map(drop)
     }
 
-    /// Types a text key by key, so that the program sees keys and no paste. Control characters are left out.
+    /// Types a text key by key, so that the program sees keys and no paste. Control characters are left out. The text
+    /// goes to tmux on standard input: it stands in no argv.
     ///
     /// # Errors
     /// When tmux does not answer.
@@ -69,8 +70,9 @@ impl Tmux {
             return Ok(PasteOutcome::Done);
         }
         let leave = Words::from(["copy-mode", "-q", "-t", pane]);
-        let press = Words::from(["send-keys", "-l", "-t", pane, "--", &text]);
-        let output = self.0.run(&[leave, press]).await?;
+        let read = Words::from(["source-file", "-"]);
+        let press = quote::line(&["send-keys", "-l", "-t", pane, "--", &text]);
+        let output = self.0.run_with(&[leave, read], Some(&press)).await?;
         if !output.ok && output.stderr.contains("can't find pane") {
             return Ok(PasteOutcome::PaneDead);
         }

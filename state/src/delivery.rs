@@ -87,6 +87,10 @@ pub struct Look {
     pub reported: bool,
     /// The agent has used the processor since the last Enter.
     pub busy: bool,
+    /// The screen counts as ready, whatever is known of its input box.
+    pub ready: bool,
+    /// Where the text does not show: its place shows what it showed before the paste. Such an agent echoes nothing.
+    pub untouched: bool,
 }
 
 /// What to do next.
@@ -171,6 +175,11 @@ impl Delivery {
         Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
     }
 
+    /// False once the box, which the profile describes, was not found on a screen that is ready.
+    pub fn knows_box(&self) -> bool {
+        self.plan.knows_box
+    }
+
     /// True once Enter was pressed.
     pub fn has_entered(&self) -> bool {
         matches!(self.state, State::Entered(_))
@@ -195,7 +204,7 @@ impl Delivery {
         }
         if self.plan.knows_box && look.held == Held::NoBox {
             self.state = State::Before(None);
-            return self.without_box(now);
+            return self.without_box(look, now);
         }
         self.box_gone = None;
         let since = since.unwrap_or(now);
@@ -225,7 +234,7 @@ impl Delivery {
                 let settle = if look.held == Held::Token { SETTLE_FOLDED } else { SETTLE };
                 if passed < settle { Step::Wait } else { self.press(false, now) }
             }
-            Held::NoBox if self.plan.knows_box => self.without_box(now),
+            Held::NoBox if self.plan.knows_box => self.without_box(look, now),
             Held::Other if self.plan.knows_box => {
                 self.box_gone = None;
                 match passed {
@@ -236,8 +245,11 @@ impl Delivery {
                 }
             }
             Held::NoBox | Held::Other if passed < BLIND_AFTER => Step::Wait,
-            Held::NoBox | Held::Other if self.plan.enter => self.press(true, now),
-            Held::NoBox | Held::Other => Step::Accepted,
+            Held::NoBox | Held::Other if !self.plan.enter => Step::Accepted,
+            Held::NoBox | Held::Other if look.untouched => self.press(true, now),
+            // Something else stands there: it may be a question, which Enter would answer.
+            Held::NoBox | Held::Other if passed < SHOW_LIMIT => Step::Wait,
+            Held::NoBox | Held::Other => Step::NotShown,
         }
     }
 
@@ -250,7 +262,7 @@ impl Delivery {
             // the agent works on the text.
             (_, Some(dialog)) if dialog.startup || look.held.is_text() => Step::Dialog(dialog.clone()),
             (Held::Other, _) | (Held::NoBox, Some(_)) => Step::Accepted,
-            (Held::NoBox, None) if self.plan.knows_box && !self.plan.hides_box => self.without_box(now),
+            (Held::NoBox, None) if self.plan.knows_box && !self.plan.hides_box => self.without_box(look, now),
             (Held::NoBox, None) => Step::Accepted,
             (Held::Text | Held::Token, _) => {
                 self.box_gone = None;
@@ -275,8 +287,16 @@ impl Delivery {
         Step::Enter
     }
 
-    fn without_box(&mut self, now: Duration) -> Step {
+    fn without_box(&mut self, look: &Look, now: Duration) -> Step {
         let since = *self.box_gone.get_or_insert(now);
-        if now.saturating_sub(since) < BOX_LIMIT { Step::Wait } else { Step::NoBox }
+        match now.saturating_sub(since) < BOX_LIMIT {
+            true => Step::Wait,
+            // The agent draws its box in a way that the profile does not describe: no look would ever find it.
+            false if look.ready => {
+                self.plan.knows_box = false;
+                Step::Wait
+            }
+            false => Step::NoBox,
+        }
     }
 }

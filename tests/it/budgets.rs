@@ -394,7 +394,12 @@ fn resume_ends_a_wait_for_an_outage_at_once() {
         let waiting = w.until_status("a", "waiting");
         assert!(waiting["reason"].as_str().unwrap().contains(words), "{waiting}");
         assert_eq!(waiting["metadata"]["ralph_iteration"], 0, "{waiting}");
-        w.swarm(&["status", "a"]).ok().warns("to try at once: swarm ralph resume a");
+        let next = if words == "Please run /login" {
+            "log in with the agent's own command"
+        } else {
+            "to try at once"
+        };
+        w.swarm(&["status", "a"]).ok().warns(next).warns("swarm ralph resume a");
         w.swarm(&["ralph", "resume", "a"]).ok().says("resumed ralph loop for a");
         assert_eq!(follower.wait(&w), 0);
         assert_eq!(w.cli_runs(), 2);

@@ -103,15 +103,18 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
 fn how_an_agent_ended_is_told_though_the_gates_hold() {
     let w = World::new();
     for (name, end, how) in [
-        ("shot", "kill -9 $$", "its agent was ended by signal 9"),
-        ("bad", "exit 3", "its agent ended with exit status 3"),
+        ("shot", "kill -9 $$", "the agent was ended by signal 9"),
+        ("bad", "exit 3", "the agent ended with exit status 3"),
     ] {
         let script = format!("printf '\\n<promise>OK</promise>\\n'; touch '{name}'; {end}");
         let flags = ["-n", "1", "--check", &format!("test -e '{name}'"), "--promise", "OK"];
         looped(&w, name, &flags, &script).code(0);
         assert_eq!(report(&w, name)["end"], "all_checks_passed");
         let said = why(&w, name);
-        assert!(said.contains(&format!("; {how}:\n")), "{said}");
+        assert!(
+            said.contains("\niteration 1 ended after ") && said.contains(&format!(": {how}\n")),
+            "{said}"
+        );
         w.swarm(&["report", name]).ok().says(&format!("Iteration 1 ({how}):"));
     }
 }

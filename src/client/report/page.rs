@@ -1,7 +1,7 @@
 //! A report in words.
 
 use swarm_state::budget::UNSEEN;
-use swarm_state::gates::NO_GATE;
+use swarm_state::gates::{NO_GATE, Verdict};
 use swarm_state::notice::IterationExit;
 use swarm_state::outage::Kind;
 
@@ -78,7 +78,8 @@ fn outcome(check: &swarm_state::gates::CheckResult) -> &'static str {
 
 /// How an iteration ended, in one line.
 fn ending(it: &Iteration) -> String {
-    let verb = if it.has_failed() { "failed" } else { "ended" };
+    let complete = it.verdict.as_ref().is_some_and(Verdict::is_complete);
+    let verb = if it.has_failed() && !complete { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
     let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
     let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();

@@ -1,6 +1,8 @@
 //! Carries out a delivery: reads the pane, then does the step that [`swarm_state::delivery`] decides.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use swarm_state::delivery::{Delivery, Held, Look, Plan, Step, Typed};
 use swarm_state::model::Pane;
@@ -11,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use super::line;
 use super::{LOOK_INTERVAL, Seen, gone, look};
 use crate::daemon::crash;
-use crate::daemon::driver::{Context, SharedReader};
+use crate::daemon::driver::{Context, Report, SharedReader};
 use crate::daemon::given;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -19,6 +21,9 @@ use crate::tmux::PasteOutcome;
 
 /// The share of a processor by which an agent counts as busy. A screen that blinks uses less.
 const BUSY_SHARE: f64 = 0.2;
+
+/// Between two tries of a look at a tmux that does not answer.
+const TMUX_RETRY: Duration = Duration::from_secs(1);
 
 /// What is delivered.
 #[derive(Clone, Copy)]
@@ -35,8 +40,8 @@ pub(super) enum Purpose<'a> {
 pub(super) enum Carried {
     /// The agent has the text, with a warning where it has not read it yet.
     Accepted(Option<String>),
-    /// This dialog, or something unknown, stands where the input box was.
-    Blocked(Option<Blocked>),
+    /// This dialog, or something unknown, stands where the input box was; Enter was pressed before or not.
+    Blocked { dialog: Option<Blocked>, entered: bool },
 }
 
 /// Everything that a delivery needs.
@@ -60,6 +65,12 @@ impl Carrier<'_> {
         loop {
             let seen = match look(self.context, self.pane, self.reader).await {
                 Ok(seen) => seen,
+                // An agent that has, or may have, its prompt is not ended because tmux does not answer.
+                Err(error) if self.waits_for_tmux(&error) => {
+                    self.context.report(Report::Silent);
+                    sleep(TMUX_RETRY).await;
+                    continue;
+                }
                 // An agent that ended on its prompt had accepted it.
                 Err(error) if error.code == ErrorCode::NotFound && delivery.has_entered() => {
                     return Ok(Carried::Accepted(None));
@@ -88,8 +99,14 @@ impl Carrier<'_> {
                     load = Some(Load::new(self.pane.pid));
                 }
                 Step::Accepted => return Ok(Carried::Accepted(None)),
-                Step::Dialog(dialog) => return Ok(Carried::Blocked(Some(dialog))),
-                Step::NoBox => return Ok(Carried::Blocked(None)),
+                Step::Dialog(dialog) => {
+                    let entered = delivery.has_entered();
+                    return Ok(Carried::Blocked { dialog: Some(dialog), entered });
+                }
+                Step::NoBox => {
+                    let entered = delivery.has_entered();
+                    return Ok(Carried::Blocked { dialog: None, entered });
+                }
                 Step::NotShown => {
                     return Err(self.failed("the text was pasted, but the agent does not show it"));
                 }
@@ -100,6 +117,12 @@ impl Carrier<'_> {
         }
     }
 
+    /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
+    fn waits_for_tmux(&self, error: &Error) -> bool {
+        let hurried = self.context.hurry.load(Ordering::Relaxed);
+        matches!(self.purpose, Purpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+    }
+
     /// What a look means for this text.
     fn understand(
         &self,
@@ -108,7 +131,7 @@ impl Carrier<'_> {
         delivery: &Delivery,
         prompts: &watch::Receiver<u64>,
     ) -> Look {
-        let held = match self.plan.knows_box {
+        let held = match delivery.knows_box() {
             true => typed.held(seen.input.as_deref()),
             false => typed.held_by_mark(&seen.text, delivery.has_entered()),
         };
@@ -120,6 +143,8 @@ impl Carrier<'_> {
             began: seen.reading.working && !self.worked,
             reported: prompts.has_changed().unwrap_or(false),
             busy: false,
+            ready: seen.reading.ready,
+            untouched: typed.is_untouched(&seen.text),
         }
     }
 
@@ -135,8 +160,13 @@ impl Carrier<'_> {
             line::refuse_long(self.text)?;
         }
         let outcome = match self.purpose {
-            Purpose::Prompt(_) | Purpose::Text => tmux.paste(&pane.id, self.text.as_bytes()).await?,
-            Purpose::Keys => tmux.type_text(&pane.id, self.text).await?,
+            Purpose::Prompt(_) | Purpose::Text => tmux.paste(&pane.id, self.text.as_bytes()).await,
+            Purpose::Keys => tmux.type_text(&pane.id, self.text).await,
+        };
+        let outcome = match outcome {
+            // The next looks show whether it was pasted.
+            Err(error) if self.waits_for_tmux(&error) => PasteOutcome::Done,
+            other => other?,
         };
         match self.purpose {
             Purpose::Prompt(_) => crash::point("enter"),
@@ -158,7 +188,11 @@ impl Carrier<'_> {
         if procs::tty_is_cooked(pane.pid) {
             return line::enter(self.context, pane).await.map(|warning| Some(Carried::Accepted(warning)));
         }
-        self.context.tmux.keys(&pane.id, &["Enter"]).await?;
+        match self.context.tmux.keys(&pane.id, &["Enter"]).await {
+            // The next looks show whether it was pressed.
+            Err(error) if self.waits_for_tmux(&error) => {}
+            other => other?,
+        }
         sleep(LOOK_INTERVAL).await;
         Ok(None)
     }

@@ -73,6 +73,13 @@ impl Typed {
         if self.below.as_ref().is_some_and(|before| *before != below) { Held::Other } else { held }
     }
 
+    /// Whether the place of the text shows what it showed before, where no profile knows the box. Digits and spinners
+    /// do not count, since a footer may have them.
+    pub fn is_untouched(&self, screen: &str) -> bool {
+        let calm = |ink: &str| ink.chars().filter(|c| !c.is_numeric() && !is_spinner(*c)).collect::<String>();
+        marked(screen).map(|input| calm(&ink(&input))) == self.before.as_deref().map(calm)
+    }
+
     /// Whether the end of the text stands anywhere on the screen.
     fn is_on(&self, screen: &str) -> bool {
         !self.ink.is_empty() && ink(screen).contains(tail(&self.ink))

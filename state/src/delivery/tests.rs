@@ -7,7 +7,7 @@ fn dialog(startup: bool) -> Option<Blocked> {
 }
 
 fn look(held: Held) -> Look {
-    Look { held, dialog: None, began: false, reported: false, busy: false }
+    Look { held, dialog: None, began: false, reported: false, busy: false, ready: false, untouched: true }
 }
 
 fn plan() -> Plan {
@@ -191,6 +191,8 @@ fn looks() -> impl Strategy<Value = Vec<(Look, u64)>> {
             began: kind == 1,
             reported: kind == 2,
             busy: kind == 3,
+            ready: kind == 4,
+            untouched: kind % 2 == 0,
         };
         (look, tenths * 100)
     });
@@ -209,11 +211,13 @@ proptest! {
             while now < until {
                 match delivery.next(look, ms(now)) {
                     Step::Paste => {
-                        prop_assert!(look.dialog.is_none() && look.held != Held::NoBox);
+                        prop_assert!(look.dialog.is_none());
+                        prop_assert!(look.held != Held::NoBox || !delivery.knows_box());
                         pastes += 1;
                     }
                     Step::Enter => {
-                        prop_assert!(look.dialog.is_none() && look.held.is_text() && enter);
+                        prop_assert!(look.dialog.is_none() && enter);
+                        prop_assert!(look.held.is_text() || (look.untouched && !delivery.knows_box()));
                         enters += 1;
                     }
                     Step::Wait => {}
@@ -294,4 +298,34 @@ fn a_box_that_no_profile_knows_begins_at_its_mark() {
 #[test]
 fn short_text_is_not_told_from_the_words_of_a_dialog() {
     assert!(!Typed::new("yes", None).is_distinct() && Typed::new("do it now!", None).is_distinct());
+}
+
+#[test]
+fn unknown_agent_that_shows_something_else_gets_no_enter() {
+    let plan = Plan { knows_box: false, ..plan() };
+    for held in [Held::Other, Held::NoBox] {
+        let other = Look { untouched: false, ..look(held) };
+        let steps = keys(plan, &[(look(Held::Other), 100), (other, 40_000)]);
+        assert_eq!(steps, [(0, Step::Paste), (30_000, Step::NotShown)], "{held:?}");
+        let steps = keys(plan, &[(look(Held::Other), 100), (look(held), 5000)]);
+        assert_eq!(steps, [(0, Step::Paste), (3000, Step::Enter), (3100, Step::Accepted)], "{held:?}");
+    }
+}
+
+#[test]
+fn ready_agent_whose_box_is_drawn_otherwise_is_treated_as_unknown() {
+    let odd = Look { ready: true, ..look(Held::NoBox) };
+    let steps = keys(plan(), &[(odd, 5100), (look(Held::Text), 600), (look(Held::Other), 100)]);
+    assert_eq!(steps, [(5100, Step::Paste), (5500, Step::Enter), (5700, Step::Accepted)]);
+    assert_eq!(keys(plan(), &[(look(Held::NoBox), 6000)]), [(5000, Step::NoBox)]);
+}
+
+#[test]
+fn place_of_a_text_is_untouched_only_while_its_row_stays() {
+    let typed = Typed::new("do the work", Some(" "));
+    assert!(typed.is_untouched("logo\n❯ \n"));
+    assert!(Typed::new("do the work", Some("\n 12:30:05")).is_untouched("logo\n❯\n 12:30:07"));
+    assert!(!typed.is_untouched("Trust?\n❯ Yes\n  No"));
+    assert!(!typed.is_untouched("Trust? Yes / No"));
+    assert!(Typed::new("do the work", None).is_untouched("no mark at all"));
 }

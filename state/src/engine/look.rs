@@ -51,7 +51,7 @@ impl Worker {
 
     /// Decides what a look that was taken in leads to.
     fn look_follows(&mut self, reading: Option<Reading>, seen: Seen, now: Now) -> Vec<Effect> {
-        let Seen { changed, stable, working, waiting, probe } = seen;
+        let Seen { changed, stable, working, waiting, mut probe } = seen;
         if let Some(reading) = reading {
             if waiting.is_some() && reading.ready && reading.blocked.is_none() {
                 return self.ready(now);
@@ -61,7 +61,12 @@ impl Worker {
             }
         }
         if waiting.is_none() && self.evidence.done && !working && stable >= DONE_QUIET {
-            return self.end(Why::Done, now);
+            let Phase::Running { watch } = &self.phase else { return vec![] };
+            if !watch.ticked {
+                return self.end(Why::Done, now);
+            }
+            // A spinner turns: the processes show whether the agent still works.
+            probe = !watch.probing;
         }
         if let Some(effects) = self.over_seen(now) {
             return effects;
@@ -153,7 +158,9 @@ impl Worker {
         let known = self.trouble.as_ref();
         if let Some(blocked) = &reading.blocked {
             let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
-            let news = known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
+            // A record of an older daemon has no time for its question.
+            let untimed = kind == Kind::Dialog && known.is_some_and(|t| t.since.is_none());
+            let news = untimed || known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
             return news.then(|| self.troubled(kind, &blocked.what, now));
         }
         let over = match known?.kind {
@@ -190,8 +197,22 @@ impl Worker {
     }
 
     pub(super) fn probed(&mut self, busy: bool, now: Now) -> Vec<Effect> {
+        if let Phase::Running { watch } = &mut self.phase
+            && watch.probing
+            && self.evidence.done
+            && watch.ticked
+            && !busy
+            && watch.stable() >= DONE_QUIET
+        {
+            return self.end(Why::Done, now);
+        }
         let limit = self.silence_limit();
-        let Some(ralph) = &self.ralph else { return vec![] };
+        let Some(ralph) = &self.ralph else {
+            if let Phase::Running { watch } = &mut self.phase {
+                watch.probing = false;
+            }
+            return vec![];
+        };
         let (iteration, timeout) = (ralph.iteration, ralph.inactivity_timeout);
         let restarting = ralph.iteration < ralph.max_iterations;
         match &mut self.phase {
