@@ -4,7 +4,7 @@
 #   install.sh [PROGRAM...]     claude, codex, opencode, gemini, qwen, aider; default all
 #
 # AGENTS is the directory they are installed in, each in a folder of its own; default ~/.cache/swarm-agents. AGENTS_PATH
-# names directories (as in PATH) that are searched first: what is there in the pinned version is not installed. A CLI counts
+# names directories (as in PATH) that are searched first: what is there is used as it is. A CLI counts
 # as installed once its folder holds the file `complete`, which is written when its program has printed the pinned
 # version. An interrupted installation starts again and uses what npm and pip have in their caches below AGENTS.
 # Needs npm, and for aider python3 with venv. Exits 1 when a CLI is missing in the end; the others are there.
@@ -24,7 +24,7 @@ root=$(cd "$root" && pwd)
 # True when a program prints this version. Its settings are not the user's.
 prints_version() { # PROGRAM-PATH VERSION
     mkdir -p "$root/home"
-    HOME=$root/home timeout 60 "$1" --version </dev/null 2>/dev/null | grep -qF "$2"
+    HOME=$root/home timeout -k 5 300 "$1" --version </dev/null 2>/dev/null | grep -qF "$2"
 }
 
 install_package() { # FOLDER PACKAGE VERSION
@@ -71,12 +71,12 @@ install_one() { # PROGRAM PACKAGE VERSION
     return 1
 }
 
-# The folder in AGENTS_PATH that holds this program in this version.
-found_in_path() { # PROGRAM VERSION
+# The folder in AGENTS_PATH that holds this program.
+found_in_path() { # PROGRAM
     (
         IFS=:
         for dir in ${AGENTS_PATH:-}; do
-            if [ -x "$dir/$1" ] && prints_version "$dir/$1" "$2"; then
+            if [ -x "$dir/$1" ]; then
                 echo "$dir"
                 exit 0
             fi
@@ -95,7 +95,7 @@ for program; do
     version=${line##* }
     package=${line#* }
     package=${package% *}
-    if ! dir=$(found_in_path "$program" "$version"); then
+    if ! dir=$(found_in_path "$program"); then
         dir=$root/$program-$version/bin
         install_one "$program" "$package" "$version" || {
             missing=1
