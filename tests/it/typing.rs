@@ -285,9 +285,12 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     for name in ["list", "yes"] {
         let key = world.work().join(format!("{name}.key"));
         let attach = format!("hint: to see its screen and answer: swarm attach {name}");
-        let _ =
-            world.swarm(&["send", name, "go on with the work"]).code(1).warns("in the way").warns(&attach);
-        let _ = world.swarm(&["eof", name]).code(1).warns("in the way").warns(&attach);
+        let _ = world
+            .swarm(&["send", name, "go on with the work"])
+            .code(1)
+            .warns("the agent shows a dialog")
+            .warns(&attach);
+        let _ = world.swarm(&["eof", name]).code(1).warns("the agent shows a dialog").warns(&attach);
         assert_eq!(std::fs::read(&key).unwrap(), b"", "no key was pressed");
         let _ = world.swarm(&["send", "--no-enter", name, "2"]).ok();
         world.until("the answer is there", || (std::fs::read(&key).unwrap() == b"2").then_some(()));
