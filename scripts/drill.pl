@@ -540,7 +540,8 @@ sub audit_loop {
         my $result = slurp(sprintf '%s/iterations/%04d/result.json', $base, $i);
         my $run    = field($result, 'run');
         ($run_of{$i}, $of_run{$run}) = ($run, $i) if $run ne '';
-        my $hit = @{$own->{faults}};
+        # A daemon that is stopped while it starts a run gives that iteration back.
+        my $hit = @{$own->{faults}} + grep { /\A\[PAUSE\] reason=shutdown/ } @log;
         check('each iteration starts once', @starts == 1 || (@starts > 1 && $hit && @starts <= 1 + $hit), "$name: iteration $i has " . @starts . " [START]\n$text");
         # One that was told to stop in the middle of its work has no end of its own; neither has one that was
         # lost with its server and is not to be repeated, as the limit was lowered meanwhile.

@@ -5,6 +5,7 @@
 //! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input box
 //! before other text is typed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed, marked};
@@ -34,6 +35,9 @@ const SEND_READY: Duration = Duration::from_secs(5);
 /// There once the prompt was accepted.
 const ACCEPTED_MARK: &str = "prompt.taken";
 
+/// There from the first Enter on, until the delivery has failed.
+const ENTERED_MARK: &str = "prompt.entered";
+
 /// What is being typed: there while nobody can say that the agent has it.
 const TYPING: &str = "typing";
 
@@ -53,6 +57,19 @@ pub(crate) enum Prompted {
 /// Where the agent has the prompt in its box and does not accept it, or never shows it.
 pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Prompted> {
     let dir = context.run_dir(pane.run);
+    let entered = dir.join(ENTERED_MARK);
+    match deliver(context, pane, reader, &dir).await {
+        // An agent that ended on its prompt had accepted it.
+        Err(error) if error.code == ErrorCode::NotFound && entered.exists() => Ok(accepted(&dir)),
+        Err(error) => {
+            drop(std::fs::remove_file(entered));
+            Err(error)
+        }
+        Ok(prompted) => Ok(prompted),
+    }
+}
+
+async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Path) -> Result<Prompted> {
     let text = std::fs::read(dir.join(given::PROMPT));
     let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -61,17 +78,17 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     }
     let seen = look(context, pane, reader).await?;
     // In a first delivery a box that holds the words of the prompt shows a placeholder.
-    let once = given::was_pasted(&dir);
+    let once = given::was_pasted(dir);
     let mut plan = Plan { once, ..plan(reader) };
     // Spaces alone cannot be seen in a box.
     plan.knows_box &= !text.trim().is_empty();
-    let (before, delivery) = match given::screen_before(&dir) {
+    let (before, delivery) = match given::screen_before(dir) {
         None => (seen.input.clone(), Delivery::new(plan)),
         Some(screen) => {
             let before = input_of(reader, &screen, seen.reading.size);
             let changed = squeeze(&screen) != squeeze(&seen.text);
             if changed && seen.reading.working {
-                return Ok(accepted(&dir));
+                return Ok(accepted(dir));
             }
             // The agent may draw late what was pasted.
             let late = Plan { settle: plan.settle.max(BLIND_AFTER), ..plan };
@@ -82,35 +99,35 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     let whole = Typed::new(&text, None);
     let is_there = once && whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
     let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
-    let purpose = Purpose::Prompt(&dir);
+    let purpose = Purpose::Prompt(dir);
     let carrier = Carrier { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
     match carrier.carry(typed, delivery).await? {
         Carried::Accepted(warning) => {
             if let Some(warning) = warning {
                 context.report(Report::Warning(warning));
             }
-            Ok(accepted(&dir))
+            Ok(accepted(dir))
         }
         Carried::Blocked { dialog, entered } => {
             // After Enter only a dialog at start takes the text with the box; otherwise the agent has it.
             if !entered || dialog.as_ref().is_some_and(|dialog| dialog.startup) {
-                given::note_interrupted(&dir)?;
+                given::note_interrupted(dir)?;
             }
             Ok(Prompted::Blocked(dialog))
         }
     }
 }
 
-fn accepted(dir: &std::path::Path) -> Prompted {
+fn accepted(dir: &Path) -> Prompted {
     crash::point("taken");
     // Without the mark a daemon that takes over presses Enter once more.
     drop(write_atomic(&dir.join(ACCEPTED_MARK), b""));
     Prompted::Accepted
 }
 
-/// Whether the agent of a run has its prompt.
-pub(crate) fn was_delivered(run_dir: &std::path::Path) -> bool {
-    run_dir.join(ACCEPTED_MARK).exists()
+/// Whether the agent of a run that exited had its prompt: it accepted it, or exited after the Enter.
+pub(crate) fn was_delivered(run_dir: &Path) -> bool {
+    run_dir.join(ACCEPTED_MARK).exists() || run_dir.join(ENTERED_MARK).exists()
 }
 
 /// Types what a person sent. Gives a warning where the agent has not read it yet.

@@ -76,10 +76,14 @@ fn outcome(check: &swarm_state::gates::CheckResult) -> &'static str {
     }
 }
 
+/// Whether every gate held, however the agent ended.
+fn is_complete(it: &Iteration) -> bool {
+    it.verdict.as_ref().is_some_and(Verdict::is_complete)
+}
+
 /// How an iteration ended, in one line.
 fn ending(it: &Iteration) -> String {
-    let complete = it.verdict.as_ref().is_some_and(Verdict::is_complete);
-    let verb = if it.has_failed() && !complete { "failed" } else { "ended" };
+    let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
     let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
     let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();
@@ -88,7 +92,7 @@ fn ending(it: &Iteration) -> String {
 
 /// What the agent of an iteration that did not do well printed last.
 fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
-    if it.last_lines.is_empty() || it.trouble().is_none() {
+    if it.last_lines.is_empty() || it.trouble().is_none() || is_complete(it) {
         return vec![];
     }
     let mut lines = vec![format!("the agent's last output (full log: swarm logs {}):", report.name)];

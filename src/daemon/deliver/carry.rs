@@ -11,12 +11,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::{LOOK_INTERVAL, Seen, gone, look};
+use super::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, look};
 use crate::daemon::crash;
 use crate::daemon::driver::{Context, Report, SharedReader};
 use crate::daemon::given;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
+use crate::store::write_unsynced;
 use crate::tmux::PasteOutcome;
 
 /// The share of a processor by which an agent counts as busy. A screen that blinks uses less.
@@ -184,6 +185,10 @@ impl Carrier<'_> {
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
         if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
             return Err(gone());
+        }
+        if let Purpose::Prompt(dir) = self.purpose {
+            // Without the mark, a daemon that takes over counts an agent that exits on its prompt as one without.
+            drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
         }
         if procs::tty_is_cooked(pane.pid) {
             return line::enter(self.context, pane).await.map(|warning| Some(Carried::Accepted(warning)));
