@@ -3,7 +3,7 @@
 //! That is in the worktree itself, and in repositories that lie in it: git does not look into one that is
 //! ignored, and what was committed there goes with its directory. Of those, what a remote is known to have is
 //! elsewhere. The repositories of submodules lie in the worktree's own directory below `.git/worktrees`; they go with
-//! it even when nothing of them is checked out. Ignored files are listed by [`super::ignored`].
+//! it even when nothing of them is checked out. Ignored files are listed by [`super::ignored()`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
