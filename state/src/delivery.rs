@@ -180,6 +180,15 @@ impl Delivery {
         self.plan.knows_box
     }
 
+    /// True while a text that fills the whole screen stands in the box, although no box is seen.
+    pub fn may_fill_screen(&self) -> bool {
+        match self.state {
+            State::Before(_) => false,
+            State::Pasted(_) => true,
+            State::Entered(_) => !self.plan.hides_box,
+        }
+    }
+
     /// True once Enter was pressed.
     pub fn has_entered(&self) -> bool {
         matches!(self.state, State::Entered(_))

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long any wait may take; generous, since machines are busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The program under test.
 pub(crate) const SWARM: &str = env!("CARGO_BIN_EXE_swarm");

@@ -133,6 +133,9 @@ impl Carrier<'_> {
         prompts: &watch::Receiver<u64>,
     ) -> Look {
         let held = match delivery.knows_box() {
+            true if seen.input.is_none() && delivery.may_fill_screen() && typed.fills(&seen.text) => {
+                Held::Text
+            }
             true => typed.held(seen.input.as_deref()),
             false => typed.held_by_mark(&seen.text, delivery.has_entered()),
         };

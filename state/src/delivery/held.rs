@@ -14,6 +14,9 @@ const PIECE: usize = 6;
 /// Characters of a text that no dialog holds by chance.
 const DISTINCT: usize = 8;
 
+/// The fewest characters of a screen that a box fills.
+const MIN_FULL_SCREEN: usize = 200;
+
 /// The most characters between the brackets of a token.
 const MAX_TOKEN: usize = 60;
 
@@ -51,6 +54,13 @@ impl Typed {
             return Held::Token;
         }
         if is_part(&input, &self.ink) { Held::Text } else { Held::Other }
+    }
+
+    /// Whether most of a screen is text of ours: a box with more rows than the screen shows neither its mark nor its
+    /// frame.
+    pub fn fills(&self, screen: &str) -> bool {
+        let screen = ink(screen);
+        self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN && is_part(&screen, &self.ink)
     }
 
     /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter

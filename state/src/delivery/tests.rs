@@ -329,3 +329,15 @@ fn place_of_a_text_is_untouched_only_while_its_row_stays() {
     assert!(!typed.is_untouched("Trust? Yes / No"));
     assert!(Typed::new("do the work", None).is_untouched("no mark at all"));
 }
+
+#[test]
+fn long_text_fills_a_screen_and_a_dialog_does_not() {
+    let long: String = (1..90).map(|n| format!("step {n}: read the module and test it\n")).collect();
+    let typed = Typed::new(&long, None);
+    let screen: String = long.lines().skip(35).take(50).map(|row| format!("  {row}\n")).collect();
+    assert!(typed.fills(&screen));
+    assert!(!typed.fills("  step 3: read the module\n"), "too little to fill a screen");
+    let dialog = "Trust this folder? Files here may run commands on this machine. ".repeat(6);
+    assert!(!typed.fills(&dialog) && !typed.fills(""));
+    assert!(!Typed::new("fix it", None).fills(&screen));
+}
