@@ -46,7 +46,7 @@ const TYPING: &str = "typing";
 pub(crate) enum Prompted {
     /// The agent has it.
     Accepted,
-    /// This dialog, or something unknown, stands where the input box was; nothing was pressed there.
+    /// A dialog, or something unknown, replaced the input box. No key was pressed in it.
     Blocked(Option<Blocked>),
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Prompted {
 /// pasted again only if the screen shows that it was not pasted, and not at all if it was accepted.
 ///
 /// # Errors
-/// Where the agent has the prompt in its box and does not accept it, or never shows it.
+/// When the agent does not accept the prompt in its box, or never shows it.
 pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Prompted> {
     let dir = context.run_dir(pane.run);
     let entered = dir.join(ENTERED_MARK);
@@ -133,7 +133,7 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
 /// Types what a person sent. Gives a warning where the agent has not read it yet.
 ///
 /// # Errors
-/// Where a dialog or something unknown is in the way, or the agent does not accept the text.
+/// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
 pub(crate) async fn typed(
     context: &Context,
     pane: &Pane,
@@ -173,6 +173,12 @@ pub(crate) async fn typed(
     let carried = carrier.carry(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
     let warning = match carried? {
         Carried::Accepted(warning) => warning,
+        Carried::Blocked { dialog: None, entered: true } => {
+            let message =
+                "Enter was pressed, then the agent's input box disappeared; the agent may have the text";
+            let hint = format!("to see its screen: swarm peek {}", context.name);
+            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        }
         Carried::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
     };
     drop(std::fs::remove_file(&mark));
@@ -196,7 +202,7 @@ async fn remove_unsent(context: &Context, pane: &Pane, reader: &SharedReader, se
 /// dialog it may be an answer, and nobody knows which.
 ///
 /// # Errors
-/// Where a dialog is in the way.
+/// When the agent shows a dialog.
 pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane takes keys without effect; that must not look like success.

@@ -41,7 +41,7 @@ pub(super) enum Purpose<'a> {
 pub(super) enum Carried {
     /// The agent has the text, with a warning where it has not read it yet.
     Accepted(Option<String>),
-    /// This dialog, or something unknown, stands where the input box was; Enter was pressed before or not.
+    /// A dialog, or something unknown, replaced the input box; `entered`: Enter had been pressed on the text before.
     Blocked { dialog: Option<Blocked>, entered: bool },
 }
 

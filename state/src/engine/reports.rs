@@ -193,16 +193,14 @@ impl Worker {
         vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
     }
 
-    /// The prompt is not delivered, and no key was pressed: the run waits for its input box as it did before.
+    /// A dialog, or something unknown, replaced the input box: the run waits for the box as it did before.
     pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>, now: Now) -> Vec<Effect> {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
         self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };
         match dialog {
             Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what, now),
             Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what, now),
-            None => {
-                self.troubled(Kind::NotReady, "its input box disappeared before the prompt was sent", now)
-            }
+            None => self.troubled(Kind::NotReady, "its input box disappeared while the prompt was sent", now),
         }
     }
 

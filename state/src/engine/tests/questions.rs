@@ -145,3 +145,17 @@ fn a_clock_alone_is_no_activity_and_a_new_line_always_is() {
     assert_eq!(look(&mut at_iteration(1, 9), 0, scrolling, false), None);
     assert_eq!(look(&mut at_iteration(1, 9), 0, fixed, true), None);
 }
+
+#[test]
+fn a_done_pattern_beside_a_spinner_ends_the_run_once_its_processes_rest() {
+    let mut worker = at_iteration(1, 9);
+    let mut look = |at: u64, event: Event| after(&mut worker, script(at, [event]));
+    let tick = |n: u8| Event::Screen(R, Reading { calm_fingerprint: [0; 16], done: true, ..screen(n) });
+    for n in 0..2 {
+        assert!(look(u64::from(n) * 2, tick(n)).ends_with("=> running"));
+    }
+    assert_eq!(look(4, tick(2)), "probe 1 => running");
+    assert_eq!(look(5, Event::Probed(R, true)), "=> running", "it still computes");
+    assert_eq!(look(6, tick(3)), "probe 1 => running");
+    assert_eq!(look(7, Event::Probed(R, false)), "persist; term 1 => ending(done)");
+}
