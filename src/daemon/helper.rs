@@ -8,13 +8,16 @@
 //! If no program can be started from that directory (disk full, mounted `noexec`), the installed path is used.
 
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::procs;
+
+/// How much of two executables is read at once to compare them.
+const COMPARED_BYTES: usize = 256 << 10;
 
 /// The daemon's own program, and where helpers start it.
 #[derive(Debug)]
@@ -33,9 +36,10 @@ impl Helper {
     pub(crate) fn new(paths: &Paths) -> Result<Self> {
         let installed = installed().map_err(|e| Error::system("cannot find this program", e))?;
         let helper = Self { installed, placed: paths.helper() };
-        // A copy of an earlier boot may never have reached the disk, so it is not looked at.
-        if let Err(error) = helper.put() {
-            helper.warn(&error);
+        // The copy may never have reached the disk before a power cut, so its size and time do not prove it.
+        let own = own_executable(&helper.installed);
+        if !(is_same(&own, &helper.placed) && has_same_bytes(&own, &helper.placed)) {
+            helper.put().unwrap_or_else(|error| helper.warn(&error));
         }
         Ok(helper)
     }
@@ -65,9 +69,6 @@ impl Helper {
         // Only the daemon that holds the lock writes here; one that was killed may have left a part.
         let part = dir.join(".swarm.tmp");
         let _ = fs::remove_file(&part);
-        if is_same_file(&own, &self.placed) {
-            return Ok(());
-        }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let written = self.write(&own, &part).and_then(|()| fs::rename(&part, &self.placed));
         if written.is_err() {
@@ -108,6 +109,25 @@ fn is_same(own: &Path, copy: &Path) -> bool {
     let (Ok(own), Ok(copy)) = (fs::metadata(own), fs::metadata(copy)) else { return false };
     let linked = (own.dev(), own.ino()) == (copy.dev(), copy.ino());
     linked || own.len() == copy.len() && own.modified().ok() == copy.modified().ok()
+}
+
+/// Whether both can be read to their ends and are equal. Reading is many times faster than writing a copy, which delays
+/// each start of a daemon by seconds where the disk is busy.
+fn has_same_bytes(one: &Path, other: &Path) -> bool {
+    if is_same_file(one, other) {
+        return true;
+    }
+    let open = |path| fs::File::open(path).map(|file| BufReader::with_capacity(COMPARED_BYTES, file));
+    let (Ok(mut one), Ok(mut other)) = (open(one), open(other)) else { return false };
+    loop {
+        let (Ok(left), Ok(right)) = (one.fill_buf(), other.fill_buf()) else { return false };
+        let length = left.len().min(right.len());
+        if left[..length] != right[..length] || length == 0 {
+            return left.is_empty() && right.is_empty();
+        }
+        one.consume(length);
+        other.consume(length);
+    }
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

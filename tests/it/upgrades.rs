@@ -1,6 +1,7 @@
 //! The installed program is moved, removed or replaced while its daemon runs.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::world::{SWARM, World};
@@ -69,6 +70,26 @@ fn helpers_have_the_version_of_the_last_daemon() {
     agent.tell("exit 3");
     assert_eq!(world.until_status("w", "failed")["exit_code"], 3, "the old wrapper told the new daemon");
     let _ = world.spawn("next", &[], &["sleep", "600"]).ok();
+}
+
+#[test]
+fn a_restarted_daemon_keeps_a_good_copy_of_its_program_and_replaces_a_damaged_one() {
+    let world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let placed = world.swarm_dir().join("bin/swarm");
+    let file = || fs::metadata(&placed).unwrap().ino();
+    let (first, good) = (file(), fs::read(&placed).unwrap());
+    let _ = world.swarm(&["daemon", "restart"]).ok();
+    assert_eq!(file(), first, "the same program was copied again");
+    // As after a power cut: size and time are right, and the last bytes are not.
+    let written = fs::metadata(&placed).unwrap().modified().unwrap();
+    let mut damaged = good.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::remove_file(&placed).unwrap();
+    fs::write(&placed, damaged).unwrap();
+    fs::File::options().write(true).open(&placed).unwrap().set_modified(written).unwrap();
+    let _ = world.swarm(&["daemon", "restart"]).ok();
+    assert!(fs::read(&placed).unwrap() == good, "the damaged copy is still there");
 }
 
 #[test]
