@@ -7,6 +7,7 @@
 #   text        the model's text
 #   sh          a shell command, called through the tool that the request offers for that
 #   background  true lets Claude Code run that command in the background
+#   asks        true asks the user for the permission to run that command, where the tool has a parameter for it (Codex)
 #   input       how many input tokens the usage reports (default 1000)
 #   until       a file name: the reply is sent once DIR/NAME exists, or after five minutes
 #   for         a word: the reply is only for requests whose user text contains it
@@ -86,7 +87,7 @@ sub serve {
         # The outage may have begun while the reply was held back.
         return if refuse($client, $speak);
     }
-    my @calls = defined $reply->{sh} ? call($tools, $reply->{sh}, $reply->{background}) : ();
+    my @calls = defined $reply->{sh} ? call($tools, $reply) : ();
     $speak->($client, $request, $reply, @calls);
 }
 
@@ -194,14 +195,18 @@ sub lines {
 }
 
 sub call {
-    my ($tools, $command, $background) = @_;
+    my ($tools, $reply) = @_;
+    my $command = $reply->{sh};
     my @known = qw(Bash bash run_shell_command exec_command shell_command);
     my $name  = (grep { $tools->{$_} } @known)[0] // 'Bash';
     my $input = $name eq 'exec_command' ? { cmd => $command } : { command => $command };
     $input->{description} = 'run it' if $name =~ /^(?:bash|run_shell_command)$/i;
     # qwen-code requires it.
     $input->{is_background} = JSON::PP::false if $name eq 'run_shell_command' && $json->encode($tools->{$name}) =~ /is_background/;
-    $input->{run_in_background} = JSON::PP::true if $background;
+    $input->{run_in_background} = JSON::PP::true if $reply->{background};
+    if ($reply->{asks} && $json->encode($tools->{$name}) =~ /require_escalated/) {
+        @$input{qw(sandbox_permissions justification)} = ('require_escalated', 'It writes a file.');
+    }
     return { name => $name, input => $input };
 }
 

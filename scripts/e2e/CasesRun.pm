@@ -93,10 +93,27 @@ sub pattern_and_check {
 
 sub pattern_in_prompt {
     my ($cell) = @_;
-    Cell::put("$cell->{dir}/repo/PROMPT.md", "Fix it. Print this once you are done:\n\nALL TASKS DONE\n");
+    # An agent may show it as rendered Markdown.
+    Cell::put("$cell->{dir}/repo/PROMPT.md", "# Fix it\n\n- read the **code**\n- run `make test`\n  Once you are done, print ALL TASKS DONE\n");
     $cell->replies('Not yet, first.', 'Not yet, second.');
     $cell->loop('w', '-n', 2, '--done-pattern', 'ALL TASKS DONE');
-    return ended($cell, 'w');
+    return ended($cell, 'w') . ', ' . $cell->requests . ' requests';
+}
+
+# The first example of the README, word by word but for the agent's command.
+sub readme {
+    my ($cell) = @_;
+    unlink "$cell->{dir}/repo/PROMPT.md";
+    $cell->swarm(qw(ralph init))->{code} == 0 or return 'ralph init failed';
+    my $prompt = "$cell->{dir}/repo/PROMPT.md";
+    Cell::put($prompt, Cell::slurp($prompt) . "When no task is left, print: All tasks complete\n");
+    $cell->replies('One task is left.', "The last one is done.\n\nAll tasks complete");
+    $cell->start_loop('agent', qw(--prompt-file PROMPT.md --max-iterations 10 --done-pattern), 'All tasks complete', '--', $cell->command);
+    my $ended = ended($cell, 'agent');
+    my $why   = $cell->swarm(qw(why agent))->{out} =~ /done pattern/ ? 'why names the pattern' : 'why does not name the pattern';
+    my @logs  = map { $cell->swarm('logs', 'agent', '--iteration', $_)->{out} } 1, 2;
+    my $logs  = $logs[0] =~ /One task is left/ && $logs[1] =~ /The last one is done/ ? 'logs have both answers' : 'logs lack an answer';
+    return "$ended, " . $cell->requests . " requests, $why, $logs";
 }
 
 # The turn's end ends the iteration, and nothing names the signal by which swarm then ended the agent.
@@ -122,7 +139,9 @@ sub pause {
     held_loop($cell, '-n', 2) or return 'the model got no request';
     my $paused = $cell->swarm(qw(ralph pause w))->{code};
     $cell->release('go');
-    my $ended = $cell->until(60, sub { $cell->log_of('w') =~ /\[(?:END|FAIL)\]/ }) ? '' : ', iteration 1 did not end';
+    # A pause suspends the inactivity timeout, which alone ends the iteration of a screen without hooks.
+    my $ends  = $cell->mode eq 'oneshot' || $cell->{cli}{hooks};
+    my $ended = !$ends || $cell->until(60, sub { $cell->log_of('w') =~ /\[(?:END|FAIL)\]/ }) ? '' : ', iteration 1 did not end';
     my $state = $cell->json_of(qw(ralph status w))->{status} // 'unknown';
     my $seen  = "pause $paused, $state after " . $cell->requests . ' request' . $ended;
     my $resumed = $cell->swarm(qw(ralph resume w))->{code};
@@ -239,7 +258,15 @@ sub rows {
         },
         {
             key => 'pattern-prompt', title => 'a done pattern in the prompt only', run => \&pattern_in_prompt,
-            expect => 'exit 0 max_iterations, 2 iterations',
+            expect => 'exit 0 max_iterations, 2 iterations, 2 requests',
+        },
+        {
+            key => 'readme', title => "the README's first example", run => \&readme,
+            expect => 'exit 0 done_pattern, 2 iterations, 2 requests, why names the pattern, logs have both answers',
+            cannot => sub {
+                return 'the example is for the screen of an agent' if $_[1] eq 'oneshot';
+                return $_[0]{via} ? 'its command needs --prompt-via' : undef;
+            },
         },
         {
             key => 'turn-end', title => 'the end of a turn', run => \&turn_end,

@@ -93,7 +93,7 @@ sub trusted {
 # A permission dialog in mid-work waits for a person; an Enter takes its first choice, and the turn goes on.
 sub permission {
     my ($cell) = @_;
-    $cell->replies({ text => 'I fix it.', sh => 'touch fixed' }, 'Fixed.');
+    $cell->replies({ text => 'I fix it.', sh => 'touch fixed', asks => 1 }, 'Fixed.');
     $cell->loop('w', '-n', 1, [ @{ $cell->{cli}{asks} } ]);
     my $status = $cell->until_status('w', 90, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|stopped)$/ });
     my $words  = ($status->{reason} // '') =~ /permission|approval/ ? 'right words' : '"' . ($status->{reason} // '') . '"';
@@ -106,7 +106,7 @@ sub permission {
 # A question that nobody answers fails the iteration, with the question as its reason.
 sub unanswered {
     my ($cell) = @_;
-    $cell->replies({ text => 'I fix it.', sh => 'touch fixed' }, 'Fixed.');
+    $cell->replies({ text => 'I fix it.', sh => 'touch fixed', asks => 1 }, 'Fixed.');
     $cell->loop('w', '-n', 1, '--question-timeout', 5, [ @{ $cell->{cli}{asks} } ]);
     my $code  = $cell->followed('w');
     my $why   = $cell->swarm(qw(why w))->{out};

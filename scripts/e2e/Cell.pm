@@ -162,10 +162,15 @@ sub loop {
     my ($self, $name, @args) = @_;
     my @command = ref $args[-1] ? @{ pop @args } : $self->command;
     my %has = map { $_ => 1 } @args;
-    my @argv = ('spawn', '--name', $name, '--ralph');
-    push @argv, '--prompt-file', 'PROMPT.md' if !$has{'--prompt-file'};
-    push @argv, '--inactivity-timeout', $self->quiet if !$has{'--inactivity-timeout'};
-    push @argv, $self->via, @args, '--', @command;
+    unshift @args, '--prompt-file', 'PROMPT.md' if !$has{'--prompt-file'};
+    unshift @args, '--inactivity-timeout', $self->quiet if !$has{'--inactivity-timeout'};
+    return $self->start_loop($name, $self->via, @args, '--', @command);
+}
+
+# The same with these arguments alone.
+sub start_loop {
+    my ($self, $name, @args) = @_;
+    my @argv = ('spawn', '--name', $name, '--ralph', @args);
     $self->note("follower $name: swarm @argv");
     $self->{follower}{$name} = $self->start("follower-$name", $self->{swarm}, @argv);
     return;

@@ -35,7 +35,7 @@ my @clis = (
         hooks   => 1,
         tui     => [qw(codex --dangerously-bypass-approvals-and-sandbox)],
         oneshot => [qw(codex exec --dangerously-bypass-approvals-and-sandbox)],
-        asks    => [qw(codex --ask-for-approval untrusted)],
+        asks    => [qw(codex --ask-for-approval on-request --sandbox read-only)],
         arrives => { tui => 'exact', oneshot => 'exact' },
         first_run => {
             trust => [ [qw(codex)], qr/trust/, qr/Trust and continue/ ],

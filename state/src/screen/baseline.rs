@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::Pattern;
-use super::echo::Ink;
+use super::echo::{Detail, Ink};
 
 /// Characters before a match that tell it from its like when the rows have changed.
 const CONTEXT: usize = 80;
@@ -42,10 +42,10 @@ impl Baseline {
     /// More matches after some text than there were after it before.
     fn has_new_context(&self, done: &Pattern, view: &str, found: &[Range<usize>]) -> bool {
         let text = self.rows.join("\n");
-        let old_ink = Ink::of(&text);
+        let old_ink = Ink::of(&text, Detail::Signs);
         let mut old: Vec<String> =
             done.find_all(&text).iter().map(|range| old_ink.until(range.end, CONTEXT)).collect();
-        let ink = Ink::of(view);
+        let ink = Ink::of(view, Detail::Signs);
         found.iter().any(|range| {
             let context = ink.until(range.end, CONTEXT);
             match old.iter().position(|old| old.ends_with(&context)) {

@@ -5,6 +5,9 @@
 //! that are prompt text from end to end and hold enough of it around the match (a part of the prompt: the
 //! rest scrolled off, or did not fit into the input box). A row that holds the marker alone is the agent's
 //! own, unless the rows around it go on as the prompt does.
+//!
+//! All of that is done twice: with all signs, and with letters and digits alone, because some agents show the prompt as
+//! rendered Markdown: bullets change their shape, emphasis and code lose their signs.
 
 use std::ops::Range;
 
@@ -26,7 +29,16 @@ const ROUNDS: usize = 8;
 /// The most places of the prompt that a match is compared with.
 const MAX_PLACES: usize = 256;
 
-/// What remains of a text when only letters, digits and signs count.
+/// Which characters of a text are compared.
+#[derive(Clone, Copy)]
+pub(super) enum Detail {
+    /// Letters, digits and signs.
+    Signs,
+    /// Letters and digits.
+    Letters,
+}
+
+/// What remains of a text when only the characters of a [`Detail`] count.
 pub(super) struct Ink {
     /// The characters that remain.
     text: String,
@@ -38,7 +50,7 @@ pub(super) struct Ink {
 
 impl Ink {
     /// Of a text with escapes stripped.
-    pub(super) fn of(source: &str) -> Self {
+    pub(super) fn of(source: &str, detail: Detail) -> Self {
         let mut ink = Self { text: String::new(), origin: vec![], stretches: vec![0] };
         let mut gap = 0;
         for (at, c) in source.char_indices() {
@@ -46,7 +58,7 @@ impl Ink {
                 gap = if c == ' ' { gap + 1 } else { GAP };
             } else if is_frame(c) {
                 gap = GAP;
-            } else if !is_mark(c) {
+            } else if !is_mark(c) && (matches!(detail, Detail::Signs) || c.is_alphanumeric()) {
                 if gap >= GAP && ink.stretches.last() != Some(&ink.text.len()) {
                     ink.stretches.push(ink.text.len());
                 }
@@ -108,6 +120,8 @@ fn is_mark(c: char) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
     ink: String,
+    /// The same by its letters and digits.
+    letters: String,
     /// The prompt is the marker and nothing else: a copy of it proves nothing.
     bare: bool,
 }
@@ -121,14 +135,29 @@ impl Echo {
         if raw.is_empty() && found.is_empty() && !done.is_match(&prompt.replace(char::is_whitespace, "\n")) {
             return None;
         }
-        let ink = Ink::of(&flat);
+        let ink = Ink::of(&flat, Detail::Signs);
+        let letters = Ink::of(&flat, Detail::Letters).text;
         let whole = found.iter().any(|range| ink.range(range) == (0..ink.text.len()));
         let bare = !flat.contains(' ') || (whole && !done.is_varying());
-        (!ink.text.is_empty()).then_some(Self { ink: ink.text, bare })
+        (!ink.text.is_empty()).then_some(Self { ink: ink.text, letters, bare })
     }
 
-    /// The part of the view around a match that is a part of the prompt.
-    fn piece(&self, view: &str, ink: &Ink, found: &Range<usize>, scrolled: bool) -> Option<Range<usize>> {
+    fn ink(&self, detail: Detail) -> &str {
+        match detail {
+            Detail::Signs => &self.ink,
+            Detail::Letters => &self.letters,
+        }
+    }
+
+    /// The part of the view around a match that is a part of the prompt; `ink` is the view's in this detail.
+    fn piece(
+        &self,
+        detail: Detail,
+        view: &str,
+        ink: &Ink,
+        found: &Range<usize>,
+        scrolled: bool,
+    ) -> Option<Range<usize>> {
         // A match without width (look-around) stands for the rest of its row.
         let row_end = view[found.end..].find('\n').map_or(view.len(), |len| found.end + len);
         let found = if found.is_empty() { found.start..row_end } else { found.clone() };
@@ -137,51 +166,47 @@ impl Echo {
         if core_text.is_empty() {
             return None;
         }
-        let places = self.ink.match_indices(core_text).take(MAX_PLACES);
+        let prompt = self.ink(detail);
+        let places = prompt.match_indices(core_text).take(MAX_PLACES);
         places.map(|(at, _)| at).find_map(|at| {
-            let before = common(ink.text[..core.start].chars().rev(), self.ink[..at].chars().rev());
+            let before = common(ink.text[..core.start].chars().rev(), prompt[..at].chars().rev());
             let rest = at + core_text.len();
-            let after = common(ink.text[core.end..].chars(), self.ink[rest..].chars());
-            let range = self.barriers(view, ink, &core, before, after);
+            let after = common(ink.text[core.end..].chars(), prompt[rest..].chars());
+            let range = barriers(view, ink, &core, before, after);
             let whole = ink.whole(&range, &core)?;
             let source = ink.source(&whole, view);
             let text = &ink.text[whole.clone()];
             let context = text.chars().count() - core_text.chars().count();
-            let at_end = rest + (whole.end - core.end) == self.ink.len();
+            let at_end = rest + (whole.end - core.end) == prompt.len();
             let several = view[source.clone()].contains('\n');
             let enough = if scrolled { ENOUGH_SCROLLED } else { ENOUGH };
             let is_part = match lead(view, source.start) {
                 Lead::Mark => true,
                 Lead::Frame => context >= ENOUGH_FRAMED,
                 Lead::Other => {
-                    let cut = scrolled && whole.start == 0 && at_end && !self.bare;
+                    // By its letters alone, an answer with a bullet looks like a row that has none.
+                    let whole_row = matches!(detail, Detail::Signs) && !self.bare;
+                    let cut = scrolled && whole.start == 0 && at_end && whole_row;
                     cut || (several && context >= enough)
                 }
             };
             is_part.then_some(source)
         })
     }
+}
 
-    /// The range of ink around a match that agrees with the prompt, as far as nothing blanked lies between.
-    fn barriers(
-        &self,
-        view: &str,
-        ink: &Ink,
-        core: &Range<usize>,
-        before: usize,
-        after: usize,
-    ) -> Range<usize> {
-        let (mut start, mut end) = (core.start - before, core.end + after);
-        let source = ink.origin[start]..ink.origin[core.start];
-        if let Some(last) = view[source.clone()].rfind('\0') {
-            start = ink.range(&(source.start + last..source.end)).start;
-        }
-        let source = ink.origin[core.end.saturating_sub(1)]..ink.origin[end];
-        if let Some(first) = view[source.clone()].find('\0') {
-            end = ink.range(&(source.start..source.start + first)).end.max(core.end);
-        }
-        start..end
+/// The range of ink around a match that agrees with the prompt, as far as nothing blanked lies between.
+fn barriers(view: &str, ink: &Ink, core: &Range<usize>, before: usize, after: usize) -> Range<usize> {
+    let (mut start, mut end) = (core.start - before, core.end + after);
+    let source = ink.origin[start]..ink.origin[core.start];
+    if let Some(last) = view[source.clone()].rfind('\0') {
+        start = ink.range(&(source.start + last..source.end)).start;
     }
+    let source = ink.origin[core.end.saturating_sub(1)]..ink.origin[end];
+    if let Some(first) = view[source.clone()].find('\0') {
+        end = ink.range(&(source.start..source.start + first)).end.max(core.end);
+    }
+    start..end
 }
 
 /// The matches of `done` in `view` that are no echo of any of these prompts.
@@ -189,33 +214,36 @@ impl Echo {
 /// `scrolled`: the top of the view may be the rest of something that was longer.
 pub(super) fn outside(echoes: &[Echo], done: &Pattern, view: &str, scrolled: bool) -> Vec<Range<usize>> {
     let mut masked = view.to_owned();
-    for echo in echoes.iter().filter(|echo| !echo.bare) {
-        let ink = Ink::of(&masked);
-        let copies = ink.text.match_indices(&echo.ink);
-        let copies: Vec<_> = copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), &masked)).collect();
+    for detail in [Detail::Signs, Detail::Letters] {
+        blank_echoes(echoes, done, &mut masked, scrolled, detail);
+    }
+    done.find_all(&masked)
+}
+
+/// Blanks whole copies of a prompt, and the matches that are a part of one.
+fn blank_echoes(echoes: &[Echo], done: &Pattern, masked: &mut String, scrolled: bool, detail: Detail) {
+    let prompts = echoes.iter().filter(|echo| !echo.bare).map(|echo| echo.ink(detail));
+    for prompt in prompts.filter(|prompt| !prompt.is_empty()) {
+        let ink = Ink::of(masked, detail);
+        let copies = ink.text.match_indices(prompt);
+        let copies: Vec<_> = copies.map(|(at, copy)| ink.source(&(at..at + copy.len()), masked)).collect();
         for copy in copies {
-            blank(&mut masked, &copy);
+            blank(masked, &copy);
         }
     }
-    let mut found = done.find_all(&masked);
     for _ in 0..ROUNDS {
-        if found.is_empty() {
-            break;
-        }
-        let ink = Ink::of(&masked);
-        let pieces: Vec<_> = found
-            .iter()
-            .filter_map(|range| echoes.iter().find_map(|echo| echo.piece(&masked, &ink, range, scrolled)))
-            .collect();
+        let ink = Ink::of(masked, detail);
+        let is_echo = |range: &Range<usize>| {
+            echoes.iter().find_map(|echo| echo.piece(detail, masked, &ink, range, scrolled))
+        };
+        let pieces: Vec<_> = done.find_all(masked).iter().filter_map(is_echo).collect();
         if pieces.is_empty() {
             break;
         }
         for piece in &pieces {
-            blank(&mut masked, piece);
+            blank(masked, piece);
         }
-        found = done.find_all(&masked);
     }
-    found
 }
 
 /// Bytes that two runs of characters have in common.

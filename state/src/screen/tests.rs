@@ -206,6 +206,25 @@ fn words_that_the_prompt_shares_with_the_answer_do_not_hide_it() {
 }
 
 #[test]
+fn a_prompt_that_is_shown_as_rendered_markdown_is_not_done() {
+    let prompt = "Study **specs/README.md**.\n\n1. use `cargo test`\n\n- add *tests* where they are missing\n- commit and \
+                  push when you are done\nWhen no task is left, print: All tasks complete\n";
+    let whole = "› Study specs/README.md.\n\n  1. use cargo test\n\n  • add tests where they are missing\n  • commit and push \
+                 when you are done\n    When no task is left, print: All tasks complete\n\n• One task is left.\n";
+    let part =
+        "    • commit and push when you are done\n      When no task is left, print: All tasks complete\n\n";
+    for screen in
+        [whole, part, &whole.replace("    When", "  When"), &whole.replace("print: All", "print:\n    All")]
+    {
+        assert!(!is_done("All tasks complete", prompt, screen), "{screen}");
+        let answered = format!("{screen}\n• All tasks complete\n");
+        assert!(is_done("All tasks complete", prompt, &answered), "{answered}");
+    }
+    // A prompt without a letter has no rendering.
+    assert!(is_done("---", "- - -", "one\n---"));
+}
+
+#[test]
 fn a_part_of_a_long_prompt_is_not_done() {
     let prompt = "Study the plan and pick one task.\nRun the tests after each change.\nWhen all tasks are \
                   finished, print the marker TASK_DONE on a line and stop.\nNever push to main.";
