@@ -162,7 +162,8 @@ impl Outage {
             Kind::Login => growing(60, 900),
             Kind::Forbidden => return None,
         };
-        let until = self.until.and_then(|until| (until - wall).to_std().ok());
+        let until = self.until.map(|until| until - wall).filter(|wait| *wait > -reset::JUST_PASSED);
+        let until = until.map(|wait| wait.to_std().unwrap_or_default());
         // A clock that is a little off must not cost another run.
         Some(until.map_or(unknown, |wait| wait.saturating_add(Duration::from_secs(5)).max(growing(5, 300))))
     }

@@ -9,6 +9,10 @@ use std::sync::LazyLock;
 /// No limit is longer than this; a date further away was misread.
 const LONGEST: TimeDelta = TimeDelta::days(40);
 
+/// A time that passed less than this ago is meant. The message was printed before it, and read later: the same time of
+/// the next day would cost the night.
+pub(super) const JUST_PASSED: TimeDelta = TimeDelta::minutes(10);
+
 /// `resets 8:20pm (Europe/Istanbul)`, `resets Oct 7 at 8am`, `try again at 15:00`.
 static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
@@ -33,7 +37,7 @@ static IN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `limit reached|1795815513`.
 static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\|(\d{10})\b").ok());
 
-/// The moment that a message names, if it names one; always after `wall`.
+/// The moment that a message names, if it names one; at most [`JUST_PASSED`] before `wall`.
 pub fn reset_in(text: &str, wall: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let found = |regex: &'static LazyLock<Option<Regex>>| regex.as_ref()?.captures(text);
     let moment = if let Some(said) = found(&EPOCH) {
@@ -43,7 +47,7 @@ pub fn reset_in(text: &str, wall: DateTime<FixedOffset>) -> Option<DateTime<Fixe
     } else {
         at(&found(&AT)?, wall)?
     };
-    (moment > wall && moment - wall < LONGEST).then_some(moment)
+    (moment > wall - JUST_PASSED && moment - wall < LONGEST).then_some(moment)
 }
 
 fn span(said: &Captures<'_>) -> Option<TimeDelta> {
@@ -105,11 +109,15 @@ fn on_day<Z: TimeZone>(
             let month = u32::try_from(months.iter().position(|name| *name == month)?).ok()? + 1;
             let in_year = |year| resolve(NaiveDate::from_ymd_opt(year, month, day.as_str().parse().ok()?)?);
             let this_year = in_year(now.year())?;
-            if this_year > now.fixed_offset() { Some(this_year) } else { in_year(now.year() + 1) }
+            if this_year > now.fixed_offset() - JUST_PASSED {
+                Some(this_year)
+            } else {
+                in_year(now.year() + 1)
+            }
         }
         _ => {
             let moment = resolve(today)?;
-            if moment > now.fixed_offset() {
+            if moment > now.fixed_offset() - JUST_PASSED {
                 Some(moment)
             } else {
                 resolve(today.checked_add_days(Days::new(1))?)
