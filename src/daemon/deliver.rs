@@ -145,8 +145,8 @@ pub(crate) async fn typed(
     let seen = loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
-            Some(blocked) if answer::is_answer(text) => {
-                return answer::answer(context, pane, reader, &blocked.what, text, *enter).await;
+            Some(_) if answer::is_answer(text) => {
+                return answer::answer(context, pane, reader, &seen, text, *enter).await;
             }
             Some(blocked) => return Err(in_the_way(context, Some(blocked))),
             None if seen.reading.ready || seen.reading.working => break seen,

@@ -57,6 +57,41 @@ fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() 
     assert!(followed.out.contains("loop complete after 2 iterations"), "{}", followed.out);
 }
 
+/// No silence ends an agent that asks; a question that nobody answers in time fails the iteration and is its reason.
+#[test]
+fn a_question_without_an_answer_fails_the_iteration_after_the_question_timeout() {
+    let w = World::new();
+    w.write("PROMPT.md", "go\n");
+    let ask = "echo x >>runs; printf 'Delete the build folder? [y/N] '; read -r answer </dev/tty; echo got $answer >>answers";
+    let spawn = |name: &str, flags: &[&str]| {
+        let head = [
+            "spawn",
+            "--name",
+            name,
+            "--ralph",
+            "--prompt-file",
+            "PROMPT.md",
+            "-n",
+            "1",
+            "--max-failures",
+            "1",
+        ];
+        w.follow(&[&head, flags, &["--", "sh", "-c", ask]].concat())
+    };
+    // The silence of this one is longer than its timeout allows, while the other's question waits.
+    let mut answered = spawn("a", &["--inactivity-timeout", "1"]);
+    w.until_status("a", "waiting");
+    let mut unanswered = spawn("u", &["--question-timeout", "3", "--inactivity-timeout", "600"]);
+    assert_eq!(unanswered.wait(&w), 1);
+    let reason = "not answered within 3s: a question to be answered with yes or no";
+    assert!(unanswered.output().contains(reason), "{}", unanswered.output());
+    let _ = w.swarm(&["why", "u"]).ok().says(reason);
+    assert!(w.lines("work/answers").is_empty(), "swarm answered it");
+    let _ = w.swarm(&["send", "a", "y"]).ok();
+    assert_eq!(answered.wait(&w), 0, "{}", answered.output());
+    assert_eq!(w.lines("work/answers"), ["got y"]);
+}
+
 /// A loop that cannot log in goes on with the key that its person passes, and no other reader sees the key.
 #[test]
 fn a_new_key_is_used_from_the_next_run_on() {

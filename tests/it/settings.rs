@@ -1,6 +1,7 @@
 //! Settings files, as a spawn meets them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
@@ -52,6 +53,27 @@ fn loop_defaults_come_from_the_settings_and_flags_win() {
     let args = ["spawn", "--name", "two", "--ralph", "-d", "-n", "3", "--inactivity-timeout", "5"];
     w.swarm(&args).ok().says("[ralph mode: iteration 1/3]\n");
     assert_eq!(w.ralph_state("two")["inactivity_timeout"], 5);
+}
+
+/// A one-task command prints nothing until its end; flags and settings go first.
+#[test]
+fn the_inactivity_timeout_of_a_one_task_command_is_half_an_hour() {
+    let w = World::new();
+    w.write("PROMPT.md", "x");
+    let claude = w.path("claude");
+    fs::write(&claude, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o755)).unwrap();
+    let claude = claude.to_str().unwrap();
+    let timeout = |name: &str, flags: &[&str], cmd: &[&str]| {
+        let head = ["spawn", "--name", name, "--ralph", "-d", "-n", "3", "--prompt-file", "PROMPT.md"];
+        let _ = w.swarm(&[&head, flags, &["--"], cmd].concat()).ok();
+        w.ralph_state(name)["inactivity_timeout"].clone()
+    };
+    assert_eq!(timeout("one-task", &[], &[claude, "-p"]), 1800);
+    assert_eq!(timeout("screen", &[], &[claude]), 60);
+    assert_eq!(timeout("flag", &["--inactivity-timeout", "5"], &[claude, "-p"]), 5);
+    w.user_settings("[ralph]\ninactivity_timeout = 99\n");
+    assert_eq!(timeout("settings", &[], &[claude, "-p"]), 99);
 }
 
 #[test]
@@ -120,7 +142,7 @@ fn a_profile_of_the_settings_says_when_an_agent_is_ready() {
         "#!/bin/sh\nprintf 'wait\\nMYREADY '; read -r line; echo \"got: $line\"; exec sleep 600\n",
     )
     .unwrap();
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o700)).unwrap();
     w.write("swarm.toml", "[agents.mine]\ncommands = [\"myagent\"]\nready = [\"^MYREADY\"]\n");
     let args = ["spawn", "--name", "one", "--prompt", "go on", "--prompt-via", "paste", "--", "./myagent"];
     w.swarm(&args).ok();

@@ -297,6 +297,23 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     }
 }
 
+/// The keys stand behind the question then, and only Enter sends them.
+#[test]
+fn an_answer_to_a_question_that_reads_a_line_is_sent_with_enter() {
+    let world = World::new();
+    for (name, mode) in [("lines", ""), ("keys", "stty -icanon -icrnl;")] {
+        let script =
+            format!("{mode} printf 'Delete it? [y/N] '; head -c 2 >{name}.got; stty sane; sleep 600");
+        let _ = world.spawn_sh(name, &[], &script).ok();
+        world.until_status(name, "waiting");
+        let _ = world.swarm(&["send", name, "y"]).ok();
+        let got =
+            || std::fs::read(world.work().join(format!("{name}.got"))).ok().filter(|got| got.len() == 2);
+        let got = world.until("the answer is there", got);
+        assert_eq!(got, if name == "lines" { *b"y\n" } else { *b"y\r" });
+    }
+}
+
 #[test]
 fn keys_arrive_as_keys_and_a_text_as_a_paste() {
     let world = World::new();
