@@ -241,7 +241,7 @@ END
     trusted
     (cd "$dir" && timeout -k 5 120 "$SWARM" spawn --name "$cli-fresh" --ralph --prompt-file PROMPT.md -n 3 \
         --inactivity-timeout 900 -- "$@") </dev/null >"$work/$cli-fresh.out" 2>&1 || :
-    row "$row" 'fresh-context: ended by its hooks' 'done+done+done, 3 requests' "$(exits "$cli-fresh")"
+    row "$row" 'fresh-context: ended by its hooks' 'turn-over+turn-over+turn-over, 3 requests' "$(exits "$cli-fresh")"
     "$SWARM" kill "$cli-fresh" >/dev/null 2>&1 || :
 }
 
