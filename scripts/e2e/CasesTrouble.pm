@@ -34,6 +34,13 @@ sub passing {
     return "$seen; resume $resumed, " . $cell->followed('w', 150);
 }
 
+# While the agent tries again by itself, it is at work for swarm too.
+sub passes {
+    my ($cli, $mode) = @_;
+    my $seen = $cli->{retries} && $mode eq 'tui' ? 'running, iteration 1' : 'waiting, iteration 0';
+    return "$seen, failures 0; resume 0, exit 0";
+}
+
 # A usage limit that names its end: swarm waits until then, and asks the model nothing before.
 sub limit {
     my ($cell) = @_;
@@ -154,11 +161,11 @@ sub rows {
     return (
         {
             key => '429', title => 'status 429', run => sub { passing($_[0], 429, 'Too many requests') },
-            expect => 'waiting, iteration 0, failures 0; resume 0, exit 0',
+            expect => \&passes,
         },
         {
             key => '529', title => 'status 529', run => sub { passing($_[0], 529, 'Overloaded') },
-            expect => 'waiting, iteration 0, failures 0; resume 0, exit 0',
+            expect => \&passes,
         },
         {
             key => 'limit', title => 'a usage limit with its reset time', run => \&limit,
