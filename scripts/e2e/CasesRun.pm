@@ -175,6 +175,21 @@ sub send_busy {
     return "send $sent, " . ($got ? 'arrives' : 'does not arrive');
 }
 
+# Texts at once after the prompt and after one another: each arrives as a text of its own.
+sub send_early {
+    my ($cell) = @_;
+    $cell->replies(map { "Answer $_." } 1 .. 6);
+    $cell->swarm('spawn', '--name', 'w', '--prompt', 'Begin with the work.', $cell->via, '--', $cell->command);
+    my @texts = map { "Message $_ of three." } qw(one two three);
+    my @codes = map { $cell->swarm('send', 'w', '--', $_)->{code} } @texts;
+    my $all   = sub { return join "\n", map { $cell->texts($_) } 1 .. $cell->requests };
+    my $is_alone = sub { my ($text) = @_; return $all->() =~ /^[ \t]*\Q$text\E[ \t]*$/m };
+    $cell->until(40, sub { @texts == grep { $is_alone->($_) } @texts });
+    my $alone = grep { $is_alone->($_) } @texts;
+    $cell->swarm(qw(kill w));
+    return "send @codes, $alone of 3 arrive alone";
+}
+
 sub attach {
     my ($cell) = @_;
     held_loop($cell, '-n', 1) or return 'the model got no request';
@@ -283,6 +298,10 @@ sub rows {
         {
             key => 'send-busy', title => 'send while busy', run => \&send_busy, expect => 'send 0, arrives',
             cannot => only_tui($one_shot_reads_once),
+        },
+        {
+            key => 'send-early', title => 'three texts at once after the prompt', run => \&send_early,
+            expect => 'send 0 0 0, 3 of 3 arrive alone', cannot => only_tui($one_shot_reads_once),
         },
         {
             key => 'attach', title => 'attach and detach', run => \&attach,

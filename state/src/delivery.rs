@@ -83,7 +83,7 @@ pub struct Look {
     pub dialog: Option<Blocked>,
     /// The agent shows that it works, and did not before the text was typed.
     pub began: bool,
-    /// The agent reported the text, by its hook.
+    /// The agent's hook reported a prompt since the delivery began; it may be an earlier one.
     pub reported: bool,
     /// The agent has used the processor since the last Enter.
     pub busy: bool,
@@ -229,7 +229,8 @@ impl Delivery {
     }
 
     fn shown(&mut self, look: &Look, at: Duration, now: Duration) -> Step {
-        if look.reported {
+        // Before the Enter only the text of a delivery that was cut short can be reported.
+        if look.reported && self.cut_short && !self.is_unsent(look) {
             return Step::Accepted;
         }
         if let Some(dialog) = &look.dialog {
@@ -263,7 +264,7 @@ impl Delivery {
     }
 
     fn entered(&mut self, look: &Look, entered: Entered, now: Duration) -> Step {
-        if look.reported || look.began || entered.blind {
+        if entered.blind || ((look.reported || look.began) && !self.is_unsent(look)) {
             return Step::Accepted;
         }
         match (look.held, &look.dialog) {
@@ -289,6 +290,11 @@ impl Delivery {
                 }
             }
         }
+    }
+
+    /// True while the input box shows the text. A report or a turn that begins meanwhile is that of an earlier text.
+    fn is_unsent(&self, look: &Look) -> bool {
+        self.plan.knows_box && look.held.is_text()
     }
 
     fn press(&mut self, blind: bool, now: Duration) -> Step {
