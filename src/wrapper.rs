@@ -236,6 +236,8 @@ fn start(spec: &LaunchSpec) -> Result<Child, String> {
     }
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&spec.env).current_dir(&spec.cwd);
+    // Some agents work where PWD says, and the caller's names the caller's directory.
+    command.env("PWD", &spec.cwd).env_remove("OLDPWD");
     if let Some(path) = &spec.stdin {
         let file = std::fs::File::open(path);
         command.stdin(Stdio::from(file.map_err(|cause| format!("cannot read {}: {cause}", path.display()))?));

@@ -190,6 +190,18 @@ sub send_early {
     return "send @codes, $alone of 3 arrive alone";
 }
 
+# A text in the second in which a turn ends: it arrives in this iteration, or is refused.
+sub send_late {
+    my ($cell) = @_;
+    held_loop($cell, '-n', 1) or return 'the model got no request';
+    $cell->release('go');
+    $cell->until(30, sub { $cell->swarm(qw(peek w))->{out} =~ /I worked on it/ });
+    my $sent = $cell->swarm('send', 'w', '--', 'One more thing.')->{code};
+    my $arrives = $cell->until($sent == 0 ? 30 : 3, sub { grep { /One more thing/ } map { $cell->texts($_) } 1 .. $cell->requests });
+    my $lost = $sent == 0 && !$arrives ? 'the text is lost' : 'no text is lost';
+    return "$lost, " . $cell->followed('w') . ', ' . $cell->iterations('w');
+}
+
 sub attach {
     my ($cell) = @_;
     held_loop($cell, '-n', 1) or return 'the model got no request';
@@ -302,6 +314,10 @@ sub rows {
         {
             key => 'send-early', title => 'three texts at once after the prompt', run => \&send_early,
             expect => 'send 0 0 0, 3 of 3 arrive alone', cannot => only_tui($one_shot_reads_once),
+        },
+        {
+            key => 'send-late', title => 'a text as the turn ends', run => \&send_late,
+            expect => 'no text is lost, exit 0, 1 iteration', cannot => only_tui($one_shot_reads_once),
         },
         {
             key => 'attach', title => 'attach and detach', run => \&attach,

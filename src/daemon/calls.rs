@@ -104,11 +104,19 @@ impl Supervisor {
             Ok((_, slot)) if slot.engine.comes_up() => {
                 slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
             }
+            Ok((_, slot)) if slot.engine.is_ending() => {
+                let message =
+                    format!("nothing was sent, since the run of worker '{}' is ending", params.name);
+                let error = Error::new(ErrorCode::Conflict, message).hint("send it again in a moment");
+                Self::answer::<()>(reply, Err(error));
+            }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
+                let (name, run) = (slot.spec.name.clone(), pane.run);
                 slot.driver.push(Job::Type { pane, reader, what: params, reply: done });
                 answer_later(outcome, reply);
+                self.step(&name, Event::Typing(run));
             }
         }
     }

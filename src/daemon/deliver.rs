@@ -92,7 +92,13 @@ async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Pa
             }
             // The agent may draw late what was pasted.
             let late = Plan { settle: plan.settle.max(BLIND_AFTER), ..plan };
-            (before, if changed { Delivery::pasted(plan) } else { Delivery::new(late) })
+            let entered = dir.join(ENTERED_MARK).exists();
+            let delivery = match changed {
+                true if entered => Delivery::after_enter(plan),
+                true => Delivery::pasted(plan),
+                false => Delivery::new(late),
+            };
+            (before, delivery)
         }
     };
     // A delivery that a dialog interrupted may have left the text in the box.

@@ -175,6 +175,13 @@ impl Delivery {
         Self { plan, state: State::Pasted(Duration::ZERO), cut_short: true, box_gone: None }
     }
 
+    /// A delivery that was cut short after the Enter, which the agent may be about to obey: a second one too soon would
+    /// send the text twice.
+    pub fn after_enter(plan: Plan) -> Self {
+        let entered = Entered { count: 1, first: Duration::ZERO, last: Duration::ZERO, blind: false };
+        Self { plan, state: State::Entered(entered), cut_short: true, box_gone: None }
+    }
+
     /// False once the box, which the profile describes, was not found on a screen that is ready.
     pub fn knows_box(&self) -> bool {
         self.plan.knows_box

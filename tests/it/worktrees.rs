@@ -45,6 +45,20 @@ fn a_worker_gets_a_tree_and_a_branch_and_both_go_when_nothing_is_lost() {
     assert_eq!(git(&world, &repo, &["status", "--porcelain"]), "");
 }
 
+/// Some agents work where PWD says.
+#[test]
+fn the_agents_pwd_is_its_own_directory() {
+    let mut world = World::new();
+    world.set("PWD", world.work().to_str().unwrap());
+    world.set("OLDPWD", "/");
+    let repo = world.repo("repo");
+    let print = "open F, '>', '../pwd' or die; print F map { ($ENV{$_} // 'none') . qq(\n) } qw(PWD OLDPWD); close F; sleep 600";
+    let flags = ["--worktree", "--cwd", repo.to_str().unwrap()];
+    let _ = world.spawn("w", &flags, &["perl", "-e", print]).ok();
+    let tree = world.status("w")["worktree"]["path"].as_str().unwrap().to_owned();
+    world.until("it is written", || (world.lines("repo-worktrees/pwd") == [&tree, "none"]).then_some(()));
+}
+
 #[test]
 fn what_cannot_work_leaves_no_branch() {
     let world = World::new();

@@ -62,7 +62,7 @@ impl Carrier<'_> {
     pub(super) async fn carry(&self, mut typed: Typed, mut delivery: Delivery) -> Result<Carried> {
         let mut prompts = self.context.prompts.subscribe();
         let start = Instant::now();
-        let mut load = None;
+        let mut load = delivery.has_entered().then(|| Load::new(self.pane.pid));
         loop {
             let seen = match look(self.context, self.pane, self.reader).await {
                 Ok(seen) => seen,

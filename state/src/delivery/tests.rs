@@ -166,6 +166,17 @@ fn a_delivery_that_was_cut_short_presses_enter_only_on_the_text() {
 }
 
 #[test]
+fn a_delivery_that_was_cut_short_after_the_enter_gives_the_agent_time_before_the_next() {
+    let mut delivery = Delivery::after_enter(plan());
+    assert_eq!(delivery.next(&look(Held::Text), ms(0)), Step::Wait);
+    assert_eq!(delivery.next(&look(Held::Other), ms(300)), Step::Accepted);
+    let mut delivery = Delivery::after_enter(plan());
+    let busy = Look { busy: true, ..look(Held::Text) };
+    assert_eq!(delivery.next(&busy, ENTER_GAPS[0]), Step::Wait);
+    assert_eq!(delivery.next(&look(Held::Text), ENTER_GAPS[0]), Step::Enter);
+}
+
+#[test]
 fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough_once_the_box_lost_the_text() {
     for (reported, began) in [(true, false), (false, true)] {
         let look = |held| Look { reported, began, ..look(held) };

@@ -59,7 +59,9 @@ pub enum Event {
     /// It was not: this dialog, or something that no profile knows, took the place of the input box. The prompt is
     /// delivered when the box is back.
     PromptBlocked(Run, Option<Blocked>),
-    /// A person typed something into the run's pane.
+    /// A person's text is about to be typed into the run's pane.
+    Typing(Run),
+    /// That has ended: the agent accepted the text or did not.
     Typed(Run),
     /// The agent's own hooks told something.
     Heard(Run, Heard),

@@ -129,7 +129,7 @@ impl Worker {
     /// What follows from the end of a turn when its time has come.
     pub(super) fn over_due(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
-        match watch.over? {
+        match watch.over.filter(|_| watch.typing == 0)? {
             Over::Said(at) if now.mono >= at => {
                 watch.over = Some(Over::Looking(now.after(LOOK_LIMIT)));
                 Some(vec![Effect::Look(self.run)])
@@ -142,7 +142,7 @@ impl Worker {
     /// What a look says of a turn that the agent called over.
     pub(super) fn over_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
-        match watch.over? {
+        match watch.over.filter(|_| watch.typing == 0)? {
             Over::Said(_) => None,
             Over::Looking(_) if watch.working => {
                 watch.over = Some(Over::Doubted);
@@ -174,6 +174,6 @@ impl Worker {
 impl Watch {
     /// When the next step after the end of a turn is due.
     pub(super) fn over_deadline(&self) -> Option<Duration> {
-        self.over.and_then(Over::deadline)
+        self.over.filter(|_| self.typing == 0).and_then(Over::deadline)
     }
 }

@@ -60,7 +60,8 @@ impl Worker {
                 return effects;
             }
         }
-        if waiting.is_none() && self.evidence.done && !working && stable >= DONE_QUIET {
+        let is_quiet = !working && stable >= DONE_QUIET && !self.is_typing();
+        if waiting.is_none() && self.evidence.done && is_quiet {
             let Phase::Running { watch } = &self.phase else { return vec![] };
             if !watch.ticked {
                 return self.end(Why::Done, now);
@@ -78,12 +79,15 @@ impl Worker {
         self.turn()
     }
 
-    /// The agent has something to do: what was seen of its screen before does not say that its turn is over.
-    pub(super) fn typed(&mut self) -> Vec<Effect> {
+    /// A person's text begins to be typed, or that has ended. The agent has something to do then: the end of the turn
+    /// before ends nothing any more, and what was seen of its screen before does not say that its turn is over.
+    pub(super) fn typing(&mut self, begins: bool) -> Vec<Effect> {
         match &mut self.phase {
             Phase::Starting { watch, .. } | Phase::Running { watch } => {
+                watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
                 watch.rests = false;
                 watch.restart();
+                watch.over = watch.over.map(|_| super::heard::Over::Doubted);
             }
             Phase::Idle
             | Phase::Spawning { .. }
@@ -101,7 +105,7 @@ impl Worker {
     /// Tells that the agent is ready, once a run, and that its turn is over, once a turn.
     fn turn(&mut self) -> Vec<Effect> {
         let Phase::Running { watch } = &mut self.phase else { return vec![] };
-        if self.trouble.is_some() || !watch.ready {
+        if self.trouble.is_some() || !watch.ready || watch.typing > 0 {
             return vec![];
         }
         let mut effects = vec![];

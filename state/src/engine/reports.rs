@@ -92,7 +92,8 @@ impl Worker {
                 self.last_exit = None;
                 vec![Effect::Persist]
             }
-            Phase::Starting { .. } | Phase::Running { .. } => {
+            Phase::Starting { watch, .. } | Phase::Running { watch } => {
+                watch.typing = 0;
                 self.seen_alive();
                 vec![]
             }

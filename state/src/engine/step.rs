@@ -30,7 +30,8 @@ impl Worker {
             Event::PromptSent(run) if run == self.run => self.prompt_over(None, now),
             Event::PromptFailed(run, message) if run == self.run => self.prompt_over(Some(message), now),
             Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog, now),
-            Event::Typed(run) if run == self.run => self.typed(),
+            Event::Typing(run) if run == self.run => self.typing(true),
+            Event::Typed(run) if run == self.run => self.typing(false),
             Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
             Event::Grew(run, ago) if run == self.run => self.grew(ago),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
@@ -48,6 +49,7 @@ impl Worker {
             | Event::PromptSent(_)
             | Event::PromptFailed(..)
             | Event::PromptBlocked(..)
+            | Event::Typing(_)
             | Event::Typed(_)
             | Event::Heard(..)
             | Event::Grew(..)

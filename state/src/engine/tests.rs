@@ -143,6 +143,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::PromptSent(run)
         | Event::PromptFailed(run, _)
         | Event::PromptBlocked(run, _)
+        | Event::Typing(run)
         | Event::Typed(run)
         | Event::Heard(run, _)
         | Event::Grew(run, _)

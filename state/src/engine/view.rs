@@ -59,6 +59,16 @@ impl Worker {
         })
     }
 
+    /// True while a person's text is being typed into the agent.
+    pub(super) fn is_typing(&self) -> bool {
+        matches!(&self.phase, Phase::Running { watch } if watch.typing > 0)
+    }
+
+    /// True while swarm ends the run or judges it: nothing that is typed would be read.
+    pub fn is_ending(&self) -> bool {
+        matches!(self.phase, Phase::Ending { .. } | Phase::Judging { .. })
+    }
+
     /// True while the agent shows its input box, as far as the last look tells.
     pub fn is_ready(&self) -> bool {
         self.calm_watch().is_some_and(|watch| watch.ready)

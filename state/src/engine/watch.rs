@@ -59,9 +59,17 @@ pub struct Watch {
     /// It said last that it goes on though its turn would be over: something that runs will wake it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
+    /// Texts of a person that are being typed. A daemon that takes over types none of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) typing: u32,
     /// The agent said that its turn is over: what follows is being found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Watch {

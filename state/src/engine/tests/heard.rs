@@ -194,3 +194,28 @@ fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
     after(&mut worker, script(2, [Event::Judged(R, Verdict { outage: Some(outage), ..gates(false) })]));
     assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((0, 0)));
 }
+
+#[test]
+fn a_text_that_is_typed_after_the_end_of_a_turn_keeps_the_iteration() {
+    let typed_after = |mut worker: Worker| {
+        after(&mut worker, script(10, [Event::Typing(R)]));
+        worker
+    };
+    // While the text is on its way, no time and no look ends the run.
+    let mut worker = typed_after(over());
+    let waits = [Event::Tick, Event::Screen(R, calm(1)), Event::Quiet(R), Event::Quiet(R)];
+    for (second, event) in (11..).step_by(3).zip(waits) {
+        assert_eq!(after(&mut worker, script(second, [event])), "=> running");
+    }
+    // The agent begins a turn with it, and only the end of that turn ends the iteration.
+    after(&mut worker, script(22, [Event::Typed(R), Event::Heard(R, Heard::Prompt)]));
+    assert_eq!(after(&mut worker, script(40, [Event::Tick, Event::Screen(R, calm(2))])), "=> running");
+    after(&mut worker, script(41, [Event::Heard(R, Heard::TurnOver)]));
+    let ended = after(&mut worker, script(43, [Event::Tick, Event::Screen(R, calm(2))]));
+    assert!(ended.ends_with("=> ending(turnover)"), "{ended}");
+    // A text that begins no turn: the screen shows when the agent stands still.
+    let mut worker = typed_after(over());
+    after(&mut worker, script(12, [Event::Typed(R), Event::Screen(R, calm(2))]));
+    let ended = after(&mut worker, script(30, [Event::Quiet(R)]));
+    assert!(ended.ends_with("=> ending(turnover)"), "{ended}");
+}

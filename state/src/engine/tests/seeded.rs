@@ -247,6 +247,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::PromptSent(_) => Event::PromptSent(run),
         Event::PromptFailed(_, message) => Event::PromptFailed(run, message),
         Event::PromptBlocked(_, dialog) => Event::PromptBlocked(run, dialog),
+        Event::Typing(_) => Event::Typing(run),
         Event::Typed(_) => Event::Typed(run),
         Event::Heard(_, heard) => Event::Heard(run, heard),
         Event::Grew(_, ago) => Event::Grew(run, ago),

@@ -125,6 +125,7 @@ impl Monitor {
             | Event::Reachable(_)
             | Event::Screen(..)
             | Event::Quiet(_)
+            | Event::Typing(_)
             | Event::Typed(_)
             | Event::Grew(..)
             | Event::Heard(..) => {}
@@ -419,6 +420,7 @@ impl Op {
             22 if arg < 100 => Event::PromptFailed(run, "no".into()),
             22 => Event::PromptBlocked(run, self.reading().blocked),
             23 if arg < 128 => Event::Heard(run, heard(arg)),
+            23 if arg < 160 => Event::Typing(run),
             23 if arg < 192 => Event::Typed(run),
             23 => Event::Grew(run, Duration::from_secs(u64::from(arg % 32))),
             24 | 25 => Event::Probed(run, arg.is_multiple_of(3)),
