@@ -27,8 +27,8 @@ pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestorePa
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{
-    AttachView, CHECKING, CleanParams, EARLIER_SWARM, Forgotten, KillParams, Killed, Listing, RestartView,
-    SendParams, Sent, TmuxView, WAITS_FOR_DISK, WorkerView,
+    AttachView, CleanParams, EARLIER_SWARM, Forgotten, KillParams, Killed, Listing, RestartView, SendParams,
+    Sent, TmuxView, WorkerView,
 };
 
 /// The version of the protocol; bumped only for a breaking change.

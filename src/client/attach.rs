@@ -14,13 +14,15 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::Pid;
+use swarm_state::advice::next_step;
 use swarm_state::model::Status;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use super::connect::{QUICK, connect_existing};
-use super::ls::{is_loop, loop_status};
+use super::ls::is_loop;
+use super::status::situation;
 use super::{Ctx, Ended};
 use crate::cli::Attach;
 use crate::error::{Error, ErrorCode, Result};
@@ -311,14 +313,14 @@ fn over(ctx: &Ctx, name: &str, worker: Option<&WorkerView>) {
 fn last_words(name: &str, worker: Option<&WorkerView>) -> (String, Option<String>) {
     let Some(worker) = worker else { return (format!("swarm: {name} has ended"), None) };
     let why = worker.reason.as_deref().map(|r| format!(" ({})", swarm_state::screen::printable(r)));
-    let resume = is_loop(worker).then(|| format!("swarm ralph resume {name}"));
-    if worker.status == Status::Lost {
-        return (format!("swarm: {name} is lost{}", why.unwrap_or_default()), resume);
-    }
-    if loop_status(worker) == "paused" {
-        return (format!("swarm: {name} is paused"), resume);
-    }
-    (format!("swarm: {name} has ended{}", why.unwrap_or_default()), None)
+    let why = why.unwrap_or_default();
+    let situation = situation(worker);
+    let line = match worker.status {
+        Status::Lost => format!("swarm: {name} is lost{why}"),
+        _ if situation.is_paused => format!("swarm: {name} is paused"),
+        _ => format!("swarm: {name} has ended{why}"),
+    };
+    (line, next_step(&situation))
 }
 
 // ---- signals ----

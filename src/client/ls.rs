@@ -2,13 +2,14 @@
 
 use chrono::{DateTime, FixedOffset, Local};
 use serde_json::Value;
+use swarm_state::advice::next_step;
 use swarm_state::notice::duration;
 use swarm_state::outage::Kind;
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
 use super::render::table;
-use super::status::log_in;
+use super::status::situation;
 use super::{Ctx, Ended};
 use crate::cli::{Format, Ls, RalphLs, WhichStatus};
 use crate::error::Error;
@@ -51,10 +52,10 @@ pub(super) async fn loops(ctx: &Ctx, args: &RalphLs) -> Ended {
 
 /// Names the workers whose agents cannot log in: no wait helps them.
 fn need_login(ctx: &Ctx, workers: &[WorkerView]) {
-    for worker in workers.iter().filter(|w| w.outage.is_some_and(Kind::needs_person)) {
+    for worker in workers.iter().filter(|worker| worker.outage.is_some_and(Kind::needs_person)) {
         let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
         ctx.out.warn(&format!("worker '{}' {reason}", worker.name));
-        ctx.out.hint(&log_in(&worker.name));
+        next_step(&situation(worker)).iter().for_each(|hint| ctx.out.hint(hint));
     }
 }
 

@@ -4,13 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 
 use chrono::NaiveDateTime;
-use swarm_state::model::{LoopStatus, Status};
+use swarm_state::advice::{self, Situation};
+use swarm_state::model::LoopStatus;
 use swarm_state::screen::printable;
 use swarm_state::template::PROMPT_TEMPLATE;
 
 use super::connect::QUICK;
 use super::spawn::named_env;
-use super::status::{goes_on, waits_for_disk};
 use super::{Ctx, Ended, logs, ls, report};
 use crate::cli::{PageFormat, RalphClean, RalphCommand, RalphInit, RalphResume, RalphSet, RalphStatus};
 use crate::error::{Error, ErrorCode, Result};
@@ -137,25 +137,16 @@ fn time(text: &str) -> String {
 
 /// What the page has no line for, and what to do about it. It goes to stderr: the page is the document's.
 fn next_step(view: &RalphView) -> Option<String> {
-    let name = &view.worker_name;
-    let why = view.reason.as_ref().filter(|reason| *reason != view.status.as_str());
-    let why = why.map(|reason| format!(" ({})", printable(reason))).unwrap_or_default();
-    match (view.status, view.worker_status) {
-        (LoopStatus::Running, Status::Lost) => {
-            Some(format!("its agent is lost{why}: swarm ralph resume {name}"))
-        }
-        (_, Status::Waiting) if waits_for_disk(view.reason.as_deref()) => {
-            Some(format!("it stands still{why}: make room on the disk"))
-        }
-        (LoopStatus::Running, Status::Waiting) if goes_on(view.reason.as_deref()) => {
-            Some(format!("it waits{why}; to try at once: swarm ralph resume {name}"))
-        }
-        (LoopStatus::Running, Status::Waiting) => Some(format!("it waits for you{why}: swarm attach {name}")),
-        (LoopStatus::Running, Status::Unreachable) => Some(format!("tmux does not answer{why}")),
-        (LoopStatus::Paused, _) => Some(format!("it is paused{why}: swarm ralph resume {name}")),
-        (LoopStatus::Failed, _) => Some(format!("it failed{why}: swarm ralph logs {name}")),
-        (LoopStatus::Running | LoopStatus::Stopped, _) => None,
-    }
+    let situation = Situation {
+        name: &view.worker_name,
+        status: view.worker_status,
+        is_loop: true,
+        is_paused: view.status == LoopStatus::Paused,
+        cause: view.cause.as_ref(),
+    };
+    let step = advice::next_step(&situation)?;
+    let why = view.reason.as_ref().map(|reason| format!("{}: ", printable(reason)));
+    Some(format!("{}{step}", why.unwrap_or_default()))
 }
 
 async fn set(ctx: &Ctx, args: &RalphSet) -> Ended {
@@ -206,6 +197,7 @@ async fn clean(ctx: &Ctx, args: &RalphClean) -> Ended {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swarm_state::model::Status;
 
     fn view() -> RalphView {
         RalphView {
@@ -213,6 +205,7 @@ mod tests {
             status: LoopStatus::Running,
             worker_status: Status::Running,
             reason: None,
+            cause: None,
             prompt_file: "/home/u/PROMPT.md".into(),
             max_iterations: 100,
             current_iteration: 7,
@@ -247,9 +240,8 @@ mod tests {
         let mut view = view();
         assert_eq!(next_step(&view), None);
         view.worker_status = Status::Lost;
-        assert_eq!(next_step(&view).unwrap(), "its agent is lost: swarm ralph resume agent");
-        view.status = LoopStatus::Paused;
-        assert_eq!(next_step(&view).unwrap(), "it is paused: swarm ralph resume agent");
+        view.reason = Some("the tmux server went away".into());
+        assert_eq!(next_step(&view).unwrap(), "the tmux server went away: swarm ralph resume agent");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use swarm_state::ends::End;
 use swarm_state::ledger::Iteration;
-use swarm_state::model::{LoopStatus, Status};
+use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
 use swarm_state::screen::printable;
 

@@ -1,9 +1,9 @@
 //! `swarm status`: one worker, for a person or as JSON.
 
 use chrono::{DateTime, Local};
+use swarm_state::advice::{Situation, next_step};
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
-use swarm_state::outage::{GOES_ON, Kind};
 use swarm_state::screen::printable;
 
 use super::connect::QUICK;
@@ -11,7 +11,7 @@ use super::ls::{age, is_loop, iteration, loop_status, shell_words};
 use super::render::{Colour, Out};
 use super::{Ctx, Ended};
 use crate::cli::{PageFormat, StatusArgs};
-use crate::protocol::{Call, EARLIER_SWARM, Named, WAITS_FOR_DISK, WorkerView};
+use crate::protocol::{Call, Named, WorkerView};
 
 pub(super) async fn run(ctx: &Ctx, args: &StatusArgs) -> Ended {
     let call = Call::Status(Named { name: args.name.to_string() });
@@ -20,7 +20,7 @@ pub(super) async fn run(ctx: &Ctx, args: &StatusArgs) -> Ended {
         PageFormat::Json => ctx.out.json(&worker)?,
         PageFormat::Text => {
             ctx.out.lines(&page(&worker, ctx.out))?;
-            if let Some(hint) = next_step(&worker) {
+            if let Some(hint) = next_step(&situation(&worker)) {
                 ctx.out.hint(&hint);
             }
         }
@@ -93,47 +93,14 @@ fn started(text: &str) -> String {
     format!("{} ({} ago)", local.format("%Y-%m-%d %H:%M:%S"), age(text, Local::now().fixed_offset()))
 }
 
-/// Whether it is the disk, not the agent, that a worker waits for.
-pub(super) fn waits_for_disk(reason: Option<&str>) -> bool {
-    reason.is_some_and(|reason| reason.starts_with(WAITS_FOR_DISK))
-}
-
-/// Whether it waits for an outage to end, and for nobody.
-pub(super) fn goes_on(reason: Option<&str>) -> bool {
-    reason.is_some_and(|reason| reason.contains(GOES_ON))
-}
-
-/// What a person does about a login that failed.
-pub(super) fn log_in(name: &str) -> String {
-    format!(
-        "log in with the agent's own command, then: swarm ralph resume {name}; \
-         with another key: swarm ralph resume {name} --env KEY"
-    )
-}
-
-/// What a person would do next, where that is not "nothing".
-fn next_step(worker: &WorkerView) -> Option<String> {
-    let name = &worker.name;
-    let paused = is_loop(worker) && loop_status(worker) == "paused";
-    match worker.status {
-        Status::Waiting if waits_for_disk(worker.reason.as_deref()) => {
-            Some("make room on the disk; it goes on by itself then".to_owned())
-        }
-        Status::Waiting if worker.outage.is_some_and(Kind::needs_person) => Some(log_in(name)),
-        Status::Waiting if goes_on(worker.reason.as_deref()) => {
-            Some(format!("it goes on by itself; to try at once: swarm ralph resume {name}"))
-        }
-        Status::Waiting => Some(format!("it waits for you: swarm attach {name}")),
-        _ if worker.metadata[EARLIER_SWARM] == true => {
-            Some(format!("when it has ended there: swarm clean {name} takes it from the list"))
-        }
-        Status::Lost if is_loop(worker) => Some(format!("swarm ralph resume {name}")),
-        Status::Lost => Some(format!("swarm respawn {name}")),
-        Status::Failed => Some(format!("swarm logs {name}")),
-        _ if paused => Some(format!("swarm ralph resume {name}")),
-        Status::Starting | Status::Running | Status::BackingOff | Status::Unreachable | Status::Stopped => {
-            None
-        }
+/// What the next step for a worker depends on.
+pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
+    Situation {
+        name: &worker.name,
+        status: worker.status,
+        is_loop: is_loop(worker),
+        is_paused: is_loop(worker) && loop_status(worker) == "paused",
+        cause: worker.cause.as_ref(),
     }
 }
 
@@ -159,15 +126,5 @@ mod tests {
         let text = page(&worker, out).join("\n");
         assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
-        assert_eq!(next_step(&worker).unwrap(), "it waits for you: swarm attach a");
-        worker.reason = Some(format!("usage limit ({GOES_ON} within 5m 0s)"));
-        let hint = "it goes on by itself; to try at once: swarm ralph resume a";
-        assert_eq!(next_step(&worker).unwrap(), hint);
-        worker.outage = Some(Kind::Login);
-        let hint = next_step(&worker).unwrap();
-        assert!(hint.ends_with("swarm ralph resume a --env KEY"), "{hint}");
-        worker.outage = None;
-        worker.reason = Some(format!("{WAITS_FOR_DISK}: no space"));
-        assert_eq!(next_step(&worker).unwrap(), "make room on the disk; it goes on by itself then");
     }
 }

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::json;
+use swarm_state::advice::start_again;
+use swarm_state::cause::Cause;
 use swarm_state::model::{Outcome, Status};
 use swarm_state::notice::{Entry, StopReason};
 use swarm_state::screen::printable;
@@ -192,8 +194,8 @@ impl Waiter {
                 (format!("worker '{name}' {how}{never}"), Some(format!("swarm logs {name}")))
             }
             Verdict::Lost => {
-                let hint = self.is_loop.then(|| format!("swarm ralph resume {name}"));
-                (format!("worker '{name}' is lost: the tmux server went away"), hint)
+                let hint = start_again(name, self.is_loop);
+                (format!("worker '{name}' is lost: {}", Cause::Lost.text()), Some(hint))
             }
             Verdict::Gone => (format!("worker '{name}' is gone, or another one has its name"), None),
         };

@@ -130,11 +130,6 @@ pub(super) fn in_use(name: &WorkerName, legacy: &Legacy) -> Result<()> {
     Err(Error::new(ErrorCode::Exists, message).hint(hint))
 }
 
-/// What is said of how such a worker is.
-pub(super) fn reason(legacy: &Legacy) -> String {
-    format!("belongs to an earlier swarm, which said: {}", legacy.status)
-}
-
 fn stopped(file: &RalphFile) -> StopReason {
     if file.current_iteration >= file.max_iterations { StopReason::MaxIterations } else { StopReason::Killed }
 }

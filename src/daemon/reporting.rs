@@ -130,6 +130,7 @@ fn outline(slot: &Slot, now: swarm_state::engine::Now) -> Result<Report> {
         status: slot.engine.loop_status().ok_or_else(missing)?,
         worker_status: slot.status(),
         reason: super::views::reason(slot),
+        cause: super::views::cause(slot),
         outage: slot.engine.outage().map(|outage| outage.kind),
         end,
         started: slot.started.to_rfc3339(),

@@ -17,7 +17,7 @@ use super::errand::Errand;
 use super::given;
 use super::respawning::Respawn;
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SendParams, SpawnParams, WAITS_FOR_DISK};
+use crate::protocol::{KillParams, SendParams, SpawnParams};
 use crate::store::RalphStamp;
 
 /// How an answer goes back to the client.
@@ -269,7 +269,7 @@ impl Slot {
             }
             None => return None,
         };
-        Some(format!("{WAITS_FOR_DISK}: {why}"))
+        Some(why)
     }
 
     /// The one word for how it is. One that stands still for want of room waits for a person like any other.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use swarm_state::cause::Cause;
 use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
-use super::legacy;
 use super::slot::Slot;
-use crate::protocol::{CHECKING, EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
+use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -27,6 +27,7 @@ fn worker(slot: &Slot) -> WorkerView {
         name: spec.name.to_string(),
         status,
         reason: reason(slot),
+        cause: cause(slot),
         exit_code: exit.and_then(swarm_state::model::Exit::code),
         signal: exit.and_then(swarm_state::model::Exit::signal),
         restarts: run.saturating_sub(1),
@@ -127,28 +128,29 @@ fn shorten(text: &mut String, room: usize) {
     }
 }
 
-/// Why it is so; what cannot be saved comes first, since a loop stands still because of it.
-pub(super) fn reason(slot: &Slot) -> Option<String> {
+/// Why it is in its state. A state that cannot be saved comes first, since a loop stands still because of it.
+pub(super) fn cause(slot: &Slot) -> Option<Cause> {
     if let Some(theirs) = &slot.legacy {
-        return Some(legacy::reason(theirs));
+        return Some(Cause::EarlierSwarm { status: theirs.status.clone() });
     }
-    if let Some(why) = slot.waits_for_disk() {
-        return Some(why);
+    if let Some(error) = slot.waits_for_disk() {
+        return Some(Cause::DiskFull { error });
     }
-    let unsaved = slot.save_error.as_ref().filter(|_| slot.unsaved);
-    unsaved.map(|error| format!("its state cannot be saved: {error}")).or_else(|| why(slot))
+    if let Some(error) = slot.save_error.as_ref().filter(|_| slot.unsaved) {
+        return Some(Cause::Unsaved { error: error.to_string() });
+    }
+    match slot.checking.as_slice() {
+        // A kill says more.
+        [first, rest @ ..] if !slot.engine.is_killed() => {
+            Some(Cause::Checking { check: first.clone(), more: rest.len() })
+        }
+        _ => slot.engine.cause(),
+    }
 }
 
-/// Why it is so, as far as the engine and its checks tell.
-fn why(slot: &Slot) -> Option<String> {
-    let (first, more) = match slot.checking.as_slice() {
-        // A kill says more.
-        _ if slot.engine.is_killed() => return slot.engine.reason(),
-        [] => return slot.engine.reason(),
-        [first, rest @ ..] => (first, rest.len()),
-    };
-    let others = if more == 0 { String::new() } else { format!(" and {more} more") };
-    Some(format!("{CHECKING}{first}{others}"))
+/// The same as text.
+pub(super) fn reason(slot: &Slot) -> Option<String> {
+    cause(slot).map(|cause| cause.text())
 }
 
 /// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.
@@ -207,6 +209,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         status: engine.loop_status()?,
         worker_status: slot.status(),
         reason: reason(slot),
+        cause: cause(slot),
         prompt_file: wanted.prompt_file.clone(),
         max_iterations: ralph.max_iterations,
         current_iteration: ralph.iteration,

@@ -35,6 +35,13 @@ pub struct Report {
     pub worker_status: Status,
     /// Why it is so, where there is something to say.
     pub reason: Option<String>,
+    /// The same as data; absent where there is nothing to say, or a later daemon's cause is unknown here.
+    #[serde(
+        default,
+        deserialize_with = "swarm_state::cause::known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cause: Option<swarm_state::cause::Cause>,
     /// What kind of outage the loop waits for; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::Kind>,

@@ -26,13 +26,6 @@ pub struct Listing {
 /// The key of a worker's metadata that is true where an earlier swarm made it.
 pub const EARLIER_SWARM: &str = "earlier_swarm";
 
-/// How the reason begins of a worker that is `waiting` and stands still until the disk has room, or takes
-/// what is to be written for another cause.
-pub const WAITS_FOR_DISK: &str = "waits for the disk";
-
-/// How the reason begins while checks run: before the first agent, or when one has ended.
-pub const CHECKING: &str = "checking: ";
-
 /// One worker, as `status --format json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {
@@ -42,6 +35,13 @@ pub struct WorkerView {
     pub status: Status,
     /// Why it is so, where there is something to say.
     pub reason: Option<String>,
+    /// The same as data; absent where there is nothing to say, or a later daemon's cause is unknown here.
+    #[serde(
+        default,
+        deserialize_with = "swarm_state::cause::known",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cause: Option<swarm_state::cause::Cause>,
     /// The last run's exit status, 128 + N for a signal; null while it runs or when unknown.
     pub exit_code: Option<i32>,
     /// The signal that ended the last run.

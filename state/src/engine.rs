@@ -200,6 +200,24 @@ pub enum Why {
     Kill,
 }
 
+impl Why {
+    /// For a person, after "ending: ".
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::Inactivity | Self::Silent => "inactivity",
+            Self::Undelivered => "its prompt was not delivered",
+            Self::Unanswered => "its question was not answered",
+            Self::Done => "done pattern matched",
+            Self::TurnOver => "turn over",
+            Self::Timeout => "the iteration is out of time",
+            Self::OutOfTime => "the loop is out of time",
+            Self::ApiError => "its API failed it",
+            Self::ContextSpent => "its context is full",
+            Self::Kill => "killed",
+        }
+    }
+}
+
 /// Where a worker is in its life. Each phase holds exactly what is valid in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -27,7 +27,8 @@
 //! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
 //! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
-//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts); [`hook`] (what
+//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts), [`cause`] and
+//! [`advice`] (why a worker is in its state, and the next step); [`hook`] (what
 //! an agent CLI tells its hooks), [`session`] (the loop within one session); [`ignored`] and [`removal`] (what is lost
 //! with a worktree).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -67,6 +68,10 @@ pub mod ledger;
 pub mod scripts;
 
 pub mod ends;
+
+pub mod cause;
+
+pub mod advice;
 
 pub mod ignored;
 

@@ -58,9 +58,6 @@ pub struct Outage {
 /// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
 pub const PATIENCE: u32 = 40;
 
-/// What the reason of a worker says that waits for an outage to end, and needs nobody.
-pub const GOES_ON: &str = "goes on by itself";
-
 /// The last lines of an agent's output in which its reason to fail is looked for.
 const LAST_LINES: usize = 12;
 

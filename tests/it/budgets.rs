@@ -277,7 +277,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a
         let warning = format!("{limit} did not count iteration 1: the agent told no ");
         let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be held");
         assert!(
-            why.out.lines().last().unwrap().ends_with("one iteration more: swarm ralph resume a"),
+            why.out.lines().last().unwrap().ends_with("for one more iteration: swarm ralph resume a"),
             "{}",
             why.out
         );
@@ -438,7 +438,7 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
             assert!(ls.err.contains("worker 'a' needs you: "), "{}", ls.err);
             "with another key: swarm ralph resume a --env KEY"
         } else {
-            "next: nothing; to try at once: swarm ralph resume a"
+            "next: swarm goes on by itself; to try at once: swarm ralph resume a"
         };
         assert_eq!(waiting["metadata"]["ralph_iteration"], 0, "{waiting}");
         w.until("why says so", || {

@@ -74,7 +74,7 @@ fn a_full_disk_is_told_and_survived() {
     agent.tell("exit 0");
     world.until_status("l", "waiting");
     let _ = world.swarm(&["status", "l"]).ok().says("reason     waits for the disk: its ").warns("make room");
-    let _ = world.swarm(&["ralph", "status", "l"]).ok().warns("it stands still (waits for the disk: ");
+    let _ = world.swarm(&["ralph", "status", "l"]).ok().warns("waits for the disk: ");
     let _ = world.swarm(&["ls"]).ok().says("waiting").warns("worker 'l' is held up: waits for the disk: ");
     let _ = world
         .swarm(&["why", "l"])

@@ -1,13 +1,11 @@
 //! A report in words.
 
-use swarm_state::budget::UNSEEN;
-use swarm_state::gates::{NO_GATE, Verdict};
-use swarm_state::notice::IterationExit;
-use swarm_state::outage::Kind;
+use swarm_state::advice::{Situation, next_step};
+use swarm_state::cause::Cause;
+use swarm_state::gates::Verdict;
+use swarm_state::notice::{IterationExit, StopReason};
 
 use super::*;
-use crate::client::status::{goes_on, log_in, waits_for_disk};
-use crate::protocol::CHECKING;
 
 /// The word for how it ended, or why it has not.
 pub(super) fn end_word(report: &Report) -> &'static str {
@@ -237,35 +235,19 @@ fn next(report: &Report) -> String {
     if let Some(end) = report.end {
         return after(report, end);
     }
-    match report.status {
-        LoopStatus::Paused if report.reason.as_ref().is_some_and(|why| why.ends_with(UNSEEN)) => {
-            format!(
-                "let its command tell it (claude -p --output-format json), or give prices in the settings; one iteration more: swarm ralph resume {name}"
-            )
-        }
-        LoopStatus::Paused => format!("swarm ralph resume {name}"),
-        _ if waits_for_disk(report.reason.as_deref()) => {
-            "make room on the disk; it goes on by itself then".to_owned()
-        }
-        LoopStatus::Running if report.outage.is_some_and(Kind::needs_person) => log_in(name),
-        LoopStatus::Running if goes_on(report.reason.as_deref()) => {
-            format!("nothing; to try at once: swarm ralph resume {name}")
-        }
-        _ if report.worker_status == Status::Unreachable => {
-            "nothing; it goes on when tmux answers again: swarm doctor".to_owned()
-        }
-        _ if report.worker_status == Status::Waiting => {
-            format!("it waits for you: swarm attach {name}")
-        }
-        _ if report.worker_status == Status::BackingOff => {
-            format!("nothing; it is tried again by itself, or give it up: swarm kill {name}")
-        }
-        _ if report.reason.as_ref().is_some_and(|why| why.starts_with(CHECKING)) => {
+    let situation = Situation {
+        name,
+        status: report.worker_status,
+        is_loop: true,
+        is_paused: report.status == LoopStatus::Paused,
+        cause: report.cause.as_ref(),
+    };
+    match &report.cause {
+        Some(Cause::Checking { .. }) => {
             format!("nothing; the checks run, and no agent: {}", at_checks(report))
         }
-        LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed => {
-            format!("nothing; swarm attach {name} shows the agent at work")
-        }
+        _ => next_step(&situation)
+            .unwrap_or_else(|| format!("nothing; swarm attach {name} shows the agent at work")),
     }
 }
 
@@ -280,7 +262,7 @@ fn after(report: &Report, end: End) -> String {
             }
             None => format!("look at the work: swarm ralph diff {name}"),
         },
-        _ if report.reason.as_deref() == Some(NO_GATE) => {
+        _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
             "ask for something that does not fail already, or leave --allow-preexisting out".to_owned()
         }
         _ if report.iterations.last().is_some_and(|it| it.no_agent) => {

@@ -1,12 +1,11 @@
-//! How a worker is, in the words that people are shown: derived, never stored.
+//! A worker's status and the cause of it: derived, never stored.
 
-use chrono::Timelike;
-
-use super::{Phase, Restarts, Watch, Why, Worker};
+use super::{Phase, Watch, Why, Worker};
+use crate::cause::Cause;
 use crate::ends::End;
 use crate::model::{LoopStatus, Outcome, Status};
-use crate::notice::{Entry, PauseBy, StopReason, duration};
-use crate::outage::{GOES_ON, Outage};
+use crate::notice::{Entry, StopReason};
+use crate::outage::Outage;
 
 impl Worker {
     /// The one word for how it is.
@@ -103,59 +102,49 @@ impl Worker {
         matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
     }
 
-    /// Why it is so, in words, where there is something to say.
+    /// Why it is in its state, as text.
     pub fn reason(&self) -> Option<String> {
-        let paused = self.ralph.as_ref().and_then(|l| l.paused).map(|by| match by {
-            PauseBy::User => "paused".to_owned(),
-            PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
-            PauseBy::NoProgress => "paused: no progress".to_owned(),
-            PauseBy::BudgetUnseen => format!("paused: {}", crate::budget::UNSEEN),
-        });
+        self.cause().map(|cause| cause.text())
+    }
+
+    /// Why it is in its state, where there is something to say.
+    pub fn cause(&self) -> Option<Cause> {
         match &self.phase {
-            Phase::Stopped { reason } => Some(match (reason, self.failure()) {
+            Phase::Stopped { reason } => {
                 // Of what went wrong last, these do not say anything.
-                (
+                let is_silent = matches!(
+                    reason,
                     StopReason::Failures(_)
-                    | StopReason::MaxIterations
-                    | StopReason::AllFailed
-                    | StopReason::Unverified,
-                    Some(why),
-                ) => {
-                    format!("{}: {why}", reason.word())
-                }
-                (reason, _) => reason.word(),
-            }),
-            Phase::Lost => Some("the tmux server went away".to_owned()),
-            Phase::BackingOff { delay, .. } => {
-                let restart = self.restarts.as_ref().and_then(Restarts::reason);
-                let outage = self.outage().map(|outage| outage_words(outage, delay.as_secs()));
-                let why = self.failure().map(|why| format!(": {why}")).unwrap_or_default();
-                restart
-                    .or(outage)
-                    .or_else(|| Some(format!("next try {}s after a failure{why}", delay.as_secs())))
+                        | StopReason::MaxIterations
+                        | StopReason::AllFailed
+                        | StopReason::Unverified
+                );
+                let failure = if is_silent { self.failure() } else { None };
+                Some(Cause::Stopped { reason: reason.clone(), failure })
             }
-            Phase::Ending { why, .. } => Some(
-                match why {
-                    Why::Inactivity | Why::Silent => "ending: inactivity",
-                    Why::Undelivered => "ending: its prompt was not delivered",
-                    Why::Unanswered => "ending: its question was not answered",
-                    Why::Done => "ending: done pattern matched",
-                    Why::TurnOver => "ending: turn over",
-                    Why::Timeout => "ending: the iteration is out of time",
-                    Why::OutOfTime => "ending: the loop is out of time",
-                    Why::ApiError => "ending: its API failed it",
-                    Why::ContextSpent => "ending: its context is full",
-                    Why::Kill => "ending: killed",
-                }
-                .to_owned(),
-            ),
+            Phase::Lost => Some(Cause::Lost),
+            Phase::BackingOff { delay, .. } => {
+                let retry_seconds = delay.as_secs();
+                let restart = || Some(Cause::Restart { text: self.restarts.as_ref()?.reason()? });
+                let outage = || {
+                    let Outage { kind, message, until } = self.outage()?.clone();
+                    Some(Cause::Outage { outage: kind, message, until, retry_seconds })
+                };
+                let backoff = || Some(Cause::Backoff { retry_seconds, failure: self.failure() });
+                restart().or_else(outage).or_else(backoff)
+            }
+            Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Starting { .. }
             | Phase::Prompting { .. }
             | Phase::Running { .. }
             | Phase::Judging { .. }
-            | Phase::Parked => self.trouble.as_ref().map(|t| t.what.clone()).or(paused),
+            | Phase::Parked => {
+                let paused = || Some(Cause::Paused { by: self.ralph.as_ref()?.paused? });
+                let trouble = self.trouble.as_ref().map(|t| Cause::NeedsPerson { text: t.what.clone() });
+                trouble.or_else(paused)
+            }
         }
     }
 
@@ -192,19 +181,5 @@ impl Worker {
                 }
             }
         })
-    }
-}
-
-fn outage_words(outage: &Outage, delay: u64) -> String {
-    if outage.kind.needs_person() {
-        let delay = duration(delay, " ");
-        return format!("needs you: {} (swarm retries within {delay})", outage.message);
-    }
-    match outage.until {
-        Some(until) => {
-            let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-            format!("{} ({GOES_ON} at {day} {hour:02}:{minute:02})", outage.message)
-        }
-        None => format!("{} ({GOES_ON} within {})", outage.message, duration(delay, " ")),
     }
 }

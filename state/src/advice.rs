@@ -1,0 +1,132 @@
+//! What a person does next about a worker or loop, derived from its status and cause.
+//!
+//! `status`, `ralph status`, `why`, `attach` and `wait` all use it, so that they agree. Deliberately absent: what only a
+//! report knows, such as changed checks and a worktree to merge.
+
+use crate::cause::Cause;
+use crate::model::Status;
+use crate::notice::PauseBy;
+
+/// What the advice depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The worker's name.
+    pub name: &'a str,
+    /// The worker's status.
+    pub status: Status,
+    /// Whether it is a loop.
+    pub is_loop: bool,
+    /// Whether it is a paused loop.
+    pub is_paused: bool,
+    /// Why it is in its state; `None` also where a later daemon's cause is unknown here.
+    pub cause: Option<&'a Cause>,
+}
+
+/// The next step, one line; `None` where there is nothing to do and nothing to wait for.
+pub fn next_step(of: &Situation<'_>) -> Option<String> {
+    let name = of.name;
+    Some(match (of.status, of.cause) {
+        (Status::Waiting, Some(Cause::DiskFull { .. })) => {
+            "make room on the disk; swarm then goes on by itself".to_owned()
+        }
+        (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
+            "log in with the agent's own command, then: swarm ralph resume {name}; \
+             with another key: swarm ralph resume {name} --env KEY"
+        ),
+        (Status::Waiting, Some(Cause::Outage { .. })) => {
+            format!("swarm goes on by itself; to try at once: swarm ralph resume {name}")
+        }
+        (Status::Waiting, _) => format!("the agent waits for you: swarm attach {name}"),
+        (_, Some(Cause::EarlierSwarm { .. })) => {
+            format!("once it has ended there, remove it from the list: swarm clean {name}")
+        }
+        (Status::Lost, _) => start_again(name, of.is_loop),
+        (_, Some(Cause::Paused { by: PauseBy::BudgetUnseen })) => format!(
+            "make the agent print its cost (claude -p --output-format json), or set prices in the settings; \
+             for one more iteration: swarm ralph resume {name}"
+        ),
+        _ if of.is_paused => format!("swarm ralph resume {name}"),
+        (Status::Failed, _) if of.is_loop => format!("swarm why {name}"),
+        (Status::Failed, _) => format!("swarm logs {name}"),
+        (Status::Unreachable, _) => {
+            "swarm goes on by itself when tmux answers again: swarm doctor".to_owned()
+        }
+        (Status::BackingOff, _) => {
+            format!("swarm tries again by itself; to give up: swarm kill {name}")
+        }
+        (Status::Starting | Status::Running | Status::Stopped, _) => return None,
+    })
+}
+
+/// The command that goes on with a worker whose tmux server went away.
+pub fn start_again(name: &str, is_loop: bool) -> String {
+    if is_loop { format!("swarm ralph resume {name}") } else { format!("swarm respawn {name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notice::StopReason;
+    use crate::outage::Kind;
+
+    #[test]
+    fn the_next_step_for_each_situation() {
+        let outage = |outage| Cause::Outage { outage, message: "m".into(), until: None, retry_seconds: 5 };
+        let asks = Cause::NeedsPerson { text: "trust dialog".into() };
+        let failed = Cause::Stopped { reason: StopReason::AllFailed, failure: None };
+        let paused = |by| Cause::Paused { by };
+        let disk = Cause::DiskFull { error: "no space left".into() };
+        let earlier = Cause::EarlierSwarm { status: "running".into() };
+        let (plain, looping, held) = ((false, false), (true, false), (true, true));
+        for (status, (is_loop, is_paused), cause, step) in [
+            (Status::Starting, looping, None, ""),
+            (Status::Running, plain, None, ""),
+            (Status::Stopped, looping, Some(&failed), ""),
+            (Status::Waiting, looping, Some(&asks), "the agent waits for you: swarm attach a"),
+            (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
+            // The cause of an older or later daemon is not known.
+            (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
+            (Status::Waiting, plain, Some(&disk), "make room on the disk; swarm then goes on by itself"),
+            (
+                Status::Waiting,
+                looping,
+                Some(&outage(Kind::Limit)),
+                "swarm goes on by itself; to try at once: swarm ralph resume a",
+            ),
+            (
+                Status::Waiting,
+                looping,
+                Some(&outage(Kind::Login)),
+                "log in with the agent's own command, then: swarm ralph resume a; with another key: swarm ralph resume a --env KEY",
+            ),
+            (Status::Stopped, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),
+            (Status::Running, held, Some(&paused(PauseBy::NoProgress)), "swarm ralph resume a"),
+            (
+                Status::Stopped,
+                held,
+                Some(&paused(PauseBy::BudgetUnseen)),
+                "make the agent print its cost (claude -p --output-format json), or set prices in the settings; for one more iteration: swarm ralph resume a",
+            ),
+            (Status::Lost, looping, Some(&Cause::Lost), "swarm ralph resume a"),
+            (Status::Lost, plain, Some(&Cause::Lost), "swarm respawn a"),
+            (Status::Failed, looping, Some(&failed), "swarm why a"),
+            (Status::Failed, plain, Some(&failed), "swarm logs a"),
+            (
+                Status::Running,
+                looping,
+                Some(&earlier),
+                "once it has ended there, remove it from the list: swarm clean a",
+            ),
+            (
+                Status::Unreachable,
+                looping,
+                None,
+                "swarm goes on by itself when tmux answers again: swarm doctor",
+            ),
+            (Status::BackingOff, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
+        ] {
+            let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause });
+            assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
+        }
+    }
+}

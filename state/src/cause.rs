@@ -1,0 +1,210 @@
+//! Why a worker or loop is in its state, as data.
+//!
+//! The engine derives it ([`crate::engine::Worker::cause`]); the daemon adds what only the daemon knows: a full disk,
+//! running checks, a worker of an earlier swarm. Clients receive it beside [`Cause::text`] and decide by the variant,
+//! never by the text. Deliberately absent: what a person does about it ([`crate::advice`]).
+
+use chrono::{DateTime, FixedOffset, Timelike};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::engine::Why;
+use crate::notice::{PauseBy, StopReason, duration};
+use crate::outage;
+
+/// Why a worker or loop is in its state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Cause {
+    /// It has stopped and does not start again by itself.
+    Stopped {
+        /// How.
+        reason: StopReason,
+        /// Why the last iteration failed, where the reason alone does not explain the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// The tmux server went away.
+    Lost,
+    /// The loop is paused.
+    Paused {
+        /// Who paused it.
+        by: PauseBy,
+    },
+    /// The agent shows a dialog, asks a question, has no input box, or did not accept its prompt.
+    NeedsPerson {
+        /// The dialog or question.
+        text: String,
+    },
+    /// The agent's API cannot be used.
+    Outage {
+        /// What kind of outage.
+        outage: outage::Kind,
+        /// The agent's message.
+        message: String,
+        /// When it ends, where the message names a time.
+        until: Option<DateTime<FixedOffset>>,
+        /// Seconds from the outage to the next try.
+        retry_seconds: u64,
+    },
+    /// The loop waits after a failure.
+    Backoff {
+        /// Seconds from the failure to the next try.
+        retry_seconds: u64,
+        /// Why the iteration failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
+    },
+    /// A plain worker waits for its next run.
+    Restart {
+        /// How the last run ended, and when the next is due.
+        text: String,
+    },
+    /// swarm is ending the run.
+    Ending {
+        /// Why.
+        why: Why,
+    },
+    /// Checks run, and no agent.
+    Checking {
+        /// The first of them.
+        check: String,
+        /// How many others run.
+        more: usize,
+    },
+    /// The worker stands still until there is room on the disk.
+    DiskFull {
+        /// What cannot be written.
+        error: String,
+    },
+    /// The worker's state cannot be saved; the run goes on.
+    Unsaved {
+        /// The system's error.
+        error: String,
+    },
+    /// The worker belongs to an earlier swarm.
+    EarlierSwarm {
+        /// The status that the earlier swarm recorded.
+        status: String,
+    },
+}
+
+impl Cause {
+    /// The cause for a person to read, one line without a full stop.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.word()),
+            Self::Stopped { reason, failure: None } => reason.word(),
+            Self::Lost => "the tmux server went away".to_owned(),
+            Self::Paused { by } => match by {
+                PauseBy::User => "paused".to_owned(),
+                PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
+                PauseBy::NoProgress => "paused: no progress".to_owned(),
+                PauseBy::BudgetUnseen => format!("paused: {}", crate::budget::UNSEEN),
+            },
+            Self::NeedsPerson { text } | Self::Restart { text } => text.clone(),
+            Self::Outage { outage, message, retry_seconds, .. } if outage.needs_person() => {
+                format!("needs you: {message} (swarm retries within {})", duration(*retry_seconds, " "))
+            }
+            Self::Outage { message, until: Some(until), .. } => {
+                let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
+                format!("{message} (goes on by itself at {day} {hour:02}:{minute:02})")
+            }
+            Self::Outage { message, retry_seconds, .. } => {
+                format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
+            }
+            Self::Backoff { retry_seconds, failure } => {
+                let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                format!("next try {retry_seconds}s after a failure{why}")
+            }
+            Self::Ending { why } => format!("ending: {}", why.phrase()),
+            Self::Checking { check, more: 0 } => format!("checking: {check}"),
+            Self::Checking { check, more } => format!("checking: {check} and {more} more"),
+            Self::DiskFull { error } => format!("waits for the disk: {error}"),
+            Self::Unsaved { error } => format!("its state cannot be saved: {error}"),
+            Self::EarlierSwarm { status } => format!("belongs to an earlier swarm, which said: {status}"),
+        }
+    }
+}
+
+/// Reads a cause from the wire; `None` for one that only a later swarm knows.
+///
+/// # Errors
+/// When the value is not JSON.
+pub fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cause>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<(Cause, &'static str)> {
+        let outage = |kind, until: Option<&str>| Cause::Outage {
+            outage: kind,
+            message: "limit reached".into(),
+            until: until.map(|at| DateTime::parse_from_rfc3339(at).unwrap()),
+            retry_seconds: 300,
+        };
+        let paused = |by| Cause::Paused { by };
+        vec![
+            (Cause::Stopped { reason: StopReason::MaxIterations, failure: None }, "max iterations"),
+            (
+                Cause::Stopped { reason: StopReason::AllFailed, failure: Some("exit status 7".into()) },
+                "max iterations, and no iteration succeeded: exit status 7",
+            ),
+            (Cause::Lost, "the tmux server went away"),
+            (paused(PauseBy::User), "paused"),
+            (paused(PauseBy::Shutdown), "paused when the daemon stopped"),
+            (paused(PauseBy::NoProgress), "paused: no progress"),
+            (Cause::NeedsPerson { text: "trust dialog".into() }, "trust dialog"),
+            (
+                outage(outage::Kind::Limit, Some("2026-01-15T08:05:00+01:00")),
+                "limit reached (goes on by itself at 2026-01-15 08:05)",
+            ),
+            (outage(outage::Kind::Overload, None), "limit reached (goes on by itself within 5m 0s)"),
+            (outage(outage::Kind::Login, None), "needs you: limit reached (swarm retries within 5m 0s)"),
+            (Cause::Backoff { retry_seconds: 4, failure: None }, "next try 4s after a failure"),
+            (
+                Cause::Backoff { retry_seconds: 4, failure: Some("exit status 1".into()) },
+                "next try 4s after a failure: exit status 1",
+            ),
+            (
+                Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
+                "exit status 1, next run at 08:05:00",
+            ),
+            (Cause::Ending { why: Why::TurnOver }, "ending: turn over"),
+            (Cause::Checking { check: "make test".into(), more: 0 }, "checking: make test"),
+            (Cause::Checking { check: "make test".into(), more: 2 }, "checking: make test and 2 more"),
+            (Cause::DiskFull { error: "no space left".into() }, "waits for the disk: no space left"),
+            (Cause::Unsaved { error: "no space left".into() }, "its state cannot be saved: no space left"),
+            (
+                Cause::EarlierSwarm { status: "running".into() },
+                "belongs to an earlier swarm, which said: running",
+            ),
+        ]
+    }
+
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct View {
+        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+        cause: Option<Cause>,
+    }
+
+    #[test]
+    fn each_cause_has_a_text_and_survives_the_wire() {
+        for (cause, text) in all() {
+            assert_eq!(cause.text(), text);
+            let view = View { cause: Some(cause) };
+            let json = serde_json::to_string(&view).unwrap();
+            assert_eq!(serde_json::from_str::<View>(&json).unwrap(), view, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_cause_of_a_later_swarm_is_none() {
+        for json in ["{}", r#"{"cause":null}"#, r#"{"cause":{"kind":"later"}}"#, r#"{"cause":7}"#] {
+            assert_eq!(serde_json::from_str::<View>(json).unwrap(), View { cause: None }, "{json}");
+        }
+    }
+}
