@@ -144,6 +144,8 @@ sub user_texts {
 
 sub is_main {
     my ($request, $tools, $texts) = @_;
+    # qwen-code lets an agent of its own look after its memory when a turn is over.
+    return 0 if @$texts && $texts->[-1] =~ /\AManaged memory directory/;
     return 1 if %$tools;
     return $without_tools && !grep { /commit message/ } system_text($request), @$texts;
 }
