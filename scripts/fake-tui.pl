@@ -8,6 +8,9 @@
 #   GATE=FILE   comes up when FILE is there; keys pressed until then are thrown away
 #   BANNER=TEXT prints this when it has come up
 #   TRUST=1|2   asks first whether the folder is trusted; the default is the first option, "No, exit" (2: "Yes")
+#   ASK=N       asks N times, with the same rows, whether to run a command; the default is "Yes". A digit chooses its row.
+#               Each key is appended to REC as {"key":"…"}, each chosen row as {"ask":1|2|3}
+#   DIGITS=move a digit only moves the highlight of that list; DIGITS=ignore: it has no effect
 #   THEME=1     asks first for a theme, reads one key, and ends with 1 unless that is "1"
 #   MENU=1      asks first for a flavour as nobody else does, and ends with 1 on any key
 #   WORK=SECS   works so long on each prompt, with a spinner
@@ -24,7 +27,7 @@ use strict;
 use warnings;
 use POSIX ();
 
-my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST THEME MENU WORK ECHO ALT DEAF LATE SWAP);
+my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST ASK THEME MENU WORK ECHO ALT DEAF LATE SWAP);
 my $reply = $ENV{REPLY} // 'Done.';
 my $die   = $ENV{DIE}   // '';
 my $ticks = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
@@ -200,6 +203,26 @@ sub trust_dialog {
     return;
 }
 
+sub permission_list {
+    my ($command) = @_;
+    my $digits  = $ENV{DIGITS} // '';
+    my $choice  = 0;
+    my @options = ('Yes', "Yes, and don't ask again", 'No');
+    while (1) {
+        out("\e[H\e[2J Bash command\r\n\r\n   $command\r\n\r\n Do you want to proceed?\r\n");
+        out($_ == $choice ? " \xe2\x9d\xaf " : '   ', $_ + 1, ". $options[$_]\r\n") for 0 .. $#options;
+        out("\r\n Esc to cancel\r\n");
+        my $byte = key(undef) // next;
+        record(key => json($byte));
+        my $chooses = $byte =~ /[1-3]/ && $digits ne 'ignore';
+        $choice = $byte - 1 if $chooses;
+        last if $byte eq "\r" || ($chooses && $digits ne 'move');
+    }
+    record(ask => $choice + 1);
+    out("\e[H\e[2J");
+    return;
+}
+
 sub theme_dialog {
     out('Select theme: 1) dark 2) light ');
     my $byte = key(undef);
@@ -226,6 +249,7 @@ if ($knob{BOOT} || $ENV{GATE}) {
 raw();
 out("\e[?2004h", $fancy ? "\e[?1049h" : '');
 trust_dialog() if $knob{TRUST};
+permission_list("touch file-$_") for 1 .. $knob{ASK};
 theme_dialog() if $knob{THEME};
 menu()         if $knob{MENU};
 say_lines($ENV{BANNER}) if defined $ENV{BANNER};

@@ -160,8 +160,9 @@ pub enum Command {
     Logs(Logs),
     /// Type text into a worker
     #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
-        An agent that is coming up gets the text when it is ready, and after its prompt. A dialog gets \
-        nothing but an answer: one word of at most 8 bytes, or just Enter (an empty text). What could not be \
+        An agent that is coming up gets the text when it is ready, and after its prompt. To a dialog, \
+        swarm sends only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a \
+        question, or an empty text, which presses Enter. A text with --all never answers a dialog. What could not be \
         typed, and what may have been lost, is an error; of an agent that nobody knows, a numbered list with a \
         chosen line and a [y/N] at the end of the screen are dialogs; a line that nobody has read yet is a warning. What \
         follows the worker's name is text, also --help.")]

@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset, Local};
 use serde_json::Value;
 use swarm_state::advice::next_step;
+use swarm_state::model::Status;
 use swarm_state::notice::duration;
 use swarm_state::outage::Kind;
 use swarm_state::screen::printable;
@@ -50,13 +51,18 @@ pub(super) async fn loops(ctx: &Ctx, args: &RalphLs) -> Ended {
     Ok(0)
 }
 
-/// Names the workers whose agents cannot log in: no wait helps them.
+/// Names the workers that wait for a login.
 fn need_login(ctx: &Ctx, workers: &[WorkerView]) {
-    for worker in workers.iter().filter(|worker| worker.outage.is_some_and(Kind::needs_person)) {
+    for worker in workers.iter().filter(|w| waits_for_login(w)) {
         let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
         ctx.out.warn(&format!("worker '{}' {reason}", worker.name));
         next_step(&situation(worker)).iter().for_each(|hint| ctx.out.hint(hint));
     }
+}
+
+/// Whether a worker waits for a login. A paused or finished loop keeps its last outage and waits for nothing.
+fn waits_for_login(worker: &WorkerView) -> bool {
+    worker.status == Status::Waiting && worker.outage.is_some_and(Kind::needs_person)
 }
 
 /// All workers; what is wrong on disk is told on stderr.
@@ -170,6 +176,20 @@ mod tests {
         }
         for status in ["stopped", "failed", "lost"] {
             assert!(wanted(&view("a", status, json!({})), &args(WhichStatus::Stopped, &[])), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_a_waiting_worker_waits_for_a_login() {
+        for (status, outage, want) in [
+            ("waiting", Some(Kind::Login), true),
+            ("waiting", None, false),
+            ("running", Some(Kind::Login), false),
+            ("stopped", Some(Kind::Login), false),
+            ("failed", Some(Kind::Login), false),
+        ] {
+            let worker = WorkerView { outage, ..view("a", status, json!({})) };
+            assert_eq!(waits_for_login(&worker), want, "{status} {outage:?}");
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) async fn run(ctx: &Ctx, args: Send) -> Ended {
     }
     let calls = names.into_iter().map(|name| {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
-        (name.clone(), Call::Send(SendParams { name, text, enter, keys }))
+        (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
     let mut failures = Failures::new(ctx.out, !all);
     for (name, answer) in each::<Sent>(ctx, calls, SLOW).await? {

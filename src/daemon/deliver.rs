@@ -10,9 +10,11 @@ use std::time::Duration;
 
 use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed, marked};
 use swarm_state::model::Pane;
+use swarm_state::screen::answers::Answers;
 use swarm_state::screen::{Blocked, Reading};
 use tokio::time::{Instant, sleep};
 
+use self::answer::Dialog;
 use self::carry::{Carried, Carrier, Purpose};
 use super::crash;
 use super::driver::{Context, Report, SharedReader};
@@ -136,7 +138,7 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
     run_dir.join(ACCEPTED_MARK).exists() || run_dir.join(ENTERED_MARK).exists()
 }
 
-/// Types what a person sent. Gives a warning where the agent has not read it yet.
+/// Types the text that a person sent; into a dialog only one of the answers that it offers. Gives a warning where the agent has not read it yet.
 ///
 /// # Errors
 /// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
@@ -146,15 +148,20 @@ pub(crate) async fn typed(
     reader: &SharedReader,
     what: &SendParams,
 ) -> Result<Option<String>> {
-    let SendParams { text, enter, keys, .. } = what;
+    let SendParams { text, enter, keys, no_answer, .. } = what;
     let start = Instant::now();
     let seen = loop {
         let seen = look(context, pane, reader).await?;
         match &seen.reading.blocked {
-            Some(_) if answer::is_answer(text) => {
-                return answer::answer(context, pane, reader, &seen, text, *enter).await;
+            Some(blocked) => {
+                let answers = Answers::on(&seen.text);
+                let Some(answer) = answers.find(text).filter(|_| !no_answer) else {
+                    return Err(answer::not_offered(context, blocked, &answers));
+                };
+                return Dialog { context, pane, reader, before: &seen, answers }
+                    .answer(&answer, *enter)
+                    .await;
             }
-            Some(blocked) => return Err(in_the_way(context, Some(blocked))),
             None if seen.reading.ready || seen.reading.working => break seen,
             // Lines are kept for who reads them later; but an agent that only comes up throws them away.
             None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,

@@ -127,6 +127,9 @@ pub struct SendParams {
     /// Type it key by key instead of pasting it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keys: bool,
+    /// Never answer a dialog with it: it goes to several workers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_answer: bool,
 }
 
 /// Where to attach.

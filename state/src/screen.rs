@@ -12,6 +12,7 @@ use std::sync::Arc;
 use crate::delivery::Plan;
 use crate::profiles::Profile;
 
+pub mod answers;
 mod baseline;
 mod echo;
 mod given;

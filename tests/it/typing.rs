@@ -282,19 +282,95 @@ fn nothing_but_an_answer_is_typed_into_a_question_of_an_agent_that_nobody_knows(
     assert_eq!(list["reason"], "a list to choose from");
     let yes_no = ask("yes", "Write over a.rs? [y/N] ");
     assert_eq!(yes_no["reason"], "a question to be answered with yes or no");
-    for name in ["list", "yes"] {
+    for (name, answer) in [("list", "2"), ("yes", "y")] {
         let key = world.work().join(format!("{name}.key"));
         let attach = format!("hint: to see its screen and answer: swarm attach {name}");
-        let _ = world
-            .swarm(&["send", name, "go on with the work"])
-            .code(1)
-            .warns("the agent shows a dialog")
-            .warns(&attach);
+        let offered = if name == "list" { "1, 2" } else { "y, n, yes, no" };
+        let accepts = format!(
+            "hint: it accepts: {offered}, or Enter (swarm send {name} ''); or answer in its window: swarm attach {name}\n"
+        );
+        for text in ["go on with the work", "stop"] {
+            let ran = world.swarm(&["send", name, text]).code(1);
+            let _ = ran.warns("the agent shows a dialog").warns(&accepts);
+        }
         let _ = world.swarm(&["eof", name]).code(1).warns("the agent shows a dialog").warns(&attach);
         assert_eq!(std::fs::read(&key).unwrap(), b"", "no key was pressed");
-        let _ = world.swarm(&["send", "--no-enter", name, "2"]).ok();
-        world.until("the answer is there", || (std::fs::read(&key).unwrap() == b"2").then_some(()));
+        let _ = world.swarm(&["send", "--no-enter", name, answer]).ok();
+        let has_answer = || (std::fs::read(&key).unwrap() == answer.as_bytes()).then_some(());
+        world.until("the answer is there", has_answer);
     }
+}
+
+/// Spawns the fake agent with a list whose highlighted row is "Yes", and waits for the list.
+#[track_caller]
+fn spawn_asking(world: &World, knobs: &[&str]) {
+    spawn_unknown(world, knobs);
+    let seen = world.until_status("w", "waiting");
+    assert_eq!(seen["reason"], "permission dialog", "{seen}");
+}
+
+#[test]
+fn a_text_that_a_list_does_not_offer_presses_no_key() {
+    let world = World::new();
+    spawn_asking(&world, &["ASK=1"]);
+    let accepts =
+        "hint: it accepts: 1, 2, 3, or Enter (swarm send w ''); or answer in its window: swarm attach w\n";
+    for text in ["no", "stop", "/cost", "y", "4"] {
+        let ran = world.swarm(&["send", "w", text]).code(1);
+        let _ = ran.warns("the agent shows a dialog: permission dialog").warns(accepts);
+        let _ = world.swarm(&["send", "--keys", "w", text]).code(1).warns(accepts);
+    }
+    // Text for several workers is no answer, even where one of them offers it.
+    for text in ["stop", "1", ""] {
+        let _ = world.swarm(&["send", "--all", text]).code(1).warns("the agent shows a dialog");
+    }
+    // Keys are read in order: the first one that the agent got is the one of the answer.
+    let _ = world.swarm(&["send", "w", "2"]).ok();
+    until_shown(&world, "Welcome");
+    assert_eq!(recorded(&world), [json!({"key": "2"}), json!({"ask": 2})]);
+}
+
+#[test]
+fn enter_takes_only_the_row_that_was_chosen() {
+    for (digits, text, keys) in [
+        ("move", "2", &["2", "\r"][..]),
+        ("ignore", "1", &["1", "\r"]),
+        ("move", "", &["\r"]),
+        ("ignore", "3", &["3"]),
+    ] {
+        let world = World::new();
+        spawn_asking(&world, &["ASK=1", &format!("DIGITS={digits}")]);
+        let ran = world.swarm(&["send", "w", text]);
+        let mut wanted: Vec<_> = keys.iter().map(|key| json!({"key": key})).collect();
+        if keys.ends_with(&["\r"]) {
+            let _ = ran.ok();
+            wanted.push(json!({"ask": text.parse().unwrap_or(1)}));
+            until_shown(&world, "Welcome");
+        } else {
+            let _ = ran.code(1).warns("the agent did not accept the answer '3'").warns("swarm attach w");
+        }
+        assert_eq!(recorded(&world), wanted, "{digits} {text:?}");
+    }
+}
+
+#[test]
+fn an_answer_does_not_answer_the_next_dialog_with_the_same_rows() {
+    let world = World::new();
+    spawn_asking(&world, &["ASK=2"]);
+    let _ =
+        world.swarm(&["send", "w", "1"]).ok().warns("worker 'w' shows a dialog again: permission dialog\n");
+    assert_eq!(recorded(&world), [json!({"key": "1"}), json!({"ask": 1})]);
+}
+
+#[test]
+fn a_key_that_a_question_ignores_is_not_followed_by_enter() {
+    let world = World::new();
+    let script =
+        "stty raw -echo; printf 'Delete it? [Y/n] '; head -c 1 >got; head -c 1 >>got; stty sane; sleep 600";
+    let _ = world.spawn_sh("w", &[], script).ok();
+    world.until_status("w", "waiting");
+    let _ = world.swarm(&["send", "w", "n"]).code(1).warns("the agent did not accept the answer 'n'");
+    assert_eq!(std::fs::read(world.path("work/got")).unwrap(), b"n");
 }
 
 /// The keys stand behind the question then, and only Enter sends them.

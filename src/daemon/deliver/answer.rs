@@ -1,74 +1,97 @@
-//! Types a person's answer into a dialog, key by key: most dialogs ignore a paste.
+//! Types an answer into a dialog, key by key: most dialogs ignore a paste.
+//!
+//! [`swarm_state::screen::answers`] finds the answers that the dialog offers and says whether Enter completes one.
 
 use std::time::Duration;
 
 use swarm_state::model::Pane;
+use swarm_state::screen::Blocked;
+use swarm_state::screen::answers::{AfterKeys, Answer, Answers};
 use tokio::time::{Instant, sleep};
 
-use super::{LOOK_INTERVAL, Seen, line, look, squeeze};
+use super::{LOOK_INTERVAL, Seen, in_the_way, line, look};
 use crate::daemon::driver::{Context, SharedReader};
-use crate::error::{ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
-
-/// The longest text that can be an answer.
-const MAX_ANSWER_BYTES: usize = 8;
 
 /// How long the keys may take to answer by themselves, before Enter is pressed.
 const ANSWER_LIMIT: Duration = Duration::from_millis(2500);
 
-/// Answers a dialog, which the screen `before` shows. Enter is pressed only if the keys alone did not answer it, since a
-/// second dialog may follow.
-pub(super) async fn answer(
-    context: &Context,
-    pane: &Pane,
-    reader: &SharedReader,
-    before: &Seen,
-    text: &str,
-    enter: bool,
-) -> Result<Option<String>> {
-    let keys: Vec<String> = text.chars().filter(|c| !c.is_control()).map(String::from).collect();
-    context.tmux.keys(&pane.id, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
-    // A terminal in line mode keeps the keys until Enter.
-    if enter && procs::tty_is_cooked(pane.pid) {
-        return line::enter(context, pane).await;
-    }
-    let question = before.reading.blocked.as_ref().map(|dialog| &dialog.what);
-    let start = Instant::now();
-    while enter && !text.is_empty() && start.elapsed() < ANSWER_LIMIT {
-        sleep(LOOK_INTERVAL).await;
-        match look(context, pane, reader).await {
-            Ok(now) if now.reading.blocked.as_ref().map(|dialog| &dialog.what) == question => {}
-            // A question at the end of the screen shows the keys behind it, and is then no longer one.
-            Ok(now) if squeeze(&now.text) == squeeze(&before.text) + text => {}
-            // Another question, none, or the agent's end: that was it.
-            Ok(_) => return Ok(None),
-            Err(error) if error.code == ErrorCode::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        }
-    }
-    if enter {
-        context.tmux.keys(&pane.id, &["Enter"]).await?;
-    }
-    Ok(None)
+/// A dialog that is to be answered.
+pub(super) struct Dialog<'d> {
+    pub context: &'d Context,
+    pub pane: &'d Pane,
+    pub reader: &'d SharedReader,
+    /// The screen that shows the dialog, before any key.
+    pub before: &'d Seen,
+    pub answers: Answers,
 }
 
-/// Whether a text can be meant for a dialog: a key, a word, or just Enter. Any other is meant for the agent,
-/// and would choose whatever the dialog offers first.
-pub(super) fn is_answer(text: &str) -> bool {
-    text.len() <= MAX_ANSWER_BYTES && !text.contains(char::is_whitespace)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_is_one_short_word() {
-        for text in ["", "1", "y", "yes", "proceed"] {
-            assert!(is_answer(text), "{text:?}");
+impl Dialog<'_> {
+    /// Types one of the answers. Enter is pressed only if the keys alone did not answer the dialog, since a second dialog
+    /// may follow, and only if Enter cannot choose anything else. Gives a warning where a dialog of the same kind
+    /// stands afterwards.
+    ///
+    /// # Errors
+    /// When the dialog ignores the keys.
+    pub(super) async fn answer(&self, answer: &Answer, enter: bool) -> Result<Option<String>> {
+        let Self { context, pane, .. } = *self;
+        let keys: Vec<String> = answer.keys.chars().map(String::from).collect();
+        context.tmux.keys(&pane.id, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+        if !enter {
+            return Ok(None);
         }
-        for text in ["2 files need work", "yes please", "1\n", "refactoring", " "] {
-            assert!(!is_answer(text), "{text:?}");
+        // A terminal in line mode keeps the keys until Enter.
+        if procs::tty_is_cooked(pane.pid) {
+            return line::enter(context, pane).await;
+        }
+        if answer.keys.is_empty() {
+            return context.tmux.keys(&pane.id, &["Enter"]).await.map(|()| None);
+        }
+        match self.after_keys(answer).await {
+            Ok(Some((AfterKeys::NeedsEnter, _))) => {
+                context.tmux.keys(&pane.id, &["Enter"]).await.map(|()| None)
+            }
+            Ok(Some((AfterKeys::Ignored, _))) => Err(self.not_accepted(answer)),
+            Ok(Some((AfterKeys::Changed, dialog))) => {
+                let name = &context.name;
+                Ok(dialog.map(|d| format!("worker '{name}' shows a dialog again: {}", d.what)))
+            }
+            Ok(None) => Ok(None),
+            // The answer ended the agent.
+            Err(error) if error.code == ErrorCode::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
+
+    /// Waits for the effect of the keys. `None`: another question or none replaced the dialog.
+    async fn after_keys(&self, answer: &Answer) -> Result<Option<(AfterKeys, Option<Blocked>)>> {
+        let kind = self.before.reading.blocked.as_ref().map(|dialog| &dialog.what);
+        let start = Instant::now();
+        loop {
+            sleep(LOOK_INTERVAL).await;
+            let now = look(self.context, self.pane, self.reader).await?;
+            let after = self.answers.after_keys(answer, &self.before.text, &now.text);
+            let dialog = now.reading.blocked;
+            if after == AfterKeys::Changed && dialog.as_ref().map(|dialog| &dialog.what) != kind {
+                return Ok(None);
+            }
+            if start.elapsed() >= ANSWER_LIMIT {
+                return Ok(Some((after, dialog)));
+            }
+        }
+    }
+
+    fn not_accepted(&self, answer: &Answer) -> Error {
+        Error::new(ErrorCode::Conflict, format!("the agent did not accept the answer '{}'", answer.keys))
+            .hint(format!("to see its screen and answer: swarm attach {}", self.context.name))
+    }
+}
+
+/// The error for a text that is not an answer to the dialog.
+pub(super) fn not_offered(context: &Context, dialog: &Blocked, answers: &Answers) -> Error {
+    let name = &context.name;
+    in_the_way(context, Some(dialog)).hint(format!(
+        "it accepts: {answers} (swarm send {name} ''); or answer in its window: swarm attach {name}"
+    ))
 }
