@@ -81,7 +81,7 @@ async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Pa
     let seen = look(context, pane, reader).await?;
     // In a first delivery a box that holds the words of the prompt shows a placeholder.
     let once = given::was_pasted(dir);
-    let mut plan = Plan { once, ..plan(reader) };
+    let mut plan = Plan { once, first: true, ..plan(reader) };
     // Spaces alone cannot be seen in a box.
     plan.knows_box &= !text.trim().is_empty();
     let (before, delivery) = match given::screen_before(dir) {

@@ -129,6 +129,8 @@ pub struct Plan {
     pub once: bool,
     /// No text, only Enter.
     pub bare_enter: bool,
+    /// The agent of this run had no text before: what its hook reports is this one.
+    pub first: bool,
 }
 
 /// The delivery of one text.
@@ -237,7 +239,7 @@ impl Delivery {
 
     fn shown(&mut self, look: &Look, at: Duration, now: Duration) -> Step {
         // Before the Enter only the text of a delivery that was cut short can be reported.
-        if look.reported && self.cut_short && !self.is_unsent(look) {
+        if look.reported && (self.plan.first || self.cut_short && !self.is_unsent(look)) {
             return Step::Accepted;
         }
         if let Some(dialog) = &look.dialog {
@@ -271,7 +273,8 @@ impl Delivery {
     }
 
     fn entered(&mut self, look: &Look, entered: Entered, now: Duration) -> Step {
-        if entered.blind || ((look.reported || look.began) && !self.is_unsent(look)) {
+        let is_first = look.reported && self.plan.first;
+        if entered.blind || is_first || ((look.reported || look.began) && !self.is_unsent(look)) {
             return Step::Accepted;
         }
         match (look.held, &look.dialog) {

@@ -191,6 +191,14 @@ fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough_once_the_box_lost_th
 }
 
 #[test]
+fn a_report_of_the_first_text_of_a_run_is_enough_wherever_the_text_still_shows() {
+    let reported = Look { reported: true, ..look(Held::Text) };
+    let seen = [(look(Held::Other), 100), (look(Held::Text), 400), (reported, 100)];
+    let first = Plan { first: true, ..plan() };
+    assert_eq!(keys(first, &seen)[2], (500, Step::Accepted));
+}
+
+#[test]
 fn text_without_enter_stays_in_the_box() {
     let typed = Plan { enter: false, ..plan() };
     let seen = [(look(Held::Other), 300), (look(Held::Text), 100)];
