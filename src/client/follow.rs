@@ -107,13 +107,18 @@ pub(super) struct Followed {
 }
 
 /// Follows the loop of `spawned` to its end.
-pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options) -> Ended {
-    result(ctx, spawned, options).await.map(|followed| followed.code)
+pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options, signals: Signals) -> Ended {
+    result(ctx, spawned, options, signals).await.map(|followed| followed.code)
 }
 
 /// The same, and whether it was followed to its end.
-pub(super) async fn result(ctx: &Ctx, spawned: &Spawned, options: Options) -> Result<Followed, Failure> {
-    let followed = follow(ctx, spawned, options).await;
+pub(super) async fn result(
+    ctx: &Ctx,
+    spawned: &Spawned,
+    options: Options,
+    signals: Signals,
+) -> Result<Followed, Failure> {
+    let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
     match followed {
         Err(Failure::Closed) => Ok(Followed { code: unread(Err(Failure::Closed))?, given_up: false }),
@@ -173,8 +178,12 @@ async fn ask_spent(paths: Paths, name: String, news: UnboundedSender<News>) {
     }
 }
 
-async fn follow(ctx: &Ctx, spawned: &Spawned, options: Options) -> Result<Followed, Failure> {
-    let mut signals = Signals::new()?;
+async fn follow(
+    ctx: &Ctx,
+    spawned: &Spawned,
+    options: Options,
+    mut signals: Signals,
+) -> Result<Followed, Failure> {
     let paths = ctx.paths()?;
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
@@ -319,14 +328,15 @@ async fn next(
     }
 }
 
-struct Signals {
+/// The signals that end a follower. Caught before anything is printed, so that Ctrl-C always pauses the loop.
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let on = |kind| signal(kind).map_err(|e| Error::system("cannot listen for signals", e));
         Ok(Self {
             interrupt: on(SignalKind::interrupt())?,

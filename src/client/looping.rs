@@ -58,6 +58,7 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         }
         return Ok(0);
     }
+    let signals = follow::Signals::new()?;
     if !quiet {
         ctx.out.note(&spawn::line("spawned", &spawned.worker, max));
     }
@@ -67,7 +68,7 @@ pub(super) async fn run(ctx: &Ctx, args: Loop) -> Ended {
         (false, false) => follow::Lines::Stderr,
     };
     let options = follow::Options { stream, lines, progress: !quiet };
-    let followed = follow::result(ctx, &spawned, options).await?;
+    let followed = follow::result(ctx, &spawned, options, signals).await?;
     let told = report::result(ctx, &spawned.worker.name, format, followed.given_up).await;
     follow::unread(told.map(|()| followed.code))
 }

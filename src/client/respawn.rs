@@ -24,18 +24,18 @@ pub(super) async fn run(ctx: &Ctx, args: &Respawn) -> Ended {
         ctx.out.warn(warning);
     }
     let max = spawned.worker.metadata["max_iterations"].as_u64();
+    let follows = is_loop(&spawned.worker) && !args.detach;
+    let signals = follows.then(follow::Signals::new).transpose()?;
     let said = match args.format {
         PageFormat::Json => ctx.out.json(&spawned.worker),
         PageFormat::Text => ctx.out.line(&spawn::line("respawned", &spawned.worker, max)),
     };
     let said = said.map(|()| 0);
-    if args.detach || !is_loop(&spawned.worker) {
-        return said;
-    }
+    let Some(signals) = signals else { return said };
     if said.is_err() {
         return follow::unread(said);
     }
     let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
     let options = follow::Options { stream: args.stream, lines, progress: false };
-    follow::run(ctx, &spawned, options).await
+    follow::run(ctx, &spawned, options, signals).await
 }

@@ -50,20 +50,20 @@ pub(super) async fn run(ctx: &Ctx, args: Spawn) -> Ended {
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }
+    let follows = max.is_some() && !args.detach;
+    let signals = follows.then(follow::Signals::new).transpose()?;
     let said = match args.format {
         PageFormat::Json => ctx.out.json(&spawned.worker),
         PageFormat::Text => ctx.out.line(&line("spawned", &spawned.worker, max)),
     };
     let said = said.map(|()| 0);
-    if max.is_none() || args.detach {
-        return said;
-    }
+    let Some(signals) = signals else { return said };
     if said.is_err() {
         return follow::unread(said);
     }
     let lines = if args.format == PageFormat::Text { follow::Lines::Stdout } else { follow::Lines::Stderr };
     let options = follow::Options { stream: args.ralph.stream, lines, progress: false };
-    follow::run(ctx, &spawned, options).await
+    follow::run(ctx, &spawned, options, signals).await
 }
 
 pub(super) fn load_settings(ctx: &Ctx) -> Result<Settings> {
