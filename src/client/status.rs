@@ -93,7 +93,7 @@ fn started(text: &str) -> String {
     format!("{} ({} ago)", local.format("%Y-%m-%d %H:%M:%S"), age(text, Local::now().fixed_offset()))
 }
 
-/// What the next step for a worker depends on.
+/// Returns the facts that the next step for a worker depends on.
 pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
     Situation {
         name: &worker.name,

@@ -93,8 +93,10 @@ fn fit(views: &mut [WorkerView]) {
         shorten_all(&mut view.cmd, share);
         shorten_all(&mut view.tags, share / 4);
         shorten_all(&mut view.screen, share / 4);
-        if let Some(reason) = &mut view.reason {
+        // The cause holds the same texts. Without it clients have the status and the start of the reason.
+        if let Some(reason) = view.reason.as_mut().filter(|reason| reason.len() > share / 4) {
             shorten(reason, share / 4);
+            view.cause = None;
         }
         let mut left = share / 4;
         view.env.retain(|name, _| {
@@ -253,7 +255,9 @@ mod tests {
         for (count, text) in
             [(1, "\u{1}".repeat(1 << 19)), (300, "é".repeat(10_000)), (12, "x".repeat(100_000))]
         {
-            let long = view(&["agent".into(), "-p".into(), text.clone(), text]);
+            let cause = Cause::NeedsPerson { text: text.clone() };
+            let mut long = view(&["agent".into(), "-p".into(), text.clone(), text]);
+            (long.reason, long.cause) = (Some(cause.text()), Some(cause));
             let mut views = vec![long; count];
             fit(&mut views);
             assert!(serde_json::to_vec(&views).unwrap().len() < ROOM);

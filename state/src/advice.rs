@@ -1,4 +1,4 @@
-//! What a person does next about a worker or loop, derived from its status and cause.
+//! Derives the next step that swarm suggests to a person from the status and cause of a worker or loop.
 //!
 //! `status`, `ralph status`, `why`, `attach` and `wait` all use it, so that they agree. Deliberately absent: what only a
 //! report knows, such as changed checks and a worktree to merge.
@@ -7,7 +7,7 @@ use crate::cause::Cause;
 use crate::model::Status;
 use crate::notice::PauseBy;
 
-/// What the advice depends on.
+/// The facts that the next step depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     /// The worker's name.

@@ -32,7 +32,7 @@ pub struct Answer {
     row: Option<usize>,
 }
 
-/// What a dialog did with the keys of an answer.
+/// The effect that the keys of an answer had on the dialog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterKeys {
     /// The chosen row is highlighted, or the keys stand behind the question: Enter completes the answer.
@@ -69,7 +69,7 @@ impl Answers {
         self.offered.iter().find(|answer| answer.keys.eq_ignore_ascii_case(text)).cloned()
     }
 
-    /// What the dialog did with the keys of one of its answers, by the screens before and after them.
+    /// Compares the screens before and after the keys of an answer.
     pub fn after_keys(&self, answer: &Answer, before: &str, now: &str) -> AfterKeys {
         if self.highlighted.is_some() {
             // Another dialog with the same rows must not get the Enter for this one.
@@ -99,7 +99,7 @@ impl fmt::Display for Answers {
 
 /// A row of the screen, taken apart.
 struct Parsed<'r> {
-    /// It has the mark of the highlighted row.
+    /// True for the highlighted row.
     marked: bool,
     /// The column of its text, behind frame and mark.
     column: usize,
