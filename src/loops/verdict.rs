@@ -10,7 +10,7 @@ use swarm_state::gates::{CheckResult, Verdict, not_started};
 use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::notice::IterationExit;
-use swarm_state::outage::{Outage, Wording};
+use swarm_state::outage::{Outage, Wording, one_line};
 use swarm_state::promise::{Claim, Source, Work};
 use swarm_state::screen::{Pattern, Reader, printable};
 use swarm_state::transcript::{Account, ApiError};
@@ -144,11 +144,47 @@ impl Course {
         if it.end == Some(IterationExit::Undelivered) {
             verdict.trouble = Some(it.reason.clone());
         }
-        verdict.outage = outage_of(account, finished, &self.profile.outages());
+        let shown = self.shown_error(finished);
+        verdict.outage = self.outage_of(account, finished, shown.as_deref());
+        verdict.api_error = shown.as_deref().map(one_line);
         if let Some(outage) = &verdict.outage {
             (it.end, it.reason) = (Some(IterationExit::Outage), outage.message.clone());
+        } else if let Some(error) = &verdict.api_error
+            && it.end.is_some_and(IterationExit::fails_by_api_error)
+        {
+            (it.end, it.reason) = (Some(IterationExit::ApiError), error.clone());
         }
         verdict
+    }
+
+    /// The error that the agent's screen shows above its input box. `None` if swarm ended the run for a better reason, such
+    /// as a matched done pattern or a report from the agent's hooks.
+    fn shown_error(&self, finished: &Finished<'_>) -> Option<String> {
+        let is_open = |end: &Ended| {
+            matches!(end.exit, IterationExit::Inactivity | IterationExit::Timeout | IterationExit::Exit(_))
+        };
+        let ended = finished.end.as_ref().filter(|end| is_open(end));
+        let reader = ended.and_then(|_| Reader::new(&self.profile, None, None).ok())?;
+        reader.shown_error(finished.output)
+    }
+
+    /// What kept the agent from working: structured words first, then the error `shown` on its screen, then what it printed
+    /// where it ended badly.
+    fn outage_of(&self, account: &Account, finished: &Finished<'_>, shown: Option<&str>) -> Option<Outage> {
+        let wordings: &[Wording] = &self.profile.outages();
+        let heard = finished.api_error.clone().map(|message| ApiError { message, status: None });
+        let told = account.error.as_ref().or(heard.as_ref());
+        let told = told.and_then(|error| Outage::of_error(error, wordings, finished.ended));
+        let shown = || Outage::of_shown(shown?, wordings, finished.ended);
+        if let Some(found) = told.or_else(shown) {
+            return Some(found);
+        }
+        // An agent that swarm ended for inactivity may exit with any status. Where its screen would have shown an error and
+        // shows none, its last words are its answer.
+        let is_idle = finished.end.as_ref().is_some_and(|end| end.exit == IterationExit::Inactivity);
+        let has_answered = is_idle && !self.profile.error.is_empty();
+        let silent = account.texts.is_empty() && !finished.exit.is_success() && !has_answered;
+        silent.then(|| Outage::of_output(finished.output, wordings, finished.ended)).flatten()
     }
 
     fn begun(&self, finished: &Finished<'_>) -> Iteration {
@@ -371,15 +407,4 @@ struct Before {
     tree: Option<String>,
     head: Option<String>,
     commit: Option<String>,
-}
-
-/// What kept the agent from working: structured words first, what it printed where it ended badly.
-fn outage_of(account: &Account, finished: &Finished<'_>, wordings: &[Wording]) -> Option<Outage> {
-    let heard = finished.api_error.clone().map(|message| ApiError { message, status: None });
-    let told = account.error.as_ref().or(heard.as_ref());
-    if let Some(found) = told.and_then(|error| Outage::of_error(error, wordings, finished.ended)) {
-        return Some(found);
-    }
-    let silent = account.texts.is_empty() && !finished.exit.is_success();
-    silent.then(|| Outage::of_output(finished.output, wordings, finished.ended)).flatten()
 }

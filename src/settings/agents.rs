@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 /// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 25] = [
+pub(super) const KEYS: [(&str, &str, Kind); 26] = [
     ("commands", "commands", Kind::Texts),
     ("one_shot", "one_shot", Kind::Texts),
     ("bare_one_shot", "bare_one_shot", Kind::Flag),
@@ -62,6 +62,7 @@ pub(super) const KEYS: [(&str, &str, Kind); 25] = [
     ("end_of_options", "end_of_options", Kind::Flag),
     ("ready", "ready", Kind::Patterns),
     ("input", "input", Kind::Patterns),
+    ("error", "error", Kind::Patterns),
     ("hides_input", "hides_input", Kind::Flag),
     ("working", "working", Kind::Patterns),
     ("startup", "startup", Kind::Markers),

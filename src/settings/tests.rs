@@ -318,6 +318,7 @@ fn the_table_of_keys_covers_the_profile() {
         tells_cost: true,
         record_args: vec!["--json".into()],
         input: vec!["(?P<input>.)".into()],
+        error: vec!["(?P<error>.)".into()],
         hides_input: true,
         one_shot_takes_prompt: true,
         hooks: swarm_state::profiles::HookStyle::Claude,

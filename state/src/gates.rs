@@ -152,6 +152,9 @@ pub struct Verdict {
     pub changed: Vec<String>,
     /// What keeps the agent from working, where that is why it ended as it did.
     pub outage: Option<Outage>,
+    /// The error that the agent's screen shows as the end of its turn. Without an outage it fails the iteration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_error: Option<String>,
     /// What the iteration cost, millionths of a US dollar; `None` where nobody says.
     pub cost: Option<u64>,
     /// The tokens it used; `None` where nobody says.

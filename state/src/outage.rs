@@ -1,8 +1,9 @@
 //! What keeps an agent from working though it did nothing wrong: a usage limit, an overloaded API, a failed login.
 //!
 //! Such an end of an iteration is no failure: the loop waits, until the reset where it is known, and the
-//! iteration is not used up. What the CLI states in its own record comes first ([`Outage::of_error`]); a
-//! screen's last words are asked only of an agent that failed ([`Outage::of_output`]). The wordings are data:
+//! iteration is not used up. What the CLI states in its own record comes first ([`Outage::of_error`]), then the error
+//! that its screen shows above the input box ([`Outage::of_shown`]); a screen's last words are asked only of an agent
+//! that failed ([`Outage::of_output`]). The wordings are data:
 //! a profile can add its own. Deliberately absent: errors that waiting does not mend and that are nobody's
 //! order (a prompt that is too long, a bad request); they are failures like others.
 
@@ -11,9 +12,11 @@ mod reset;
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::screen::Pattern;
@@ -63,6 +66,15 @@ const LAST_LINES: usize = 12;
 
 /// The longest message that is kept, characters.
 const LONGEST: usize = 300;
+
+/// The HTTP status in the text of an error: `"code":401`, `[API Error: 429 …`, `(Status: 503)`. A JSON text within a
+/// JSON text has its quotes escaped.
+static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r#"(?i)"(?:code|status)\\*"\s*:\s*(\d{3})\b|\bAPI Error: (\d{3})\b|\bstatus(?: code)?:? (\d{3})\b"#,
+    )
+    .ok()
+});
 
 /// Wordings that every profile knows. The first match counts.
 pub fn common() -> Vec<Wording> {
@@ -126,6 +138,14 @@ impl Outage {
         Some(by_words.unwrap_or(plain))
     }
 
+    /// What an error that the CLI shows on its screen means; `None` for one that waiting does not fix.
+    pub fn of_shown(error: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
+        let groups = STATUS.as_ref().and_then(|status| status.captures(error));
+        let number = groups.and_then(|groups| groups.iter().skip(1).flatten().next());
+        let status = number.and_then(|number| number.as_str().parse().ok());
+        Self::of_error(&ApiError { message: error.to_owned(), status }, wordings, wall)
+    }
+
     /// What the last words of an agent that failed mean.
     pub fn of_output(output: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -172,7 +192,8 @@ fn line_of<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
     text.lines().find(|line| pattern.is_match(line))
 }
 
-fn one_line(text: &str) -> String {
+/// The first written line of a message, at most [`LONGEST`] characters of it.
+pub fn one_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.chars().take(LONGEST).collect()
 }

@@ -94,6 +94,10 @@ pub struct Profile {
     /// typed. Where none is given swarm goes by the last row with an input mark.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<String>,
+    /// A request that failed for good, as the CLI's own row directly above its input box shows it, with the error's text
+    /// as the group `error`. Only the CLI can draw the mark of that row, so no answer of the agent's matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub error: Vec<String>,
     /// The input box leaves the screen while the agent works.
     #[serde(skip_serializing_if = "is_no")]
     pub hides_input: bool,

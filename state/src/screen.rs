@@ -157,7 +157,16 @@ impl Reader {
     pub fn input(&self, text: &str, size: (u16, u16)) -> Option<String> {
         let plain = text::plain(text);
         let screen = visible(&plain, &text::rows(&plain), usize::from(size.1));
-        self.markers.input.iter().find_map(|marker| marker.input(&screen)).map(str::to_owned)
+        self.markers.input.iter().find_map(|marker| marker.group("input", &screen)).map(str::to_owned)
+    }
+
+    /// The error with which the agent's last request failed, on one line: the CLI shows it above its input box, and
+    /// nothing of the agent's follows it. `None` where the text ends otherwise, or the profile has no marker for it.
+    pub fn shown_error(&self, text: &str) -> Option<String> {
+        let plain = text::plain(text);
+        let view = text::rows(&plain).join("\n");
+        let error = self.markers.error.iter().find_map(|marker| marker.group("error", &view))?;
+        Some(error.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     /// How a text is delivered to this agent.

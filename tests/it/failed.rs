@@ -117,3 +117,85 @@ fn a_new_key_is_used_from_the_next_run_on() {
     assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");
     assert_eq!(w.status("l")["env"]["API_KEY"], "***");
 }
+
+/// A fake of Gemini CLI's screen: when its prompt was submitted it shows the rows of SHOWS above its input box, and stays.
+/// Ended by a signal, it exits with 0 as the real one does.
+const GEMINI: &str = r#"#!/usr/bin/perl
+use strict;
+use warnings;
+system 'stty raw -echo';
+$| = 1;
+$SIG{TERM} = $SIG{HUP} = sub { exit 0 };
+my ($box, $above, $in_paste) = ('', 'Tips for getting started:', 0);
+sub draw {
+    my $text = $box eq '' ? 'Type your message or @path/to/file' : $box;
+    my @rows = ($above, '', "\xe2\x94\x80" x 40, ' YOLO Ctrl+Y', '', " *   $text", '', ' workspace', ' repo');
+    print "\e[H\e[2J", join "\r\n", @rows;
+}
+print "\e[?2004h";
+draw();
+while (sysread STDIN, my $key, 1) {
+    if ($key eq "\e") {
+        my $sequence = '';
+        while ($sequence !~ /[~A-Za-z]\z/) { sysread STDIN, $key, 1 or exit 0; $sequence .= $key }
+        $in_paste = $sequence eq '[200~';
+    }
+    elsif ($key !~ /[\r\n]/) { $box .= $key }
+    elsif ($in_paste)        { $box .= ' ' }
+    else                     { ($above, $box) = (" > $box\r\n\r\n$ENV{SHOWS}", '') }
+    draw();
+}
+"#;
+
+fn gemini(w: &World) -> String {
+    let path = w.path("bin/gemini");
+    std::fs::create_dir_all(w.path("bin")).unwrap();
+    std::fs::write(&path, GEMINI).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+const REFUSED: &str = r#"[API Error: {"error":{"code":401,"message":"Incorrect API key provided"}}]"#;
+
+/// The agent has no hooks, goes back to its input box and exits with 0.
+#[test]
+fn a_refused_key_on_the_screen_of_an_idle_agent_is_an_outage() {
+    let mut w = World::new();
+    w.write("PROMPT.md", "go\n");
+    let agent = gemini(&w);
+    w.set("SHOWS", format!("✕ {REFUSED}\r\n\r\n\r\nℹ This request failed."));
+    let flags = ["spawn", "--name", "l", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];
+    let all = [&flags[..], &["--inactivity-timeout", "2", "-d", "--", &agent, "-y"]].concat();
+    let _ = w.swarm(&all).ok();
+    let waiting = w.until_status("l", "waiting");
+    assert_eq!((&waiting["outage"], &waiting["metadata"]["ralph_iteration"]), (&json!("login"), &json!(0)));
+    let reason = waiting["reason"].as_str().unwrap();
+    assert!(reason.starts_with(&format!("needs you: {REFUSED} (swarm retries within ")), "{reason}");
+    let state = w.ralph_state("l");
+    assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(0), &json!(0)), "{state}");
+    assert!(w.iterations_log("l").contains("[END] iteration 1 exit=outage"), "{}", w.iterations_log("l"));
+    let _ = w.swarm(&["why", "l"]).ok().says("Incorrect API key provided");
+    // An answer that quotes such a row is an answer.
+    w.set("SHOWS", format!("✦ It is fixed now. The log had:\r\n\r\n  ✕ {REFUSED}"));
+    let _ = w.swarm(&["ralph", "resume", "l", "--env", "SHOWS"]).ok();
+    w.until_status("l", "stopped");
+    let state = w.ralph_state("l");
+    assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");
+}
+
+#[test]
+fn an_api_error_on_the_screen_that_waiting_does_not_fix_fails_the_iteration() {
+    let mut w = World::new();
+    w.write("PROMPT.md", "go\n");
+    let agent = gemini(&w);
+    w.set("SHOWS", "✕ [API Error: the prompt is too long]");
+    let flags = ["spawn", "--name", "l", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];
+    let all = [&flags[..], &["--inactivity-timeout", "2", "--", &agent, "-y"]].concat();
+    let followed = w.swarm(&all).code(1);
+    let failed = "iteration 1 failed (exit: api-error): [API Error: the prompt is too long]\n";
+    assert!(followed.out.contains(failed), "{}", followed.out);
+    let report = w.swarm(&["report", "l", "--format", "json"]).ok().json();
+    let last = &report["iterations"][0];
+    let want = (&json!("api_error"), &json!("[API Error: the prompt is too long]"));
+    assert_eq!((&last["end"], &last["reason"]), want, "{report}");
+}

@@ -1,6 +1,7 @@
 //! Decides whether an ended run counts as a success or a failure, and names the reason.
 
 use super::{Phase, Why, Worker};
+use crate::gates::Verdict;
 use crate::model::Exit;
 use crate::notice::{Counts, Entry, IterationExit, StopReason};
 
@@ -29,6 +30,13 @@ pub(super) fn kind(why: Option<Why>, exit: Exit) -> IterationExit {
         Some(Why::Kill) => IterationExit::Killed,
         None => IterationExit::Exit(exit),
     }
+}
+
+/// The kind of end once the output was read: a success becomes an API error if the screen shows that the last request
+/// failed.
+pub(super) fn kind_judged(why: Option<Why>, exit: Exit, verdict: &Verdict) -> IterationExit {
+    let ended = kind(why, exit);
+    if verdict.api_error.is_some() && ended.fails_by_api_error() { IterationExit::ApiError } else { ended }
 }
 
 impl Worker {

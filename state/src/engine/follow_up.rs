@@ -41,7 +41,7 @@ impl Worker {
             let done = complete && !failed;
             return if done { self.stop(StopReason::Complete) } else { self.after_run(exit, now) };
         }
-        let ended = ended::kind(why, exit);
+        let ended = ended::kind_judged(why, exit, &verdict);
         if complete {
             let mut effects = self.told_end(ended, now);
             effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
@@ -57,7 +57,8 @@ impl Worker {
         let missed = self.missed(&verdict);
         if self.count_end(ended) {
             let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
-            return [missed, self.after_failure(ended, detail.or(verdict.trouble), now)].concat();
+            let message = verdict.api_error.or(detail).or(verdict.trouble);
+            return [missed, self.after_failure(ended, message, now)].concat();
         }
         let ended = self.told_end(ended, now);
         [ended, missed, self.after_iteration(now)].concat()

@@ -97,6 +97,12 @@ impl IterationExit {
         }
     }
 
+    /// Whether an API error on the agent's screen turns this end into a failure. It holds for ends that count as a success
+    /// and that nothing but the screen explains.
+    pub fn fails_by_api_error(self) -> bool {
+        self == Self::Inactivity || matches!(self, Self::Exit(exit) if exit.is_success())
+    }
+
     /// What it counts as. Whether the gates hold is asked first, and an outage counts as nothing.
     pub fn counts_as(self) -> Counts {
         match self {

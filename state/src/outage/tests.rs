@@ -108,6 +108,32 @@ fn a_stated_error_goes_by_its_status_and_its_words() {
 }
 
 #[test]
+fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
+    let wordings = crate::profiles::find(&crate::profiles::table(), &["gemini".into()]).outages();
+    for (error, kind) in [
+        (r#"[API Error: {"error":{"code":401,"message":"no","status":"X"}}]"#, Some(Kind::Login)),
+        (
+            r#"[API Error: {"error":{"message":"{\"error\": {\"code\": 503}}","status":"X"}}]"#,
+            Some(Kind::Overload),
+        ),
+        ("[API Error: 403 no]", Some(Kind::Login)),
+        ("[API Error: no (Status: 503)]", Some(Kind::Overload)),
+        ("[API Error: no (Status: UNAUTHENTICATED)]", Some(Kind::Login)),
+        (
+            r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]"#,
+            Some(Kind::Login),
+        ),
+        ("[API Error: 429 You have hit your usage limit, resets 22:47 (UTC)]", Some(Kind::Limit)),
+        (r#"[API Error: {"error":{"code":400,"message":"The input has 401 tokens too many"}}]"#, None),
+        ("[API Error: An unknown error occurred.]", None),
+    ] {
+        let found = Outage::of_shown(error, &wordings, now());
+        assert_eq!(found.as_ref().map(|outage| outage.kind), kind, "{error}");
+        assert_eq!(found.map_or(error.to_owned(), |outage| outage.message), error);
+    }
+}
+
+#[test]
 fn the_waits() {
     let outage = |kind, until: Option<&str>| Outage { kind, message: String::new(), until: until.map(wall) };
     let seconds = |outage: &Outage, n| outage.wait(n, now()).map(|wait| wait.as_secs());

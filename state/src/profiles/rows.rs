@@ -4,6 +4,7 @@
 use super::dialogs::{dialog, end, marker};
 use super::{HookStyle, Marker, Profile};
 use crate::model::PromptVia;
+use crate::outage::{Kind, Wording};
 
 pub(super) fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), generic()]
@@ -47,6 +48,7 @@ pub(super) fn generic() -> Profile {
             ),
         ]),
         input: vec![],
+        error: vec![],
         hides_input: false,
         settle_ms: 0,
         working: vec![],
@@ -170,6 +172,9 @@ fn opencode() -> Profile {
 /// Gemini CLI 0.61. A stdin that is no terminal makes it run once; with `-p` that comes after the text, and `-p`
 /// without a text is a usage error.
 fn gemini() -> Profile {
+    let box_below = r"─{8}[^\n]*\n(?: [^\n>]*\n|\n){0,3}? [>*][ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z";
+    // Its API refuses a key with status 400.
+    let refused = r"(?i)\bAPI key not valid\b|\bAPI_KEY_INVALID\b|\bUNAUTHENTICATED\b";
     Profile {
         name: "gemini".into(),
         commands: words(&["gemini"]),
@@ -181,13 +186,22 @@ fn gemini() -> Profile {
         one_shot_via: PromptVia::Stdin,
         ready: vec![
             format!(r"^[\s│]*[>*]\s+Type your message or @path/to/file[^\n]*{}", end(8)),
-            format!(r"^─{{8}}[^\n]*\n(?: [^\n>]*\n|\n){{0,3}}? [>*][ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z"),
+            format!("^{box_below}"),
         ],
         // The rows of the box, then those of the footer, which are less indented.
         input: words(&[concat!(
             r"^─{8}[^\n]*\n(?: [^\n>]*\n|\n){0,3}? [>*](?P<input>[ \u00a0][^\n]*(?:\n(?: {3}[^\n]*)?)*?)",
             r"(?:\n(?: [^ \n][^\n]*)?){0,6}\Z",
         )]),
+        // Below the error: its further rows, the CLI's notes (`ℹ`), hints at the right. An answer's rows are indented.
+        error: vec![format!(
+            concat!(
+                r"^✕ (?P<error>\[API Error:[^\n]*(?:\n {{2}}[^\n]*)*)",
+                r"(?:\n(?: {{8}}[^\n]*|ℹ [^\n]*(?:\n {{2}}[^\n]*)*)?)*\n{}",
+            ),
+            box_below
+        )],
+        outage: vec![Wording { pattern: refused.into(), kind: Kind::Login }],
         working: vec![format!(r"^\s*[\u2800-\u28ff] [^\n]*\(esc to cancel[^\n]*{}", end(14))],
         permission: vec![dialog(
             r"allow execution of|apply this change\?|do you want to proceed\?",
@@ -207,6 +221,15 @@ fn qwen() -> Profile {
         commands: words(&["qwen"]),
         ready: vec![format!("{input}{}", end(6))],
         input: vec![format!("{input}{}", end(10))],
+        // All its rows are indented by two, those of an answer by four.
+        error: vec![format!(
+            concat!(
+                r"^  ✕ (?P<error>\[API Error:[^\n]*(?:\n {{4}}[^\n]*)*)",
+                r"(?:\n(?: {{8}}[^\n]*|  ℹ [^\n]*(?:\n {{4}}[^\n]*)*)?)*\n{}{}",
+            ),
+            input.trim_start_matches('^'),
+            end(10)
+        )],
         working: vec![format!(r"^\s*(?:[\u2800-\u28ff]|\.{{1,3}}) [^\n]*esc to cancel[^\n]*{}", end(14))],
         ..gemini()
     }

@@ -51,7 +51,7 @@ fn every_marker_of_the_table_compiles() {
 fn no_marker_backtracks_since_each_is_looked_for_at_every_tick() {
     let rows = table().into_iter().flat_map(|row| {
         let dialogs = row.startup.into_iter().chain(row.permission).map(|marker| marker.pattern);
-        row.ready.into_iter().chain(row.working).chain(dialogs).collect::<Vec<_>>()
+        row.ready.into_iter().chain(row.working).chain(row.error).chain(dialogs).collect::<Vec<_>>()
     });
     let common = common_startup().into_iter().chain(common_permission()).map(|marker| marker.pattern);
     for pattern in rows.chain(common) {

@@ -47,6 +47,7 @@ screens![
     "ready/codex_folded",
     "ready/codex_fresh",
     "ready/codex_text_in_box",
+    "ready/gemini_api_error",
     "ready/gemini_folded",
     "ready/gemini_fresh",
     "ready/gemini_text_in_box",

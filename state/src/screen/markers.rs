@@ -26,6 +26,8 @@ pub(super) struct Markers {
     pub ready: Vec<Pattern>,
     /// The input box, its text in the group `input`.
     pub input: Vec<Pattern>,
+    /// A failed request above the input box, its text in the group `error`.
+    pub error: Vec<Pattern>,
     /// The input box leaves the screen while the agent works.
     pub hides_input: bool,
     /// How long a ready screen must stand before anything is typed.
@@ -58,6 +60,7 @@ impl Markers {
         Ok(Self {
             ready: all(&profile.ready)?,
             input: all(&profile.input)?,
+            error: all(&profile.error)?,
             hides_input: profile.hides_input,
             settle: Duration::from_millis(profile.settle_ms),
             working: all(&profile.working)?,

@@ -119,11 +119,11 @@ impl Pattern {
         self.engine.find_all(text)
     }
 
-    /// What the group `input` holds in the first match; `None` without a match or without such a group.
-    pub(crate) fn input<'t>(&self, text: &'t str) -> Option<&'t str> {
+    /// What a named group holds in the first match; `None` without a match or without such a group.
+    pub(crate) fn group<'t>(&self, name: &str, text: &'t str) -> Option<&'t str> {
         match &self.engine {
-            Engine::Plain(regex) => Some(regex.captures(text)?.name("input")?.as_str()),
-            Engine::Fancy(regex) => Some(regex.captures(text).ok()??.name("input")?.as_str()),
+            Engine::Plain(regex) => Some(regex.captures(text)?.name(name)?.as_str()),
+            Engine::Fancy(regex) => Some(regex.captures(text).ok()??.name(name)?.as_str()),
         }
     }
 

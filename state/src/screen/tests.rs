@@ -79,6 +79,55 @@ fn the_text_in_the_input_box_is_read() {
 }
 
 #[test]
+fn a_failed_request_above_the_input_box_is_read() {
+    let text = SCREENS.iter().find(|(name, _)| *name == "ready/gemini_api_error").unwrap().1;
+    let error = r#"[API Error: {"error":{"code":401,"message":"Incorrect API key provided","status":"UNAUTHENTICATED"}}]"#;
+    let shown = |cli: &str, text: &str| reader(cli, "x", None).shown_error(text);
+    assert_eq!(shown("gemini", text).as_deref(), Some(error));
+    // What has scrolled off does no harm, nor does text in the box.
+    let longer = format!("{}{text}", "✦ I fixed a part.\n\n".repeat(200));
+    assert_eq!(
+        shown("gemini", &longer.replace("Type your message or @path/to/file", "go")).as_deref(),
+        Some(error)
+    );
+    // Each CLI draws its own row.
+    assert_eq!(shown("sh", text), None);
+    assert_eq!(shown("qwen", text), None);
+    let footer = text.split_once("\n────").map(|(_, rest)| format!("\n────{rest}")).unwrap();
+    for (what, above) in [
+        ("the agent went on", "✕ [API Error: 503]\n\n✦ It works again.\n"),
+        ("it goes on with a tool", "✕ [API Error: 503]\n\n╭────╮\n│ ls │\n╰────╯\n"),
+        ("a person went on", "✕ [API Error: 503]\n\n > go on\n"),
+        ("it tries again", "✕ [API Error: 503]\n\n ⠧ Thinking... (esc to cancel, 8s)\n"),
+        ("an answer", "✦ The log has:\n\n  ✕ [API Error: 401 Incorrect API key]\n"),
+        ("an answer that begins so", "✦ ✕ [API Error: 401 Incorrect API key]\n"),
+        ("a tool's output", "│ ✕ [API Error: 401 Incorrect API key] │\n╰────╯\n"),
+        ("the prompt", " > fix this:\n   ✕ [API Error: 401 Incorrect API key]\n"),
+        ("another word of the CLI", "✕ Unknown command: /x\n"),
+        ("without the mark", "[API Error: 401 Incorrect API key]\n"),
+    ] {
+        assert_eq!(shown("gemini", &format!("{above}{footer}")), None, "{what}");
+    }
+    let one_shot = "✕ [API Error: 401 Incorrect API key]\n";
+    assert_eq!(shown("gemini", one_shot), None, "no input box");
+    let rule = "─".repeat(20);
+    let qwen =
+        |above: &str| format!("  > fix it\n\n{above}\n{rule}\n*   Type your message\n{rule}\n  YOLO mode\n");
+    let error = "[API Error: 401 Incorrect API key]";
+    assert_eq!(shown("qwen", &qwen(&format!("  ✕ {error}\n"))).as_deref(), Some(error));
+    for (what, above) in [
+        ("an answer", "  ✦ The log has:\n\n    ✕ [API Error: 401 Incorrect API key]\n"),
+        ("the agent went on", "  ✕ [API Error: 503]\n\n  ✦ It works again.\n"),
+        (
+            "it tries again",
+            "  ✕ [API Error: 429 x] (Retrying in 40s… (attempt 1/10))\n\n  ↻ Retrying in 40 seconds… (attempt 1/10)\n",
+        ),
+    ] {
+        assert_eq!(shown("qwen", &qwen(above)), None, "{what}");
+    }
+}
+
+#[test]
 fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
     let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
     for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {

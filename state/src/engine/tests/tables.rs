@@ -4,7 +4,7 @@
 //! prints.
 
 use super::*;
-use crate::engine::Edits;
+use crate::engine::{Edits, Why};
 use crate::notice::PauseBy;
 
 pub(super) type Script = Vec<(u64, Event)>;
@@ -305,6 +305,32 @@ fn what_counts_as_a_failure() {
             Some((row, all, if all == 2 { 2 } else { 1 })),
             "{what}"
         );
+    }
+}
+
+#[test]
+fn an_end_that_would_be_a_success_fails_where_the_screen_shows_an_api_error() {
+    let inactive = Some(Why::Inactivity);
+    for (why, exit, outages, fails) in [
+        (inactive, OK, None, true),
+        (inactive, Exit::Signal(15), None, true),
+        (None, OK, None, true),
+        (Some(Why::Timeout), OK, None, false),
+        // An outage is waited for, but not forever, and is no success in the end.
+        (inactive, OK, Some(0), false),
+        (inactive, OK, Some(crate::outage::PATIENCE), true),
+    ] {
+        let mut worker = at_iteration(1, 9);
+        worker.phase = Phase::Judging { exit, why };
+        let kind = crate::outage::Kind::Login;
+        let outage = outages.map(|_| crate::outage::Outage { kind, message: "401".into(), until: None });
+        let ralph = worker.ralph.as_mut().unwrap();
+        (ralph.outages, ralph.detail) = (outages.unwrap_or(0), Some("nothing new on screen for 60 s".into()));
+        let verdict = Verdict { api_error: Some("[API Error: no]".into()), outage, ..gates(false) };
+        let told = after(&mut worker, script(1, [Event::Judged(Run(1), verdict)]));
+        let failed = "iteration 1 failed (exit: api-error): [API Error: no], retrying in 1s (attempt 1/5)";
+        assert_eq!(told.contains(failed), fails, "{why:?} {exit} {outages:?}: {told}");
+        assert_eq!(worker.ralph().map(|l| l.total_failures), Some(u32::from(fails)), "{told}");
     }
 }
 

@@ -270,9 +270,10 @@ impl Monitor {
         }
         let outage = verdict.outage.is_some() && *why != Some(Why::OutOfTime);
         let failed = match why {
-            None => !exit.is_success(),
+            None => !exit.is_success() || verdict.api_error.is_some(),
+            Some(Why::Inactivity) => verdict.api_error.is_some(),
             Some(Why::ApiError | Why::Silent | Why::Undelivered | Why::Unanswered) => true,
-            Some(Why::Done | Why::TurnOver | Why::Inactivity | Why::ContextSpent) => false,
+            Some(Why::Done | Why::TurnOver | Why::ContextSpent) => false,
             Some(Why::Timeout | Why::OutOfTime | Why::Kill) => false,
         };
         if outage && is.outages <= PATIENCE {
@@ -450,6 +451,7 @@ impl Op {
             promise: [None, Some(Claim::Given), Some(Claim::Rejected)][usize::from(arg / 3 % 3)],
             checks: if arg.is_multiple_of(5) { vec![check] } else { vec![] },
             outage: (self.gap.is_multiple_of(4)).then_some(outage),
+            api_error: self.gap.is_multiple_of(8).then(|| "[API Error: no]".into()),
             cost: (!arg.is_multiple_of(3)).then_some(u64::from(arg / 8)),
             tokens: arg.is_multiple_of(4).then_some(u64::from(arg)),
             moved: [None, Some(true), Some(false)][usize::from(arg / 7 % 3)],
