@@ -17,8 +17,9 @@ sub outage {
 sub waits {
     my ($cell) = @_;
     $cell->replies('That is all.');
-    # An agent whose API has failed it may report nothing and stay: then only its screen shows it.
-    $cell->loop('w', '-n', 1, '--inactivity-timeout', 20);
+    # An agent whose API has failed it may report nothing and stay: then only its screen shows it. A one-shot command may
+    # print nothing while it tries again.
+    $cell->loop('w', '-n', 1, '--inactivity-timeout', $cell->mode eq 'tui' ? 20 : 600);
     my $status = $cell->until_status('w', 150, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|stopped|killed)$/ });
     my $loop   = $cell->json_of(qw(ralph status w));
     return ("$status->{status}, iteration $loop->{current_iteration}, failures $loop->{consecutive_failures}", $status);
@@ -35,11 +36,12 @@ sub passing {
 }
 
 # While the agent tries again by itself, it is at work for swarm too.
-sub passes {
-    my ($cli, $mode) = @_;
-    my $seen = $cli->{retries} && $mode eq 'tui' ? 'running, iteration 1' : 'waiting, iteration 0';
-    return "$seen, failures 0; resume 0, exit 0";
+sub state_of {
+    my ($cli) = @_;
+    return ($cli->{retries} ? 'running, iteration 1' : 'waiting, iteration 0') . ', failures 0';
 }
+
+sub passes { my ($cli) = @_; return state_of($cli) . '; resume 0, exit 0' }
 
 # A usage limit that names its end: swarm waits until then, and asks the model nothing before.
 sub limit {
@@ -54,6 +56,7 @@ sub limit {
     my $why = $cell->swarm(qw(why w))->{out} . ($status->{reason} // '');
     # A CLI may print the time in its own form.
     my $twelve = POSIX::strftime('%I:%M', gmtime $reset) =~ s/^0//r;
+    return $seen if $cell->{cli}{retries};
     return "$seen, " . ($why =~ /\Q$at\E|\b\Q$twelve\E/ ? 'names its end' : 'names no end');
 }
 
@@ -169,7 +172,7 @@ sub rows {
         },
         {
             key => 'limit', title => 'a usage limit with its reset time', run => \&limit,
-            expect => 'waiting, iteration 0, failures 0, names its end',
+            expect => sub { state_of($_[0]) . ($_[0]{retries} ? '' : ', names its end') },
         },
         {
             key => '401', title => 'status 401', run => \&refused,

@@ -12,7 +12,7 @@ my $json = JSON::PP->new->utf8->canonical->pretty;
 
 # One row a CLI. tui, oneshot: the commands. asks: the interactive command with permission prompts. via: the flags of
 # `swarm spawn` that the interactive command needs. slow: the factor for all limits. hooks: swarm gets reports from its hooks. exact: how the prompt
-# arrives at the model, for each mode. retries: its screen tries again for minutes by itself. first_run: the dialogs of a first start, by the settings that are left out, as:
+# arrives at the model, for each mode. retries: it tries again for minutes by itself. first_run: the dialogs of a first start, by the settings that are left out, as:
 # the command, the words of `status`, the words of the screen, flags of `swarm spawn`.
 my @clis = (
     {
@@ -68,6 +68,7 @@ my @clis = (
     {
         name    => 'qwen',
         program => 'qwen',
+        retries => 1,
         tui     => [qw(qwen -y)],
         via     => [qw(--prompt-via paste)],
         oneshot => [qw(qwen -y)],
