@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use swarm_state::ignored::IgnoredFiles;
-use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::{Losses, Permission, Refusal};
+use swarm_state::spec::WorktreeSpec;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;

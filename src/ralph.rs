@@ -46,8 +46,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use chrono::Utc;
-use swarm_state::model::{WorkerName, Worktree, WorktreeSpec};
+use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::Permission;
+use swarm_state::spec::WorktreeSpec;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;

@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::gates::Gates;
-use swarm_state::model::{Prompt, RestartSpec, WorktreeSpec};
+use swarm_state::model::RestartSpec;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::screen::Pattern;
+use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::asking::request_name;
 use super::connect::SLOW;

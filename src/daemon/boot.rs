@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Pane, Run, WorkerName, WorkerSpec};
+use swarm_state::model::{Pane, Run, WorkerName};
 use swarm_state::reconcile::{self, Evidence};
+use swarm_state::spec::WorkerSpec;
 use tokio::time::{sleep, timeout};
 
 use super::ending;

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use swarm_state::engine::{Effect, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
-use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, WorkerSpec, Worktree};
+use swarm_state::model::{Exit, Pane, PromptVia, Run, WorkerName, Worktree};
 use swarm_state::notice::Entry;
 use swarm_state::screen::Reader;
+use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::course::{self, Iteration};

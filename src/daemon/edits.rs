@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swarm_state::engine::Edits;
-use swarm_state::model::Prompt;
 use swarm_state::screen::Pattern;
+use swarm_state::spec::Prompt;
 
 use super::slot::Slot;
 use crate::error::{Error, Result};

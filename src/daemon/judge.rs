@@ -12,7 +12,8 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::engine::Evidence;
 use swarm_state::gates::Verdict;
-use swarm_state::model::{Exit, Pane, Run, WorkerSpec};
+use swarm_state::model::{Exit, Pane, Run};
+use swarm_state::spec::WorkerSpec;
 use tokio::time::sleep;
 
 use super::course::{Iteration, Lap};

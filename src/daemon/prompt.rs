@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use swarm_state::model::{Prompt, WorkerSpec};
+use swarm_state::spec::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 

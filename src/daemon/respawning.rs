@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use swarm_state::engine::{Event, Phase};
-use swarm_state::model::{WorkerName, WorkerSpec};
+use swarm_state::model::WorkerName;
 use swarm_state::removal::{Permission, RemovalCommand};
+use swarm_state::spec::WorkerSpec;
 use tokio::sync::oneshot;
 
 use super::asker::refuse_own;

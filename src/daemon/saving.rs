@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use swarm_state::engine::{Edits, Effect, Event, Worker};
 use swarm_state::format::{self, RalphFile};
-use swarm_state::model::{Prompt, WorkerName};
+use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 use swarm_state::screen::Pattern;
+use swarm_state::spec::Prompt;
 
 use super::slot::Slot;
 use super::supervisor::Supervisor;

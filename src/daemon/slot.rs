@@ -6,10 +6,11 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, Prompt, PromptVia, Run, Status, WorkerSpec, Worktree};
+use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::Entry;
 use swarm_state::notice::PauseBy;
 use swarm_state::screen::{Pattern, Reader};
+use swarm_state::spec::{Prompt, WorkerSpec};
 use tokio::sync::oneshot;
 
 use super::driver::{Context, Driver, SharedReader};

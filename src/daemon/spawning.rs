@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use swarm_state::engine::{Event, Phase};
-use swarm_state::model::{LoopSpec, Prompt, PromptVia, WorkerName, WorkerSpec, Worktree};
+use swarm_state::model::{PromptVia, WorkerName, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 use swarm_state::removal::Permission;
 use swarm_state::screen::Pattern;
+use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use super::asker::{SPAWNED_BY, refuse_own, workers_of};
 use super::legacy;
@@ -80,7 +81,7 @@ impl Supervisor {
             done_pattern: params.done_pattern,
             record: params.record,
             tmux_socket: params.tmux_socket,
-            size: params.size.unwrap_or(swarm_state::model::DEFAULT_SIZE),
+            size: params.size.unwrap_or(swarm_state::spec::DEFAULT_SIZE),
             ralph: params.ralph.map(|ralph| LoopSpec {
                 task: ralph.task,
                 question_timeout: ralph.question_timeout,

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::gates::Gates;
-use swarm_state::model::{Prompt, PromptVia, QUESTION_TIMEOUT, RestartSpec, WorktreeSpec};
+use swarm_state::model::{PromptVia, QUESTION_TIMEOUT, RestartSpec};
 use swarm_state::profiles::Profile;
+use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::WorkerView;
 

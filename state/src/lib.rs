@@ -22,7 +22,7 @@
 //!
 //! # Reading order
 //!
-//! [`model`] (the nouns), [`engine`] (the heart: states x events -> effects), [`gates`] and [`budget`]
+//! [`model`] (the nouns), [`spec`] (what a user asked for), [`engine`] (the heart: states x events -> effects), [`gates`] and [`budget`]
 //! (what the heart asks and counts), [`screen`] and [`profiles`] (what a captured screen means),
 //! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
 //! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
@@ -34,6 +34,8 @@
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod model;
+
+pub mod spec;
 
 pub mod engine;
 

@@ -4,7 +4,8 @@ use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 
 use super::{FORMAT, FormatError, Legacy, need, object, take, to_bytes, value};
-use crate::model::{Pane, WorkerName, WorkerSpec, Worktree};
+use crate::model::{Pane, WorkerName, Worktree};
+use crate::spec::WorkerSpec;
 
 /// What the record says of a worker to those who read it with `jq`.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,9 +6,10 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::Worker;
-use crate::model::{LoopStatus, Prompt, PromptVia, RestartSpec, RestartWhen};
+use crate::model::{LoopStatus, PromptVia, RestartSpec, RestartWhen};
 use crate::notice::PauseBy;
 use crate::profiles::Profile;
+use crate::spec::Prompt;
 
 const V0_STATE: &[u8] = include_bytes!("../../fixtures/v0/state.json");
 const V0_RALPH: &[u8] = include_bytes!("../../fixtures/v0/ralph/agent/state.json");

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{FormatError, Metadata, RalphFile, Record, need, object, ralph, take};
-use crate::model::WorkerSpec;
-use crate::model::{LoopSpec, Prompt, WorkerName, Worktree};
+use crate::model::{WorkerName, Worktree};
+use crate::spec::WorkerSpec;
+use crate::spec::{LoopSpec, Prompt};
 
 /// What the predecessor said of a worker that it started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

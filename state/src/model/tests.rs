@@ -20,15 +20,3 @@ fn only_zero_is_success() {
     assert_eq!(Exit::Signal(9).code(), Some(137));
     assert_eq!(Exit::Unknown.code(), None);
 }
-
-#[test]
-fn debug_of_a_spec_holds_no_secret() {
-    let spec = WorkerSpec {
-        cmd: vec!["x".into()],
-        env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),
-        prompt: Prompt::Text("hush".into()),
-        ..WorkerSpec::bare(WorkerName::new("a").unwrap())
-    };
-    let text = format!("{spec:?}");
-    assert!(!text.contains("s3cr3t") && !text.contains("hush"), "{text}");
-}

@@ -1,0 +1,190 @@
+//! What the user asked for: everything that is fixed when a worker is spawned.
+//!
+//! The client's request becomes a [`WorkerSpec`], which the daemon keeps in the worker's record. Not here: what
+//! happens to the worker afterwards ([`crate::engine`]).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Budgets;
+use crate::gates::Gates;
+use crate::model::{PromptVia, QUESTION_TIMEOUT, RestartSpec, WorkerName};
+use crate::profiles::Profile;
+
+/// What the user asked for with `--worktree`, `--branch`, `--worktree-dir`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorktreeSpec {
+    /// The branch; `swarm/NAME` when absent.
+    pub branch: Option<String>,
+    /// The directory of the worktree itself; `<repo>-worktrees/NAME` when absent.
+    pub dir: Option<PathBuf>,
+}
+
+/// Where a prompt comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prompt {
+    /// There is none.
+    #[default]
+    None,
+    /// This text.
+    Text(String),
+    /// This file (absolute), read afresh for each run.
+    File(PathBuf),
+}
+
+/// Everything that was fixed when a worker was spawned.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerSpec {
+    /// Its name.
+    pub name: WorkerName,
+    /// The agent's argv; never empty.
+    pub cmd: Vec<String>,
+    /// The directory it was spawned from, absolute. With a worktree, the agent runs in that instead.
+    pub cwd: PathBuf,
+    /// The agent's whole environment (stored 0600, never printed).
+    pub env: BTreeMap<String, String>,
+    /// The names of `env` that the user set on purpose (`--env`), in order.
+    pub env_names: Vec<String>,
+    /// Free labels.
+    pub tags: Vec<String>,
+    /// Wanted worktree.
+    pub worktree: Option<WorktreeSpec>,
+    /// What the agent is told.
+    pub prompt: Prompt,
+    /// How it is told, after the profile was asked: never `Auto`.
+    pub prompt_via: PromptVia,
+    /// What swarm knows of this agent, settings merged in.
+    pub profile: Profile,
+    /// Wait for a ready screen even when no prompt must be pasted.
+    pub ready_wait: bool,
+    /// Seconds until a screen that is not ready makes the worker `waiting`.
+    pub ready_timeout: u64,
+    /// The pattern (Python's `re` syntax) whose match in new output ends the worker.
+    pub done_pattern: Option<String>,
+    /// Keep everything the pane prints, raw.
+    pub record: bool,
+    /// The tmux socket, where the user named one: a path, or a `-L` name.
+    pub tmux_socket: Option<String>,
+    /// Columns and rows of the window.
+    #[serde(default = "default_size")]
+    pub size: (u16, u16),
+    /// Present for a loop.
+    pub ralph: Option<LoopSpec>,
+    /// Present for a plain worker that is started again after its end.
+    #[serde(default)]
+    pub restart: Option<RestartSpec>,
+}
+
+impl WorkerSpec {
+    /// A spec that asks for nothing: no command, no prompt.
+    pub fn bare(name: WorkerName) -> Self {
+        Self {
+            name,
+            cmd: vec![],
+            cwd: "/".into(),
+            env: [].into(),
+            env_names: vec![],
+            tags: vec![],
+            worktree: None,
+            prompt: Prompt::None,
+            prompt_via: PromptVia::Stdin,
+            profile: Profile::generic(),
+            ready_wait: false,
+            ready_timeout: 30,
+            done_pattern: None,
+            record: false,
+            tmux_socket: None,
+            size: DEFAULT_SIZE,
+            ralph: None,
+            restart: None,
+        }
+    }
+}
+
+impl fmt::Debug for WorkerSpec {
+    /// Leaves the environment and the prompt's text out: they may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerSpec")
+            .field("name", &self.name)
+            .field("cmd", &self.cmd)
+            .field("cwd", &self.cwd)
+            .field("ralph", &self.ralph)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Columns and rows of a window that nobody asked to be otherwise.
+pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
+
+fn default_size() -> (u16, u16) {
+    DEFAULT_SIZE
+}
+
+fn question_timeout() -> u64 {
+    QUESTION_TIMEOUT
+}
+
+/// What makes a worker a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoopSpec {
+    /// The prompt file, absolute.
+    pub prompt_file: PathBuf,
+    /// The most iterations; at least 1.
+    pub max_iterations: u32,
+    /// Seconds of an unchanged screen that end an iteration; at least 1.
+    pub inactivity_timeout: u64,
+    /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
+    #[serde(default = "question_timeout")]
+    pub question_timeout: u64,
+    /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What has to hold before it is complete.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub gates: Gates,
+    /// Its limits beside the iterations.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub budgets: Budgets,
+}
+
+impl LoopSpec {
+    /// A loop without gates and without limits beside its iterations.
+    pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
+        let (gates, budgets) = (Gates::default(), Budgets::default());
+        Self {
+            prompt_file,
+            max_iterations,
+            inactivity_timeout,
+            question_timeout: QUESTION_TIMEOUT,
+            task: None,
+            gates,
+            budgets,
+        }
+    }
+}
+
+/// For what a reader of an older release need not see.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_of_a_spec_holds_no_secret() {
+        let spec = WorkerSpec {
+            cmd: vec!["x".into()],
+            env: [("KEY".to_owned(), "s3cr3t".to_owned())].into(),
+            prompt: Prompt::Text("hush".into()),
+            ..WorkerSpec::bare(WorkerName::new("a").unwrap())
+        };
+        let text = format!("{spec:?}");
+        assert!(!text.contains("s3cr3t") && !text.contains("hush"), "{text}");
+    }
+}
