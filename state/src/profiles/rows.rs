@@ -156,6 +156,7 @@ fn opencode() -> Profile {
         ready: words(&[r"^\s*┃[^\n]*\n\s*╹▀{8}"]),
         // The last row of the frame names the mode and the model.
         input: words(&[r"^(?P<input>(?:[ ]*┃[^\n]*\n)+?)[ ]*┃  [^\n]* · [^\n]*\n[ ]*╹▀{8}"]),
+        error: vec![opencode_error()],
         working: vec![format!(r"\besc (?:again to )?interrupt\b[^\n]*{}", end(3))],
         // This dialog was not seen on a screen of ours.
         permission: vec![marker(
@@ -167,6 +168,24 @@ fn opencode() -> Profile {
         )],
         ..generic()
     }
+}
+
+/// A framed text, then the row that ends a turn of opencode's, without the turn's duration. A prompt is framed too, but
+/// follows no text of the same turn. A tool's frame starts with `#`. A wide screen has a column of its own at the right.
+fn opencode_error() -> String {
+    let right = r"(?: {3,}[^\n]*)?";
+    let gap = r"(?: {60,}[^\n]*)?";
+    let framed =
+        format!(r"  ┃{right}\n  ┃  (?P<error>[^#\s][^\n]*?){right}(?:\n  ┃  [^\n]*){{0,8}}?\n  ┃{right}");
+    format!(
+        concat!(
+            r"^(?:  ┃| {{5}}[^▣\s])[^\n]*\n{gap}\n{framed}\n{gap}\n {{5}}▣  [^·\n]+ · [^·\n]+?{right}",
+            r"(?:\n(?: {{60,}}[^\n]*| {{0,4}}(?:[^ \n][^\n]*)?))*\Z",
+        ),
+        gap = gap,
+        framed = framed,
+        right = right
+    )
 }
 
 /// Gemini CLI 0.61. A stdin that is no terminal makes it run once; with `-p` that comes after the text, and `-p`

@@ -128,6 +128,46 @@ fn a_failed_request_above_the_input_box_is_read() {
 }
 
 #[test]
+fn a_failed_request_on_opencodes_screen_is_read() {
+    let shown = |rows: &[&str], duration: &str| {
+        let turn = format!("     ▣  Build · mock-model{duration}");
+        let below = [
+            "",
+            "",
+            "  ┃",
+            "  ┃",
+            "  ┃  Build · mock-model mock",
+            "  ╹▀▀▀▀▀▀▀▀",
+            "   /work  ctrl+p commands",
+        ];
+        let text = [rows, &[&turn], &below].concat().join("\n");
+        reader("opencode", "x", None).shown_error(&text)
+    };
+    let user = ["  ┃", "  ┃  fix it", "  ┃", ""];
+    let error = ["  ┃", "  ┃  Incorrect API key provided", "  ┃", ""];
+    let found = Some("Incorrect API key provided");
+    assert_eq!(shown(&[user, error].concat(), "").as_deref(), found);
+    assert_eq!(shown(&[&["     I look at it.", ""], &error[..]].concat(), "").as_deref(), found);
+    let long = ["  ┃", "  ┃  Incorrect API key provided", "  ┃  See the page of errors.", "  ┃", ""];
+    assert_eq!(shown(&[&user[..], &long].concat(), "").as_deref(), found);
+    // A wide screen has a column at the right.
+    let side = |row: &str, right: &str| format!("{row:<150}{right}");
+    let wide: Vec<String> = [user, error].concat().iter().map(|row| side(row, "0% used")).collect();
+    assert_eq!(shown(&wide.iter().map(String::as_str).collect::<Vec<_>>(), "").as_deref(), found);
+    let tool = ["  ┃", "  ┃  # List files", "  ┃", "  ┃  $ ls", "  ┃", ""];
+    for (what, rows, duration) in [
+        ("a turn that ended by itself", [user, error].concat(), " · 3.4s"),
+        ("an agent that has not answered yet", user.to_vec(), ""),
+        ("the same in a later turn", [&["     ▣  Build · mock-model · 3.4s", ""], &user[..]].concat(), ""),
+        ("a tool that runs", [&user[..], &tool].concat(), ""),
+        ("an answer", [&user[..], &["     Incorrect API key provided", ""]].concat(), ""),
+        ("the agent went on", [&user[..], &error, &["     It works again.", ""]].concat(), ""),
+    ] {
+        assert_eq!(shown(&rows, duration), None, "{what}");
+    }
+}
+
+#[test]
 fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
     let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
     for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
