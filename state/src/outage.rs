@@ -148,7 +148,9 @@ impl Outage {
 
     /// What the last words of an agent that failed mean.
     pub fn of_output(output: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
-        let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
+        // The frames of a stack trace would hide the error above them.
+        let counts = |line: &&str| !line.trim().is_empty() && !line.starts_with("    at ");
+        let lines: Vec<&str> = output.lines().filter(counts).collect();
         let last = lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default();
         Self::of_text(&last.join("\n"), wordings, wall)
     }

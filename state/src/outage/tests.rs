@@ -108,6 +108,20 @@ fn a_stated_error_goes_by_its_status_and_its_words() {
 }
 
 #[test]
+fn an_error_above_a_long_stack_trace_is_read() {
+    let wordings = crate::profiles::find(&crate::profiles::table(), &["gemini".into()]).outages();
+    let error =
+        r#"Error when talking to Gemini API _ApiError: {"error":{"code":401,"status":"UNAUTHENTICATED"}}"#;
+    let trace = "    at async Turn.run (file:///x/chunk.js:1:2) {\n".repeat(20);
+    let output =
+        format!("{error}\n{trace}  status: 401\n}}\nAn unexpected critical error occurred:[object Object]\n");
+    let found = Outage::of_output(&output, &wordings, now()).unwrap();
+    assert_eq!((found.kind, found.message.as_str()), (Kind::Login, error));
+    let older = format!("{error}\n{}", "a line of the answer\n".repeat(20));
+    assert_eq!(Outage::of_output(&older, &wordings, now()), None);
+}
+
+#[test]
 fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
     let wordings = crate::profiles::find(&crate::profiles::table(), &["gemini".into()]).outages();
     for (error, kind) in [
