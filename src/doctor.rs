@@ -20,9 +20,8 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::cli::{Doctor, PageFormat};
-use crate::client::Failure;
-use crate::client::render::{Colour, Out};
 use crate::error::Error;
+use crate::out::{Colour, Failure, Out};
 use crate::paths::Paths;
 use crate::store::{self, Survey};
 use crate::tmux::{Options, Socket, Survey as Server, Tmux};

@@ -17,8 +17,8 @@ use swarm_state::session::{
 };
 
 use crate::daemon::server;
-use crate::hooks::tail::{self, From};
 use crate::protocol::{ClientHello, DaemonHello, Response};
+use crate::session::tail::{self, From};
 
 mod snapshot;
 

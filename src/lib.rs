@@ -10,8 +10,8 @@
 //! * The supervisor owns all state and is the only writer; it waits for nothing but its inbox.
 //! * Nothing is started that was not written down before.
 //! * An unknown exit is never a success, and a tmux that does not answer is never a dead agent.
-//! * Only [`client`]'s `render` prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`] and the client's `connect`,
-//!   `attach` and `demo` start processes. `client` imports neither `daemon` nor `store` nor `git`, and
+//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect` and
+//!   `attach` start processes. `client` imports neither `daemon` nor `store` nor `git`, and
 //!   `protocol` knows nothing of the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
@@ -19,7 +19,7 @@
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
 //! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
 //! (contracts and verdicts), [`hooks`] (what agents call), [`ralph`] (a loop as a library), [`room`] (descriptors),
-//! [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
+//! [`session`] (loops within an agent's session), [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
 //! nothing), [`error`].
 #![warn(missing_docs)]
 
@@ -37,11 +37,13 @@ pub mod fuzzing;
 pub mod git;
 pub mod hooks;
 pub mod loops;
+pub mod out;
 pub mod paths;
 pub mod procs;
 pub mod protocol;
 pub mod ralph;
 pub mod room;
+pub mod session;
 pub mod settings;
 pub mod store;
 pub mod tmux;

@@ -7,11 +7,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
-use swarm::client::render::Out;
-use swarm::client::{self, Failure};
+use swarm::out::{CommandResult, Failure, Out};
 use swarm::paths::Paths;
 use swarm::settings::Settings;
-use swarm::{cli, daemon, demo, doctor, hooks, store, wrapper};
+use swarm::{cli, client, daemon, demo, doctor, hooks, session, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
@@ -22,7 +21,7 @@ fn main() -> ExitCode {
             store::record(std::io::stdin().lock(), Path::new(file), store::RECORD_LIMIT);
             0
         }
-        (Some("__demo-agent"), _) => demo::main(),
+        (Some("__demo-agent"), _) => demo::agent::main(),
         // A hook harms nobody: what it is given is not the command line's to refuse, since the status of a mistake
         // would hold the agent.
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
@@ -48,7 +47,7 @@ fn command_line(args: Vec<OsString>, out: Out) -> u8 {
     };
     match result {
         Ok(status) => status,
-        Err(Failure::Closed) => 0,
+        Err(Failure::ReaderGone) => 0,
         Err(Failure::Error(error)) => {
             out.error(&error);
             error.code.exit_status()
@@ -56,7 +55,7 @@ fn command_line(args: Vec<OsString>, out: Out) -> u8 {
     }
 }
 
-fn dispatch(cli: Cli) -> Result<u8, Failure> {
+fn dispatch(cli: Cli) -> CommandResult {
     // Who names a file wants to hear of its faults, also from a verb that has no use for it.
     if let Some(config) = &cli.config {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
@@ -66,16 +65,19 @@ fn dispatch(cli: Cli) -> Result<u8, Failure> {
             daemon::run(daemon::RunOptions { ready_on_stdout: run.ready_on_stdout })?;
             Ok(0)
         }
-        Command::Session(args) => client::session::run(args.command, Out::from_env()),
+        Command::Session(args) => session::verbs::run(args.command, Out::from_env()),
         // It comes here for its help alone.
         Command::Hook(args) => Ok(hook(vec![args.event.into()])),
+        Command::Hooks(args) => hooks::verbs::run_hooks(args.command, Out::from_env()),
+        Command::Plugin(args) => hooks::verbs::run_plugin(args.command, Out::from_env()),
+        Command::Demo => demo::run(Out::from_env()),
         Command::Doctor(args) => doctor::run(&args, Out::from_env()),
         command => client::run(command, cli.config, Out::from_env()),
     }
 }
 
 /// Help and version are answers; everything else is a mistake, worded by clap.
-fn not_parsed(error: &clap::Error, out: Out) -> Result<u8, Failure> {
+fn not_parsed(error: &clap::Error, out: Out) -> CommandResult {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         out.note(error.render().to_string().trim_end());
         return Ok(2);

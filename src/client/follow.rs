@@ -14,10 +14,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::connect::{self, Client, QUICK};
-use super::tail::Tail;
-use super::{Ctx, Ended, Failure};
+use crate::client::connect::{self, Client, QUICK};
+use crate::client::context::Context;
+use crate::client::tail::Tail;
 use crate::error::{Error, ErrorCode, Result};
+use crate::out::{CommandResult, Failure};
 use crate::paths::Paths;
 use crate::protocol::{
     Call, Changed, Named, Notice, Report, ReportParams, Snapshot, Spawned, SubscribeParams, WorkerView,
@@ -52,7 +53,7 @@ pub(super) enum Lines {
 }
 
 impl Lines {
-    fn say(self, ctx: &Ctx, line: &str) -> Result<(), Failure> {
+    fn say(self, ctx: &Context, line: &str) -> Result<(), Failure> {
         match self {
             Self::Stdout => return ctx.out.line(line),
             Self::Stderr => ctx.out.note(line),
@@ -107,13 +108,18 @@ pub(super) struct Followed {
 }
 
 /// Follows the loop of `spawned` to its end.
-pub(super) async fn run(ctx: &Ctx, spawned: &Spawned, options: Options, signals: Signals) -> Ended {
+pub(super) async fn run(
+    ctx: &Context,
+    spawned: &Spawned,
+    options: Options,
+    signals: Signals,
+) -> CommandResult {
     result(ctx, spawned, options, signals).await.map(|followed| followed.code)
 }
 
 /// The same, and whether it was followed to its end.
 pub(super) async fn result(
-    ctx: &Ctx,
+    ctx: &Context,
     spawned: &Spawned,
     options: Options,
     signals: Signals,
@@ -121,15 +127,15 @@ pub(super) async fn result(
     let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
     match followed {
-        Err(Failure::Closed) => Ok(Followed { code: unread(Err(Failure::Closed))?, given_up: false }),
+        Err(Failure::ReaderGone) => Ok(Followed { code: unread(Err(Failure::ReaderGone))?, given_up: false }),
         followed => followed,
     }
 }
 
 /// Quiet as it is, a reader that went away does not make a loop complete.
-pub(super) fn unread(ended: Ended) -> Ended {
+pub(super) fn unread(ended: CommandResult) -> CommandResult {
     match ended {
-        Err(Failure::Closed) => Ok(1),
+        Err(Failure::ReaderGone) => Ok(1),
         ended => ended,
     }
 }
@@ -141,13 +147,13 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(ctx: &Ctx, spawned: &Spawned, options: Options) -> Self {
+    fn new(ctx: &Context, spawned: &Spawned, options: Options) -> Self {
         let max = spawned.worker.metadata["max_iterations"].as_u64().and_then(|n| n.try_into().ok());
         let wanted = options.progress && ctx.out.shows_progress();
         Self { line: wanted.then(|| Progress::new(max.unwrap_or(0))), since: Instant::now() }
     }
 
-    fn draw(&self, ctx: &Ctx) {
+    fn draw(&self, ctx: &Context) {
         if let Some(line) = &self.line {
             ctx.out.progress(&line.text(self.since.elapsed()));
         }
@@ -179,7 +185,7 @@ async fn ask_spent(paths: Paths, name: String, news: UnboundedSender<News>) {
 }
 
 async fn follow(
-    ctx: &Ctx,
+    ctx: &Context,
     spawned: &Spawned,
     options: Options,
     mut signals: Signals,
@@ -242,7 +248,7 @@ async fn follow(
 }
 
 /// The pause was refused: the news will say why. Or it reached nobody: then nothing can be waited for.
-fn not_paused(ctx: &Ctx, name: &str, error: Error) -> Result<()> {
+fn not_paused(ctx: &Context, name: &str, error: Error) -> Result<()> {
     if !unreached(&error) {
         ctx.out.warn(&format!("cannot pause {name}: {error}"));
         return Ok(());
@@ -259,14 +265,14 @@ fn unreached(error: &Error) -> bool {
 
 /// Two quick Ctrl-C must not end the follower before its pause has reached the daemon: it said that it was
 /// pausing, and the loop would go on.
-async fn pause_lands(ctx: &Ctx, name: &str, asked: Option<JoinHandle<bool>>) {
+async fn pause_lands(ctx: &Context, name: &str, asked: Option<JoinHandle<bool>>) {
     let Some(asked) = asked else { return };
     if !matches!(timeout(PAUSE_LANDS, asked).await, Ok(Ok(true))) {
         ctx.out.warn(&format!("the loop of {name} may not be paused: swarm ralph status {name}"));
     }
 }
 
-fn finish(ctx: &Ctx, end: End) -> Ended {
+fn finish(ctx: &Context, end: End) -> CommandResult {
     match (end.error, end.hint) {
         (Some(message), Some(hint)) => ctx.out.error(&Error::invalid(message).hint(hint)),
         (Some(message), None) => ctx.out.error(&Error::invalid(message)),

@@ -1,28 +1,22 @@
-//! What a loop came to: `report`, `why`, the result of `loop`, and `ralph diff`, `restore` and `approve`.
+//! The report of a loop: fetched whole, and the lines that `report`, `why` and `loop` share.
 
 use swarm_state::ends::End;
+use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
 use swarm_state::screen::printable;
 
-use super::connect::{QUICK, SLOW};
-use super::ralph::no_loop;
-use super::{Ctx, Ended, Failure};
-use crate::cli::{PageFormat, RalphApprove, RalphDiff, RalphRestore, ReportArgs, ReportFormat, Why};
+use super::connect::SLOW;
+use super::context::Context;
 use crate::error::Result;
-use crate::protocol::{
-    Approved, Call, DiffParams, DiffView, Named, Report, ReportParams, RestoreParams, Restored,
-};
-use crate::ralph::{CheckResult, LoopIteration, RalphLoopResult};
-
-mod page;
+use crate::protocol::{Call, Report, ReportParams};
 
 /// All of a report, however many answers it takes.
-async fn whole(ctx: &Ctx, name: &str) -> Result<Report> {
+pub(super) async fn fetch(ctx: &Context, name: &str) -> Result<Report> {
     let ask = async |from| {
         let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        ctx.ask::<Report>(&call, SLOW).await
+        ctx.call::<Report>(&call, SLOW).await
     };
     let mut report = ask(1).await?;
     while let Some(next) = report.next.take() {
@@ -33,89 +27,122 @@ async fn whole(ctx: &Ctx, name: &str) -> Result<Report> {
     Ok(report)
 }
 
-/// `swarm report`
-pub(super) async fn run(ctx: &Ctx, args: &ReportArgs) -> Ended {
-    let report = whole(ctx, args.name.as_str()).await?;
-    match args.format {
-        ReportFormat::Json => ctx.out.json(&report)?,
-        ReportFormat::Md => ctx.out.lines(&page::markdown(&report))?,
-    }
-    Ok(0)
-}
-
-/// `swarm why`
-pub(super) async fn why(ctx: &Ctx, args: &Why) -> Ended {
-    let report = whole(ctx, args.name.as_str()).await?;
-    ctx.out.lines(&page::why(&report))?;
-    Ok(0)
-}
-
-/// What `swarm loop` prints at the end.
-pub(super) async fn result(ctx: &Ctx, name: &str, format: PageFormat, given_up: bool) -> Result<(), Failure> {
-    let mut report = whole(ctx, name).await?;
-    // It is paused, or goes on without whoever followed it; to them it is over.
-    if given_up && report.end.is_none() {
-        report.end = Some(End::Cancelled);
-    }
-    match format {
-        PageFormat::Json => ctx.out.json(&result_of(&report)),
-        PageFormat::Text => ctx.out.lines(&page::result(&report)),
+/// The word for how it ended, or why it has not.
+pub(super) fn end_word(report: &Report) -> &'static str {
+    match (report.end, report.status) {
+        (Some(end), _) => end.word(),
+        (None, LoopStatus::Paused) => "paused",
+        (None, LoopStatus::Running | LoopStatus::Stopped | LoopStatus::Failed) => "running",
     }
 }
 
-/// The document's result.
-fn result_of(report: &Report) -> RalphLoopResult {
-    let iterations: Vec<LoopIteration> = report.iterations.iter().map(LoopIteration::from).collect();
-    RalphLoopResult {
-        total_iterations: iterations.len(),
-        iterations,
-        total_cost: report.cost,
-        total_duration: report.seconds,
-        success: report.end.is_some_and(|end| end.exit_code(true) == 0),
-        stop_reason: page::end_word(report).to_owned(),
-        worktree_path: report.worktree.as_ref().map(|w| w.path.display().to_string()).unwrap_or_default(),
-        baseline: report.baseline.iter().map(CheckResult::from).collect(),
+/// `3 iterations, 2m 5s, $0.12`
+pub(super) fn used(report: &Report) -> String {
+    let count = counted(report.iterations.len() as u64, "iteration");
+    let mut text = format!("{count}, {}", duration(report.seconds as u64, " "));
+    if report.cost > 0.0 {
+        text += &format!(", {}", dollars((report.cost * 1e6).round() as u64));
+    }
+    if report.tokens > 0 {
+        text += &format!(", {}", counted(report.tokens, "token"));
+    }
+    text
+}
+
+/// The gates of an iteration, one a line.
+pub(super) fn gates(it: &Iteration) -> Vec<String> {
+    let Some(verdict) = &it.verdict else { return vec![] };
+    let mut lines = vec![];
+    for check in &verdict.checks {
+        let excused = verdict.excused.contains(&check.name);
+        let word = if excused && !check.passed { "FAIL (it failed before, and may)" } else { outcome(check) };
+        lines.push(format!("  {word}  {}", printable(&check.name)));
+    }
+    lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
+    if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
+        let seen = verdict.promise_seen.map(|source| format!(" (promise seen in: {})", source.word()));
+        lines.push(format!("  PASS  the promise was given{}", seen.unwrap_or_default()));
+    }
+    if verdict.done_pattern == Some(true) {
+        lines.push("  PASS  the done pattern appeared".into());
+    }
+    lines.extend(it.warnings.iter().map(|warning| format!("  warning: {}", printable(warning))));
+    lines
+}
+
+/// How a check came out, in a word or a few.
+pub(super) fn outcome(check: &CheckResult) -> &'static str {
+    match (check.passed, check.cut) {
+        (true, _) => "PASS",
+        (false, true) => "FAIL (the loop's time was over)",
+        (false, false) => "FAIL",
     }
 }
 
-/// `swarm ralph diff`
-pub(super) async fn diff(ctx: &Ctx, args: &RalphDiff) -> Ended {
-    let name = args.name.as_str();
-    let call = Call::RalphDiff(DiffParams { name: name.to_owned(), iteration: args.iteration });
-    let view: DiffView = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
-    ctx.out.raw(&swarm_state::screen::strip(&view.text))?;
-    if view.truncated {
-        ctx.out.warn("the diff is longer than this");
-        ctx.out.hint(&format!("git diff {} {}", view.from, view.to));
-    }
-    Ok(0)
+/// Whether the base line took all of the loop's time.
+pub(super) fn is_stuck_at_base(report: &Report) -> bool {
+    report.end == Some(End::Timeout) && report.iterations.is_empty()
 }
 
-/// `swarm ralph restore`
-pub(super) async fn restore(ctx: &Ctx, args: &RalphRestore) -> Ended {
-    let name = args.name.as_str();
-    let call = Call::RalphRestore(RestoreParams {
-        name: name.to_owned(),
-        iteration: args.iteration,
-        dir: args.dir.as_deref().map(super::spawn::pinned).transpose()?,
-        branch: args.branch.clone(),
-    });
-    let made: Restored = ctx.ask(&call, SLOW).await.map_err(|e| no_loop(name, e))?;
-    ctx.out.note(&format!("restored {} on branch {}", made.reference, made.branch));
-    ctx.out.line(&made.path.display().to_string())?;
-    Ok(0)
+/// Why there was no iteration, where the reason alone does not tell.
+pub(super) fn before_first(report: &Report) -> Option<String> {
+    let cut = report.baseline.iter().find(|check| check.cut);
+    let cut = cut.map(|check| format!(" (at '{}')", printable(&check.name))).unwrap_or_default();
+    is_stuck_at_base(report)
+        .then(|| format!("the base line took all of the loop's time{cut}; no agent was started"))
 }
 
-/// `swarm ralph approve`
-pub(super) async fn approve(ctx: &Ctx, args: &RalphApprove) -> Ended {
-    let name = args.name.as_str();
-    let call = Call::RalphApprove(Named { name: name.to_owned() });
-    let approved: Approved = ctx.ask(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
-    if approved.files.is_empty() {
-        ctx.out.warn(&format!("no protected file of '{name}' has changed"));
+/// How to look at the work and take it over.
+pub(super) fn worktree(report: &Report) -> Vec<String> {
+    let Some(worktree) = &report.worktree else { return vec![] };
+    let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
+    let ignored = &report.ignored;
+    let mut remove = format!("  remove: swarm clean {}", report.name);
+    if !ignored.data.is_empty() {
+        remove.push_str(" --discard-ignored");
     }
-    for file in &approved.files {
-        ctx.out.line(&format!("approved {}", printable(file)))?;
+    if !ignored.is_empty() {
+        remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
     }
-    Ok(0)
+    let keep = (!ignored.data.is_empty())
+        .then(|| "  keep:   copy the ignored files that you need; no commit contains them".to_owned());
+    let mut lines = vec![
+        format!(
+            "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",
+            worktree.branch
+        ),
+        format!("  look:   swarm ralph diff {}", report.name),
+        format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
+        format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
+    ];
+    lines.extend(keep);
+    lines.push(remove);
+    lines
+}
+
+/// Which files keep an iteration from counting as done when it changes them.
+pub(super) fn watched(report: &Report) -> Option<String> {
+    let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
+    if report.gates.allow_changed_checks {
+        return Some("watched: no file, as --allow-changed-checks says".to_owned());
+    }
+    let shown: Vec<&str> = watched.files.iter().take(3).map(String::as_str).collect();
+    let more = watched.count.saturating_sub(shown.len() as u64);
+    Some(match (shown.is_empty(), more) {
+        (true, _) if !report.gates.protect.is_empty() => {
+            "watched: no file; what --protect names is not there".to_owned()
+        }
+        (true, _) => "watched: no file; --protect would name some".to_owned(),
+        (false, 0) => format!("watched: {}", printable(&shown.join(", "))),
+        (false, more) => format!("watched: {} and {more} more", printable(&shown.join(", "))),
+    })
+}
+
+/// The watched files that are not as they were, where the last iteration does not say so already.
+pub(super) fn unapproved(report: &Report) -> Option<String> {
+    let verdict = report.iterations.last().and_then(|last| last.verdict.as_ref());
+    let told = |file: &String| verdict.is_some_and(|verdict| verdict.changed.contains(file));
+    let untold: Vec<String> = report.unapproved.iter().filter(|file| !told(file)).cloned().collect();
+    let files = printable(&swarm_state::notice::named(&untold, 3));
+    (!untold.is_empty()).then(|| format!("changed since the start, and not approved: {files}"))
 }

@@ -6,8 +6,8 @@
 //! the terminal wrapped them. So what was printed is counted in *ink*, characters that are not blank, and
 //! what comes after that much ink is new.
 
-use super::connect::{Client, QUICK};
-use super::stream::{Look, Stream};
+use crate::client::connect::{Client, QUICK};
+use crate::client::new_lines::{Look, Stream};
 use crate::error::Result;
 use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 

@@ -11,18 +11,20 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chrono::{TimeDelta, Utc};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
 use swarm_state::session::{Answer, SessionId};
 
-use super::command::TIMEOUT_SECONDS;
-use super::prompts;
-use super::sessions::Sessions;
-use super::stops::{Asked, Called, unread};
+use super::command::{MARK, TIMEOUT_SECONDS};
 use super::tell::{self, Place, Session};
 use crate::paths::Paths;
+use crate::procs;
 use crate::protocol::HookNews;
+use crate::session::prompt;
+use crate::session::stop::{Asked, Called, unread};
+use crate::session::store::Sessions;
 
 /// How long the whole may take from when the host made the call; the rest of [`TIMEOUT_SECONDS`] is for its end.
 const LIMIT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 1500);
@@ -37,9 +39,12 @@ const MORE: Duration = Duration::from_millis(20);
 /// An input that is longer is none, bytes.
 const LONGEST: usize = 32 << 20;
 
+/// How exactly the system tells when a process was started, twice: of the process and of the present.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
+
 /// Does what an event asks for, and gives what is to be printed: nothing, or one line.
 pub fn run(args: Vec<OsString>) -> Option<String> {
-    let called = Called::by_host(LIMIT);
+    let called = called_by_host(LIMIT);
     let (done, answer) = mpsc::channel();
     let known = Arc::new(Mutex::new(None));
     let (event, shared) = (event_of(&args), Arc::clone(&known));
@@ -57,6 +62,19 @@ pub fn run(args: Vec<OsString>) -> Option<String> {
         log_doubt(known.lock().ok().and_then(|known| known.clone()), why);
     }
     None
+}
+
+/// This process's call, which has `limit` from when its host made it. The shell that runs our command is older than this
+/// process, and on a busy machine much older.
+fn called_by_host(limit: Duration) -> Called {
+    let parent = nix::unistd::getppid().as_raw();
+    let is_shell = procs::arguments(parent).iter().any(|argument| argument == MARK.as_bytes());
+    let pid = if is_shell { parent } else { nix::unistd::getpid().as_raw() };
+    // An age that cannot be is one of another clock.
+    let age = procs::age(pid).filter(|age| *age < limit).unwrap_or_default();
+    let age = age.saturating_sub(CLOCK_TICK);
+    let began = TimeDelta::from_std(age).unwrap_or_default();
+    Called { at: Utc::now() - began, until: Instant::now() + limit.saturating_sub(age) }
 }
 
 /// The session and the iteration of a stop, as soon as its loop was found.
@@ -106,7 +124,7 @@ fn answer_to(args: &[OsString], called: Called, known: &Known) -> Option<String>
             said = answer.and_then(|answer| say(answer, input.host));
         }
         (HookEvent::UserPromptSubmit, Some(sessions)) => {
-            said = prompts::answer(sessions, &input).map(|answer| answer.to_string());
+            said = prompt::answer(sessions, &input).map(|answer| answer.to_string());
         }
         _ => {}
     }

@@ -8,7 +8,7 @@ use swarm_state::ends;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
-use crate::client::ls::loop_status;
+use crate::client::worker::loop_status;
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
 /// What the follower does next.

@@ -1,6 +1,6 @@
 //! The line that tells how far a followed loop is: pure, what it says of what was heard.
 //!
-//! Deliberately absent: the terminal. [`crate::client::render`] draws the line, cuts it and takes it away again.
+//! Deliberately absent: the terminal. [`crate::out`] draws the line, cuts it and takes it away again.
 
 use std::time::Duration;
 

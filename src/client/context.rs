@@ -1,0 +1,37 @@
+//! What every client command has: the printer, the configuration file, the paths and the connection.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::call;
+use super::connect::{self, Client};
+use crate::error::Result;
+use crate::out::Out;
+use crate::paths::Paths;
+use crate::protocol::Call;
+
+/// What every command has.
+pub(super) struct Context {
+    pub(super) out: Out,
+    /// The file of `-c FILE`.
+    pub(super) config: Option<PathBuf>,
+}
+
+impl Context {
+    /// Returns the paths. They are resolved only when needed, since some commands work without a home directory.
+    pub(super) fn paths(&self) -> Result<Paths> {
+        Paths::from_env()
+    }
+
+    /// Connects to the daemon, and starts it when it does not run.
+    pub(super) async fn connect(&self) -> Result<Client> {
+        connect::connect(&self.paths()?).await
+    }
+
+    /// Makes one call on a connection of its own.
+    pub(super) async fn call<T: DeserializeOwned>(&self, call: &Call, limit: Duration) -> Result<T> {
+        call::call(&self.paths()?, call, limit).await
+    }
+}

@@ -1,0 +1,264 @@
+//! The parameters of a spawn: what was typed, with the settings behind it.
+//!
+//! Everything that only the caller knows is decided here: its directory, its environment, its settings.
+//! The daemon gets absolute paths and whole values.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use swarm_state::budget::{Budgets, MAX_FAILURES};
+use swarm_state::gates::Gates;
+use swarm_state::model::RestartSpec;
+use swarm_state::profiles::{self, Profile};
+use swarm_state::promise::Promise;
+use swarm_state::screen::Pattern;
+use swarm_state::spec::{Prompt, WorktreeSpec};
+
+use super::call::request_name;
+use super::context::Context;
+use super::typed_path::{directory, pinned, prompt_file};
+use crate::cli::{BudgetArgs, GateArgs, Spawn};
+use crate::error::{Error, ErrorCode, Result};
+use crate::paths;
+use crate::protocol::{RalphParams, SpawnParams, WorkerView};
+use crate::settings::Settings;
+
+mod env;
+
+/// The document's inactivity time-out, seconds.
+const INACTIVITY: u64 = 60;
+
+/// The same for a command of a known agent that does one task and exits, seconds: it may print nothing until its end.
+const ONE_SHOT_INACTIVITY: u64 = 1800;
+
+/// The iterations of `--ralph-dir`.
+const RALPH_DIR_ITERATIONS: u32 = 15;
+
+pub(super) fn load_settings(ctx: &Context) -> Result<Settings> {
+    let user = ctx.paths()?.user_config();
+    Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())
+}
+
+/// `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`
+pub(super) fn line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String {
+    let mode = max.map(|max| format!(" [ralph mode: iteration 1/{max}]")).unwrap_or_default();
+    format!("{verb} {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
+}
+
+/// What was typed, with the settings behind it, as the daemon wants it.
+pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
+    let restart = restart(args)?;
+    if !args.ralph.ralph
+        && (gates(&args.gates)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
+    {
+        let message = "gates and budgets are those of a loop: a worker without --ralph has none";
+        return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
+    }
+    let mut ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
+    if ralph.as_ref().is_some_and(|r| r.max_iterations > 50) {
+        warnings.push("high iteration count (>50) may consume significant resources".to_owned());
+    }
+    let prompt = match (&ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
+        (Some(_), Some(_), _) => {
+            let message = "--prompt does not go with --ralph: a loop reads its prompt from a file, afresh for each iteration";
+            return Err(Error::usage(message).hint("--prompt-file FILE"));
+        }
+        (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
+        (None, Some(text), _) => Prompt::Text(text.clone()),
+        (None, None, Some(file)) => Prompt::File(prompt_file(file)?),
+        (None, None, None) => Prompt::None,
+    };
+    let cmd = command(args, settings)?;
+    let profile = profiles::find(&settings.agents, &cmd);
+    if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
+        ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY);
+    }
+    if let Some(warning) = weak_promise(args, &profile, &cmd) {
+        warnings.push(warning);
+    }
+    let env = env::build(std::env::vars_os(), &args.env, warnings)?;
+    Ok(SpawnParams {
+        name: args.name.as_ref().map(ToString::to_string),
+        profile,
+        cmd,
+        cwd: directory(args.cwd.as_deref())?,
+        env: env.values,
+        env_names: env.set,
+        tags: args.tag.clone(),
+        worktree: worktree(args)?,
+        prompt,
+        prompt_via: args.prompt.prompt_via.0,
+        ready_wait: args.prompt.ready_wait,
+        ready_timeout: args.prompt.ready_timeout,
+        done_pattern: done_pattern(args, settings, warnings)?,
+        replace: args.replace,
+        record: args.record,
+        tmux_socket: tmux_socket(args)?,
+        size: args.size.or(settings.tmux.size),
+        ralph,
+        restart,
+        request: Some(request_name()),
+    })
+}
+
+/// What to say of a promise that a tool's output could give as well.
+fn weak_promise(args: &Spawn, profile: &Profile, cmd: &[String]) -> Option<String> {
+    let is_weak = args.gates.promise.is_some() && profile.is_one_shot(cmd) && !profile.leaves_record(cmd);
+    is_weak.then(|| {
+        let flags = profile.record_args.join(" ");
+        format!(
+            "a promise that one of its tools prints counts too, unless '{}' is given {flags}",
+            profile.name
+        )
+    })
+}
+
+/// The variables that `--env` names, with the caller's values where it gives none.
+pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
+    let env = env::build(std::env::vars_os(), wanted, &mut vec![])?;
+    let value = |name: String| env.values.get(&name).cloned().map(|value| (name, value));
+    Ok(env.set.clone().into_iter().filter_map(value).collect())
+}
+
+/// The restart policy of a plain worker.
+fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
+    let Some(when) = args.restart.restart else { return Ok(None) };
+    if args.ralph.ralph {
+        let message = "--restart does not go with --ralph: a loop starts its agent again by itself";
+        return Err(Error::new(ErrorCode::Usage, message)
+            .hint("leave --restart out; --max-iterations limits a loop, and five failures in a row end it"));
+    }
+    Ok(when.0.map(|when| RestartSpec { when, max_restarts: args.restart.max_restarts }))
+}
+
+/// The inactivity timeout that somebody set, seconds.
+fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
+    args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout)
+}
+
+/// The document's checks, in the document's order.
+fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
+    let from_dir = args.ralph.ralph_dir.as_ref();
+    let file = args
+        .prompt
+        .prompt_file
+        .clone()
+        .or_else(|| from_dir.map(|dir| dir.join("prompt.md")))
+        .or_else(|| settings.ralph.prompt_file.clone())
+        .ok_or_else(|| {
+            Error::invalid("--ralph requires --prompt-file")
+                .hint("to write a starter PROMPT.md: swarm ralph init")
+        })?;
+    let max_iterations = args
+        .ralph
+        .max_iterations
+        .or_else(|| from_dir.map(|_| RALPH_DIR_ITERATIONS))
+        .or(settings.ralph.max_iterations)
+        .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
+    let inactivity_timeout = inactivity(args, settings).unwrap_or(INACTIVITY);
+    let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
+    let mut gates = gates(&args.gates)?;
+    let root = directory(args.cwd.as_deref())?;
+    gates.protect = gates.protect.iter().map(|glob| relative(&root, glob)).collect::<Result<_>>()?;
+    let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
+    let question_timeout = asked.unwrap_or(params.question_timeout);
+    Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), ..params })
+}
+
+/// A glob as it is meant in the worker's directory.
+fn relative(root: &Path, glob: &str) -> Result<String> {
+    if !Path::new(glob).is_absolute() {
+        return Ok(glob.to_owned());
+    }
+    // Either may be written with symbolic links.
+    let (roots, globs) =
+        ([root.to_owned(), paths::resolve(root)], [pinned(Path::new(glob))?, PathBuf::from(glob)]);
+    let inside = globs.iter().find_map(|glob| roots.iter().find_map(|root| glob.strip_prefix(root).ok()));
+    inside.and_then(Path::to_str).map(str::to_owned).ok_or_else(|| {
+        Error::usage(format!("--protect '{glob}' is not in {}", root.display()))
+            .hint("protected files are those of the worker's directory")
+    })
+}
+
+/// What has to hold, as it was typed.
+pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
+    let usual = Gates::default();
+    if args.check.iter().any(|check| check.trim().is_empty()) {
+        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
+    }
+    let promise = args.promise.as_deref().map(Promise::new).transpose();
+    Ok(Gates {
+        checks: args.check.clone(),
+        check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
+        check_jobs: args.check_jobs.unwrap_or(usual.check_jobs),
+        promise: promise
+            .map_err(|e| Error::usage(format!("--promise: {e}")).hint("as in --promise COMPLETE"))?,
+        min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
+        on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
+        allow_preexisting: args.allow_preexisting,
+        protect: args.protect.clone(),
+        allow_changed_checks: args.allow_changed_checks,
+    })
+}
+
+/// The limits, as they were typed.
+pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
+    Budgets {
+        max_time: args.max_time,
+        max_cost: args.max_cost,
+        max_tokens: args.max_tokens,
+        max_failures: args.max_failures.unwrap_or(MAX_FAILURES),
+        iteration_timeout: args.iteration_timeout,
+        no_progress: args.no_progress,
+    }
+}
+
+fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
+    let cmd =
+        if args.cmd.is_empty() { settings.command.clone().unwrap_or_default() } else { args.cmd.clone() };
+    if cmd.first().is_none_or(String::is_empty) {
+        return Err(Error::new(ErrorCode::Usage, "which command? It stands at the end, after --")
+            .hint("set `command` in the settings, or: swarm spawn --name agent -- claude"));
+    }
+    Ok(cmd)
+}
+
+fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
+    if !args.worktree.worktree {
+        return Ok(None);
+    }
+    let dir = args.worktree.worktree_dir.as_deref().map(pinned).transpose()?;
+    Ok(Some(WorktreeSpec { branch: args.worktree.branch.clone(), dir }))
+}
+
+/// A socket with a `/` is a path, as for the daemon; it is meant from here.
+fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
+    match args.tmux_socket.as_deref() {
+        None => Ok(None),
+        Some("") => {
+            Err(Error::usage("--tmux-socket is empty").hint("a socket's path, or a name as in tmux -L"))
+        }
+        Some(path) if path.contains('/') => {
+            let path = pinned(Path::new(path))?.into_os_string().into_string();
+            path.map(Some).map_err(|_| Error::invalid("the tmux socket's path is not UTF-8"))
+        }
+        Some(name) => Ok(Some(name.to_owned())),
+    }
+}
+
+fn done_pattern(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<Option<String>> {
+    let from_settings = if args.ralph.ralph { settings.ralph.done_pattern.clone() } else { None };
+    let Some(text) = args.prompt.done_pattern.clone().or(from_settings) else { return Ok(None) };
+    let pattern = match Pattern::compile(&text) {
+        Ok(pattern) if !text.is_empty() => pattern,
+        Ok(_) => return Err(Error::invalid("invalid done pattern: it is empty")),
+        Err(e) => return Err(Error::invalid(format!("invalid done pattern: {}", e.trouble()))),
+    };
+    if pattern.matches_everything() {
+        warnings.push(format!("the done pattern {text:?} matches any output: it ends the work at once"));
+    }
+    Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use clap::Parser;
+
+use swarm_state::model::RestartWhen;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+/// A directory with a prompt file, and one that is none.
+fn files() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("prompt.md"), "Do task A\n").unwrap();
+    let path = dir.path().join("prompt.md").display().to_string();
+    (dir, path)
+}
+
+fn check(args: &[&str], settings: &Settings) -> (Result<SpawnParams>, Vec<String>) {
+    let cli = Cli::try_parse_from(["swarm", "spawn"].iter().chain(args)).unwrap_or_else(|e| panic!("{e}"));
+    let Command::Spawn(args) = cli.command else { panic!("not spawn") };
+    let mut warnings = vec![];
+    (params(&args, settings, &mut warnings), warnings)
+}
+
+/// The error of these arguments: its message and exit status.
+fn refused(args: &[&str]) -> (String, u8) {
+    let error = check(args, &Settings::default()).0.expect_err("taken");
+    (error.message, error.code.exit_status())
+}
+
+fn taken(args: &[&str], settings: &Settings) -> SpawnParams {
+    check(args, settings).0.unwrap_or_else(|e| panic!("{args:?}: {e}"))
+}
+
+#[test]
+fn the_documents_errors_in_the_documents_order() {
+    let (dir, file) = files();
+    assert_eq!(refused(&["--ralph", "--", "c"]), ("--ralph requires --prompt-file".into(), 1));
+    assert_eq!(refused(&["--ralph", "-n", "3", "--", "c"]), ("--ralph requires --prompt-file".into(), 1));
+    let no_max = refused(&["--ralph", "--prompt-file", "./missing.md", "--", "c"]);
+    assert_eq!(no_max, ("--ralph requires --max-iterations".into(), 1));
+    let missing = refused(&["--ralph", "--prompt-file", "./missing.md", "-n", "10", "--", "c"]);
+    assert_eq!(missing, ("prompt file not found: ./missing.md".into(), 1));
+    let dir_path = dir.path().display().to_string();
+    let directory = refused(&["--ralph", "--prompt-file", &dir_path, "-n", "10", "--", "c"]);
+    assert_eq!(directory, (format!("cannot read prompt file: {dir_path}"), 1));
+    let below = format!("{file}/x");
+    let not_dir = refused(&["--prompt-file", &below, "--", "c"]);
+    assert_eq!(not_dir, (format!("prompt file not found: {below}"), 1));
+}
+
+#[test]
+fn a_pipe_is_no_prompt_file_and_does_not_block() {
+    let (dir, _) = files();
+    let pipe = dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert!(prompt_file(&pipe).unwrap_err().message.starts_with("cannot read prompt file: "));
+    assert_eq!(prompt_file(Path::new("/dev/null")).unwrap(), Path::new("/dev/null"));
+}
+
+#[test]
+fn many_iterations_are_warned_about() {
+    let (_dir, file) = files();
+    let spawn =
+        |n: &str| check(&["--ralph", "--prompt-file", &file, "-n", n, "--", "c"], &Settings::default()).1;
+    assert!(spawn("50").iter().all(|w| !w.contains("iteration count")));
+    assert!(spawn("51").contains(&"high iteration count (>50) may consume significant resources".to_owned()));
+}
+
+#[test]
+fn settings_stand_in_for_flags_and_flags_win() {
+    let (dir, file) = files();
+    let mut settings = Settings { command: Some(vec!["claude".into(), "-p".into()]), ..Settings::default() };
+    settings.ralph.prompt_file = Some(file.clone().into());
+    settings.ralph.max_iterations = Some(7);
+    settings.ralph.done_pattern = Some("DONE".into());
+    let params = taken(&["--ralph"], &settings);
+    let ralph = params.ralph.unwrap();
+    assert_eq!((ralph.max_iterations, ralph.inactivity_timeout), (7, 60));
+    assert_eq!(params.cmd, ["claude", "-p"]);
+    assert_eq!(params.done_pattern.as_deref(), Some("DONE"));
+    let dir_arg = dir.path().display().to_string();
+    let params =
+        taken(&["--ralph", "--ralph-dir", &dir_arg, "--inactivity-timeout", "9", "--", "x"], &settings);
+    let ralph = params.ralph.unwrap();
+    assert_eq!((ralph.prompt_file.display().to_string(), ralph.max_iterations), (file, 15));
+    assert_eq!((ralph.inactivity_timeout, params.cmd), (9, vec!["x".to_owned()]));
+    // A plain worker takes no default of loops.
+    let params = taken(&["--", "x"], &settings);
+    assert_eq!((params.prompt, params.ralph, params.done_pattern), (Prompt::None, None, None));
+}
+
+#[test]
+fn a_command_is_needed() {
+    let error = check(&["--name", "a"], &Settings::default()).0.expect_err("taken");
+    assert_eq!(error.code.exit_status(), 2);
+    assert!(error.message.starts_with("which command?"), "{}", error.message);
+}
+
+#[test]
+fn prompts_of_plain_workers() {
+    let (_dir, file) = files();
+    let none = Settings::default();
+    assert_eq!(taken(&["--prompt", "- [ ] x", "--", "c"], &none).prompt, Prompt::Text("- [ ] x".into()));
+    let params = taken(&["--prompt-file", &file, "--prompt-via", "stdin", "--", "c"], &none);
+    assert_eq!(params.prompt, Prompt::File(file.into()));
+    assert_eq!(params.prompt_via, swarm_state::model::PromptVia::Stdin);
+    let (message, status) =
+        refused(&["--ralph", "--ralph-dir", &_dir.path().display().to_string(), "--prompt", "x", "--", "c"]);
+    assert!(message.starts_with("--prompt does not go with --ralph"), "{message}");
+    assert_eq!(status, 2);
+}
+
+#[test]
+fn done_patterns_are_compiled() {
+    let (message, status) = refused(&["--done-pattern", "(", "--", "c"]);
+    assert!(message.starts_with("invalid done pattern: "), "{message}");
+    assert_eq!(status, 1);
+    assert!(refused(&["--done-pattern", "", "--", "c"]).0.starts_with("invalid done pattern: "));
+    let (params, warnings) = check(&["--done-pattern", ".*", "--", "c"], &Settings::default());
+    assert!(params.is_ok());
+    assert!(warnings.iter().any(|w| w.contains("matches any output")), "{warnings:?}");
+}
+
+#[test]
+fn paths_are_meant_from_here() {
+    let none = Settings::default();
+    let params = taken(&["--worktree", "--worktree-dir", "wt", "--tmux-socket", "./s", "--", "c"], &none);
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(params.worktree.unwrap().dir, Some(here.join("wt")));
+    assert_eq!(params.tmux_socket, Some(here.join("s").display().to_string()));
+    assert_eq!(params.cwd, here);
+    assert_eq!(taken(&["--tmux-socket", "name", "--", "c"], &none).tmux_socket.as_deref(), Some("name"));
+    assert!(refused(&["--cwd", "/no/such/dir", "--", "c"]).0.starts_with("no such directory: "));
+}
+
+#[test]
+fn the_documents_spawned_line() {
+    let worker = crate::client::testing::view("agent", "running", serde_json::json!({}));
+    assert_eq!(line("spawned", &worker, None), "spawned agent (tmux: swarm:agent)");
+    assert_eq!(
+        line("spawned", &worker, Some(10)),
+        "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]"
+    );
+}
+
+#[test]
+fn a_restart_policy_is_for_plain_workers() {
+    let (_dir, file) = files();
+    let policy = |args: &[&str]| taken(&[args, &["--", "c"]].concat(), &Settings::default()).restart;
+    let spec = |when, max_restarts| Some(RestartSpec { when, max_restarts });
+    assert_eq!(policy(&[]), None);
+    assert_eq!(policy(&["--restart", "no", "--max-restarts", "3"]), None);
+    assert_eq!(policy(&["--restart", "on-failure"]), spec(RestartWhen::OnFailure, 10));
+    assert_eq!(policy(&["--restart=always", "--max-restarts=0"]), spec(RestartWhen::Always, 0));
+    let both = ["--ralph", "--prompt-file", &file, "-n", "3", "--restart", "no", "--", "c"];
+    let error = check(&both, &Settings::default()).0.unwrap_err();
+    assert_eq!((error.code, error.hint.is_some()), (ErrorCode::Usage, true));
+}

@@ -1,0 +1,104 @@
+//! The verbs of the client, one file each.
+
+use crate::cli::{Command, DaemonCommand, RalphCommand};
+use crate::client::context::Context;
+use crate::error::{Error, ErrorCode};
+use crate::out::CommandResult;
+
+mod attach;
+mod clean;
+mod completions;
+mod daemon_restart;
+mod daemon_start;
+mod daemon_status;
+mod daemon_stop;
+mod eof;
+mod events;
+mod interrupt;
+mod kill;
+mod logs;
+mod r#loop;
+mod ls;
+mod peek;
+mod ralph_approve;
+mod ralph_clean;
+mod ralph_diff;
+mod ralph_init;
+mod ralph_logs;
+mod ralph_ls;
+mod ralph_pause;
+mod ralph_restore;
+mod ralph_resume;
+mod ralph_set;
+mod ralph_status;
+mod ralph_template;
+mod report;
+mod respawn;
+mod send;
+mod spawn;
+mod status;
+mod wait;
+mod why;
+
+/// Carries out a command.
+pub(super) async fn run(ctx: &Context, command: Command) -> CommandResult {
+    match command {
+        Command::Spawn(args) => spawn::run(ctx, *args).await,
+        Command::Loop(args) => r#loop::run(ctx, *args).await,
+        Command::Why(args) => why::run(ctx, &args).await,
+        Command::Report(args) => report::run(ctx, &args).await,
+        Command::Ls(args) => ls::run(ctx, &args).await,
+        Command::Status(args) => status::run(ctx, &args).await,
+        Command::Peek(args) => peek::run(ctx, &args).await,
+        Command::Logs(args) => logs::run(ctx, &args).await,
+        Command::Send(args) => send::run(ctx, args).await,
+        Command::Interrupt(args) => interrupt::run(ctx, &args).await,
+        Command::Eof(args) => eof::run(ctx, &args).await,
+        Command::Wait(args) => wait::run(ctx, &args).await,
+        Command::Events(args) => events::run(ctx, &args).await,
+        Command::Clean(args) => clean::run(ctx, &args).await,
+        Command::Attach(args) => attach::run(ctx, &args).await,
+        Command::Kill(args) => kill::run(ctx, &args).await,
+        Command::Respawn(args) => respawn::run(ctx, &args).await,
+        Command::Ralph(args) => run_ralph(ctx, args.command).await,
+        Command::Daemon(args) => run_daemon(ctx, args.command).await,
+        Command::Completions(args) => completions::run(&args, ctx.out),
+        Command::Doctor(_)
+        | Command::Session(_)
+        | Command::Hook(_)
+        | Command::Hooks(_)
+        | Command::Plugin(_)
+        | Command::Demo => {
+            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
+        }
+    }
+}
+
+async fn run_ralph(ctx: &Context, command: RalphCommand) -> CommandResult {
+    match command {
+        RalphCommand::Init(args) => ralph_init::run(ctx, &args),
+        RalphCommand::Template => ralph_template::run(ctx),
+        RalphCommand::Status(args) => ralph_status::run(ctx, &args).await,
+        RalphCommand::Pause(args) => ralph_pause::run(ctx, &args).await,
+        RalphCommand::Resume(args) => ralph_resume::run(ctx, &args).await,
+        RalphCommand::Ls(args) => ralph_ls::run(ctx, &args).await,
+        RalphCommand::Logs(args) => ralph_logs::run(ctx, &args).await,
+        RalphCommand::Set(args) => ralph_set::run(ctx, &args).await,
+        RalphCommand::Diff(args) => ralph_diff::run(ctx, &args).await,
+        RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
+        RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
+        RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
+    }
+}
+
+async fn run_daemon(ctx: &Context, command: DaemonCommand) -> CommandResult {
+    match command {
+        DaemonCommand::Start => daemon_start::run(ctx).await,
+        DaemonCommand::Stop => daemon_stop::run(ctx).await,
+        DaemonCommand::Restart => daemon_restart::run(ctx).await,
+        DaemonCommand::Status(args) => daemon_status::run(ctx, &args).await,
+        DaemonCommand::Run(_) => {
+            Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
+        }
+    }
+}

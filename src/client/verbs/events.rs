@@ -1,0 +1,137 @@
+//! `swarm events`: the notice stream, for people or one object a line.
+//!
+//! Nothing is skipped in silence: where notices are missing, a line says so and holds how the workers are.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use swarm_state::screen::printable;
+
+use crate::cli::{Events, PageFormat};
+use crate::client::context::Context;
+use crate::client::subscription::{Heard, Hearing};
+use crate::error::{Error, ErrorCode, Result};
+use crate::out::{CommandResult, Failure};
+use crate::protocol::{Notice, Snapshot};
+
+pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
+    let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
+    let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
+    let since = args.since.or((!args.follow).then_some(0));
+    let mut hearing = Hearing::new(ctx.paths()?, alone, since);
+    let reader_gone = ctx.out.reader_gone();
+    tokio::pin!(reader_gone);
+    let (mut begun, mut left) = (false, 0);
+    loop {
+        let heard = tokio::select! {
+            heard = hearing.next() => heard?,
+            () = &mut reader_gone => return Err(Failure::ReaderGone),
+        };
+        match heard {
+            Heard::Snapshot(snapshot) => {
+                if !begun {
+                    known(&names, &snapshot)?;
+                }
+                left = snapshot.replayed;
+                let missed = is_missed(&snapshot, begun.then_some(1).or(since));
+                if missed || (!begun && args.follow && since.is_none()) {
+                    ctx.out.lines(&state(snapshot, missed, &names, args.format)?)?;
+                }
+                begun = true;
+            }
+            Heard::Notice(notice) => {
+                left = left.saturating_sub(1);
+                if names.is_empty() || names.contains(notice.worker.as_str()) {
+                    ctx.out.line(&line(&notice, args.format)?)?;
+                }
+            }
+        }
+        if !args.follow && left == 0 {
+            return Ok(0);
+        }
+    }
+}
+
+/// Whether notices are missing that were asked for. After 0 nobody knows what there was.
+fn is_missed(snapshot: &Snapshot, since: Option<u64>) -> bool {
+    since.is_some_and(|since| since > 0) && (snapshot.gap || snapshot.foreign)
+}
+
+/// Refuses names that no worker has.
+fn known(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
+    match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls"))
+        }
+    }
+}
+
+/// How the workers are now.
+fn state(
+    mut snapshot: Snapshot,
+    missed: bool,
+    names: &BTreeSet<&str>,
+    format: PageFormat,
+) -> Result<Vec<String>> {
+    snapshot.workers.retain(|worker| names.is_empty() || names.contains(worker.name.as_str()));
+    let Snapshot { seq, workers, .. } = snapshot;
+    if format == PageFormat::Json {
+        let line = json!({"seq": seq, "kind": "snapshot", "gap": missed, "workers": workers});
+        return Ok(vec![line.to_string()]);
+    }
+    if !missed {
+        return Ok(vec![]);
+    }
+    let workers: Vec<String> = workers.iter().map(|w| format!("{} {}", w.name, w.status)).collect();
+    let workers = if workers.is_empty() { "there is none".to_owned() } else { workers.join(", ") };
+    Ok(vec![format!("(some notices are missing here; the workers are now: {workers})")])
+}
+
+fn line(notice: &Notice, format: PageFormat) -> Result<String> {
+    if format == PageFormat::Json {
+        return serde_json::to_string(notice).map_err(|e| Error::system("cannot print JSON", e));
+    }
+    let at = notice.at.split_once('.').map_or(notice.at.as_str(), |(at, _)| at).replace('T', " ");
+    Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::testing::view;
+
+    fn snapshot(gap: bool, foreign: bool) -> Snapshot {
+        let workers = vec![view("a", "running", json!({})), view("b", "stopped", json!({}))];
+        Snapshot { seq: 9, gap, workers, foreign, replayed: 0 }
+    }
+
+    #[test]
+    fn what_is_missing_is_known() {
+        assert!(is_missed(&snapshot(true, false), Some(5)) && is_missed(&snapshot(false, true), Some(5)));
+        assert!(!is_missed(&snapshot(false, false), Some(5)));
+        assert!(!is_missed(&snapshot(true, true), Some(0)) && !is_missed(&snapshot(false, true), None));
+    }
+
+    #[test]
+    fn the_state_is_one_line_of_the_wanted_workers() {
+        let only = BTreeSet::from(["b"]);
+        let lines = state(snapshot(true, false), true, &only, PageFormat::Json).unwrap();
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with(r#"{"seq":9,"kind":"snapshot","gap":true,"workers":[{"name":"b","#));
+        let lines = state(snapshot(true, false), true, &BTreeSet::new(), PageFormat::Text).unwrap();
+        assert_eq!(lines, ["(some notices are missing here; the workers are now: a running, b stopped)"]);
+        assert_eq!(state(snapshot(false, false), false, &only, PageFormat::Text).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_for_people_has_the_time_the_worker_and_the_words() {
+        let notice: Notice = serde_json::from_value(json!({
+            "seq": 1, "worker": "a", "at": "2026-01-15T10:35:00.123456+01:00", "status": "running",
+            "kind": "warning", "message": "x\u{1b}[2Jy"
+        }))
+        .unwrap();
+        let text = line(&notice, PageFormat::Text).unwrap();
+        assert!(text.starts_with("2026-01-15 10:35:00  a: warning: x") && !text.contains('\x1b'), "{text}");
+    }
+}

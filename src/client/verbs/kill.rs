@@ -1,0 +1,87 @@
+//! `swarm kill`: end workers, each by itself, and say what had to be forced.
+
+use std::time::Duration;
+
+use swarm_state::ignored::IgnoredFiles;
+
+use crate::cli::Kill;
+use crate::client::batch::{BatchErrors, call_each, live_workers};
+use crate::client::context::Context;
+use crate::error::{Error, ErrorCode};
+use crate::out::CommandResult;
+use crate::protocol::{Call, KillParams, Killed};
+
+/// How long the end of a worker may take: its processes get some seconds to end by themselves.
+const LIMIT: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(ctx: &Context, args: &Kill) -> CommandResult {
+    let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
+    if args.all {
+        names = live_workers(ctx).await?;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    if names.is_empty() {
+        ctx.out.note("no live workers");
+        return Ok(0);
+    }
+    let alone = names.len() == 1;
+    let Kill { rm_worktree, force_dirty, discard_ignored, .. } = *args;
+    let calls = names.into_iter().map(|name| {
+        (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty, discard_ignored }))
+    });
+    let mut failures = BatchErrors::new(ctx.out, alone);
+    for (name, answer) in call_each::<Killed>(ctx, calls, LIMIT).await? {
+        match answer.map_err(|error| unknown_end(&name, error)) {
+            Ok(killed) => {
+                ctx.out.lines(&words(&name, &killed))?;
+                killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                if let Some(error) = killed.worktree_error {
+                    failures.add(&name, error)?;
+                }
+            }
+            Err(error) => failures.add(&name, error)?,
+        }
+    }
+    failures.end()
+}
+
+/// A wait that ran out says nothing about the worker.
+fn unknown_end(name: &str, error: Error) -> Error {
+    if error.code != ErrorCode::Timeout {
+        return error;
+    }
+    let also = error.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
+    error.hint(format!("{also}whether it has ended: swarm status {name}"))
+}
+
+fn words(name: &str, killed: &Killed) -> Vec<String> {
+    let how = match (killed.already, killed.forced.as_slice()) {
+        (true, _) => " (it had ended before)".to_owned(),
+        (false, []) => String::new(),
+        (false, forced) => format!(" (by force: {})", forced.join(", ")),
+    };
+    let mut lines = vec![format!("killed {name}{how}")];
+    lines.extend(killed.worktree_removed.as_ref().map(|path| format!("removed worktree {}", path.display())));
+    lines.extend(deleted_ignored(&killed.ignored_removed));
+    lines.iter().map(|line| swarm_state::screen::printable(line)).collect()
+}
+
+/// The ignored files that went with a worktree.
+pub(super) fn deleted_ignored(ignored: &IgnoredFiles) -> Option<String> {
+    (!ignored.is_empty()).then(|| format!("deleted ignored files: {}", ignored.summary()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forced_is_named() {
+        assert_eq!(words("a", &Killed::default()), ["killed a"]);
+        let killed = Killed { forced: vec!["7 node".into(), "8 sh".into()], ..Killed::default() };
+        assert_eq!(words("a", &killed), ["killed a (by force: 7 node, 8 sh)"]);
+        let killed = Killed { already: true, worktree_removed: Some("/w".into()), ..Killed::default() };
+        assert_eq!(words("a", &killed), ["killed a (it had ended before)", "removed worktree /w"]);
+    }
+}

@@ -1,0 +1,23 @@
+//! `swarm ralph approve`: accept changes to watched files.
+
+use swarm_state::screen::printable;
+
+use crate::cli::RalphApprove;
+use crate::client::connect::QUICK;
+use crate::client::context::Context;
+use crate::client::ralph::no_loop;
+use crate::out::CommandResult;
+use crate::protocol::{Approved, Call, Named};
+
+pub(super) async fn run(ctx: &Context, args: &RalphApprove) -> CommandResult {
+    let name = args.name.as_str();
+    let call = Call::RalphApprove(Named { name: name.to_owned() });
+    let approved: Approved = ctx.call(&call, QUICK).await.map_err(|e| no_loop(name, e))?;
+    if approved.files.is_empty() {
+        ctx.out.warn(&format!("no protected file of '{name}' has changed"));
+    }
+    for file in &approved.files {
+        ctx.out.line(&format!("approved {}", printable(file)))?;
+    }
+    Ok(0)
+}

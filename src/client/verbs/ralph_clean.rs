@@ -1,0 +1,24 @@
+//! `swarm ralph clean`: delete the files of finished loops.
+
+use crate::cli::RalphClean;
+use crate::client::connect::QUICK;
+use crate::client::context::Context;
+use crate::client::ralph::no_loop;
+use crate::out::CommandResult;
+use crate::protocol::{Call, Cleaned, RalphCleanParams};
+
+pub(super) async fn run(ctx: &Context, args: &RalphClean) -> CommandResult {
+    let name = args.name.clone();
+    let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
+    let answer = ctx.call(&call, QUICK).await;
+    let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
+    let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
+    ctx.out.lines(&lines)?;
+    for kept in &cleaned.kept {
+        ctx.out.warn(&format!("the loop of {kept} is not over, so its state stays"));
+    }
+    if cleaned.removed.is_empty() && cleaned.kept.is_empty() {
+        ctx.out.note("nothing to remove");
+    }
+    Ok(if args.name.is_some() && !cleaned.kept.is_empty() { 1 } else { 0 })
+}

@@ -1,0 +1,99 @@
+//! `swarm ralph status`: one loop, for a person or as JSON.
+
+use chrono::NaiveDateTime;
+use swarm_state::advice::{self, Situation};
+use swarm_state::model::LoopStatus;
+use swarm_state::screen::printable;
+
+use crate::cli::{PageFormat, RalphStatus};
+use crate::client::connect::QUICK;
+use crate::client::context::Context;
+use crate::client::ralph::no_loop;
+use crate::out::CommandResult;
+use crate::protocol::{Call, Named, RalphView};
+
+pub(super) async fn run(ctx: &Context, args: &RalphStatus) -> CommandResult {
+    let call = Call::RalphStatus(Named { name: args.name.to_string() });
+    let answer = ctx.call(&call, QUICK).await;
+    let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+    match args.format {
+        PageFormat::Json => ctx.out.json(&view)?,
+        PageFormat::Text => {
+            ctx.out.lines(&page(&view))?;
+            if let Some(hint) = next_step(&view) {
+                ctx.out.hint(&hint);
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The document's page, line by line.
+fn page(view: &RalphView) -> Vec<String> {
+    let started = view.last_iteration_started.as_deref().map_or_else(|| "-".to_owned(), time);
+    let mut lines = vec![
+        format!("Ralph Loop: {}", view.worker_name),
+        format!("Status: {}", view.status),
+        format!("Iteration: {}/{}", view.current_iteration, view.max_iterations),
+        format!("Started: {}", time(&view.started)),
+        format!("Current iteration started: {started}"),
+        format!("Consecutive failures: {}", view.consecutive_failures),
+        format!("Total failures: {}", view.total_failures),
+        format!("Inactivity timeout: {}s", view.inactivity_timeout),
+    ];
+    if let Some(pattern) = &view.done_pattern {
+        lines.push(format!("Done pattern: {}", printable(pattern)));
+    }
+    lines
+}
+
+/// `2024-01-15T10:30:00.000000` as `2024-01-15 10:30:00`; both are local time.
+fn time(text: &str) -> String {
+    text.parse::<NaiveDateTime>()
+        .map_or_else(|_| printable(text), |t| t.format("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// What the page has no line for, and what to do about it. It goes to stderr: the page is the document's.
+fn next_step(view: &RalphView) -> Option<String> {
+    let situation = Situation {
+        name: &view.worker_name,
+        status: view.worker_status,
+        is_loop: true,
+        is_paused: view.status == LoopStatus::Paused,
+        cause: view.cause.as_ref(),
+    };
+    let step = advice::next_step(&situation)?;
+    let why = view.reason.as_ref().map(|reason| format!("{}: ", printable(reason)));
+    Some(format!("{}{step}", why.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use swarm_state::model::Status;
+
+    use super::*;
+    use crate::client::testing::ralph_view;
+
+    #[test]
+    fn the_page_is_the_documents() {
+        let page_of = |view: &RalphView| page(view).join("\n");
+        let full = "Ralph Loop: agent\nStatus: running\nIteration: 7/100\nStarted: 2024-01-15 10:30:00\n\
+            Current iteration started: 2024-01-15 12:45:00\nConsecutive failures: 0\nTotal failures: 2\n\
+            Inactivity timeout: 60s";
+        assert_eq!(page_of(&ralph_view()), format!("{full}\nDone pattern: All tasks complete"));
+        let mut view = ralph_view();
+        view.done_pattern = None;
+        assert_eq!(page_of(&view), full);
+        view.last_iteration_started = None;
+        assert!(page_of(&view).contains("\nCurrent iteration started: -\n"));
+    }
+
+    #[test]
+    fn the_next_step_is_named_where_there_is_one() {
+        let mut view = ralph_view();
+        assert_eq!(next_step(&view), None);
+        view.worker_status = Status::Lost;
+        view.reason = Some("the tmux server went away".into());
+        assert_eq!(next_step(&view).unwrap(), "the tmux server went away: swarm ralph resume agent");
+    }
+}

@@ -1,0 +1,10 @@
+//! `swarm ralph template`: print the starter PROMPT.md.
+
+use swarm_state::template::PROMPT_TEMPLATE;
+
+use crate::client::context::Context;
+use crate::out::CommandResult;
+
+pub(super) fn run(ctx: &Context) -> CommandResult {
+    ctx.out.raw(PROMPT_TEMPLATE).map(|()| 0)
+}

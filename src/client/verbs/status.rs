@@ -1,0 +1,120 @@
+//! `swarm status`: one worker, for a person or as JSON.
+
+use chrono::{DateTime, Local};
+use swarm_state::advice::next_step;
+use swarm_state::model::Status;
+use swarm_state::notice::counted;
+use swarm_state::screen::printable;
+
+use crate::cli::{PageFormat, StatusArgs};
+use crate::client::connect::QUICK;
+use crate::client::context::Context;
+use crate::client::worker::{age, is_loop, iteration, loop_status, shell_words, situation};
+use crate::out::CommandResult;
+use crate::out::{Colour, Out};
+use crate::protocol::{Call, Named, WorkerView};
+
+pub(super) async fn run(ctx: &Context, args: &StatusArgs) -> CommandResult {
+    let call = Call::Status(Named { name: args.name.to_string() });
+    let worker: WorkerView = ctx.call(&call, QUICK).await?;
+    match args.format {
+        PageFormat::Json => ctx.out.json(&worker)?,
+        PageFormat::Text => {
+            ctx.out.lines(&page(&worker, ctx.out))?;
+            if let Some(hint) = next_step(&situation(&worker)) {
+                ctx.out.hint(&hint);
+            }
+        }
+    }
+    Ok(if worker.status.is_live() { 0 } else { 1 })
+}
+
+/// The page: a head line, then what there is to say, one thing a line.
+fn page(worker: &WorkerView, out: Out) -> Vec<String> {
+    let mut lines =
+        vec![format!("{}: {}", worker.name, out.paint(colour(worker.status), worker.status.as_str()))];
+    let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
+    if let Some(reason) = &worker.reason {
+        say("reason", reason.clone());
+    }
+    if is_loop(worker) {
+        say("loop", format!("{}, iteration {}", loop_status(worker), iteration(worker)));
+    }
+    say("command", shell_words(&worker.cmd));
+    say("directory", worker.cwd.display().to_string());
+    if let Some(tree) = &worker.worktree {
+        say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
+    }
+    say("started", started(&worker.started));
+    if let Some(pid) = worker.pid {
+        say("pid", pid.to_string());
+    }
+    match (worker.signal, worker.exit_code) {
+        _ if worker.ended.is_some() => say("ended", worker.ended.clone().unwrap_or_default()),
+        (Some(signal), _) => say("ended by", format!("signal {signal}")),
+        (None, Some(code)) => say("exit code", code.to_string()),
+        (None, None) => {}
+    }
+    if worker.restarts > 0 {
+        say("restarts", worker.restarts.to_string());
+    }
+    if let Some(restart) = &worker.restart {
+        let (when, failures, max) = (restart.when.as_str(), restart.failures, restart.max_restarts);
+        say("restart", format!("{when} (failed in a row: {failures}, at most {})", counted(max, "restart")));
+    }
+    if !worker.tags.is_empty() {
+        say("tags", worker.tags.join(", "));
+    }
+    if !worker.env.is_empty() {
+        say("env", worker.env.keys().cloned().collect::<Vec<_>>().join(", "));
+    }
+    let pane = worker.tmux.pane.as_deref().map(|p| format!(", pane {p}")).unwrap_or_default();
+    let place = format!("{}:{}{pane}", worker.tmux.session, worker.tmux.window);
+    say("tmux", format!("{place}, socket {}", worker.tmux.socket.display()));
+    if !worker.screen.is_empty() {
+        say("screen", String::new());
+        lines.extend(worker.screen.iter().map(|line| format!("    | {}", printable(line))));
+    }
+    lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn colour(status: Status) -> Colour {
+    match status {
+        Status::Running => Colour::Green,
+        Status::Starting | Status::Stopped => Colour::Bold,
+        Status::Waiting | Status::BackingOff | Status::Unreachable => Colour::Yellow,
+        Status::Failed | Status::Lost => Colour::Red,
+    }
+}
+
+/// `2026-01-01 10:00:00 (3h ago)`, in local time.
+fn started(text: &str) -> String {
+    let Ok(at) = DateTime::parse_from_rfc3339(text) else { return text.to_owned() };
+    let local = at.with_timezone(&Local);
+    format!("{} ({} ago)", local.format("%Y-%m-%d %H:%M:%S"), age(text, Local::now().fixed_offset()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client::testing::view;
+
+    #[test]
+    fn the_page_says_what_there_is_and_nothing_else() {
+        let out = Out::plain();
+        let text = page(&view("a", "running", json!({})), out).join("\n");
+        assert!(
+            text.starts_with("a: running\n  command    claude\n  directory  /work\n  started "),
+            "{text}"
+        );
+        assert!(!text.contains("loop") && !text.contains("exit"), "{text}");
+        let mut worker =
+            view("a", "waiting", json!({"ralph": true, "ralph_iteration": 2, "status": "running"}));
+        worker.screen = vec!["Do you trust\x1b[2J?".into()];
+        let text = page(&worker, out).join("\n");
+        assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
+        assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
+    }
+}

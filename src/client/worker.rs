@@ -1,0 +1,64 @@
+//! Reads a worker's view as the daemon sends it.
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::Value;
+use swarm_state::advice::Situation;
+use swarm_state::notice::duration;
+
+use crate::protocol::WorkerView;
+
+/// Whether `worker` is a loop.
+pub(super) fn is_loop(worker: &WorkerView) -> bool {
+    worker.metadata["ralph"] == Value::Bool(true)
+}
+
+/// The document's word for how the loop is; empty for a plain worker.
+pub(super) fn loop_status(worker: &WorkerView) -> &str {
+    worker.metadata["status"].as_str().unwrap_or_default()
+}
+
+/// `3/10` for a loop.
+pub(super) fn iteration(worker: &WorkerView) -> String {
+    let number = |key: &str| worker.metadata[key].as_u64();
+    match (is_loop(worker), number("ralph_iteration"), number("max_iterations")) {
+        (true, Some(n), Some(max)) => format!("{n}/{max}"),
+        (true, Some(n), None) => n.to_string(),
+        _ => "-".to_owned(),
+    }
+}
+
+/// How long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
+pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
+    let Ok(started) = DateTime::parse_from_rfc3339(started) else { return "?".to_owned() };
+    let seconds = u64::try_from((now - started).num_seconds()).unwrap_or(0);
+    match seconds {
+        0..60 => duration(seconds, ""),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// The command as one would type it.
+pub(super) fn shell_words(cmd: &[String]) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
+    let quote = |word: &String| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    };
+    cmd.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the facts that the next step for a worker depends on.
+pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
+    Situation {
+        name: &worker.name,
+        status: worker.status,
+        is_loop: is_loop(worker),
+        is_paused: is_loop(worker) && loop_status(worker) == "paused",
+        cause: worker.cause.as_ref(),
+    }
+}

@@ -1,0 +1,157 @@
+//! The demo's own small world: a temporary directory, and in the end nothing.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
+
+use crate::client::connect::own_program;
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::tmux::{Options, Socket, Tmux};
+
+/// How long each step of the end may take.
+const STEP: Duration = Duration::from_secs(10);
+
+pub(super) struct Stage {
+    root: PathBuf,
+}
+
+impl Stage {
+    /// A project with a prompt and a task list, and an empty swarm directory beside it.
+    pub(super) fn build(prompt: &str, todo: &str, tasks: &str) -> Result<Self> {
+        let stage = Self { root: fresh_directory()? };
+        let made = || -> std::io::Result<()> {
+            DirBuilder::new().mode(0o700).create(stage.project())?;
+            std::fs::write(stage.project().join("PROMPT.md"), prompt)?;
+            std::fs::write(stage.project().join(todo), tasks)
+        };
+        if let Err(e) = made() {
+            let error = Error::system(format!("cannot build the demo in {}", stage.root.display()), e);
+            let _ = std::fs::remove_dir_all(&stage.root);
+            return Err(error);
+        }
+        Ok(stage)
+    }
+
+    /// Where the agent works.
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    fn paths(&self) -> Paths {
+        Paths::new(self.root.join("swarm"))
+    }
+
+    /// swarm itself, in this world. A Ctrl-C at the terminal is for the demo, not for this.
+    pub(super) fn swarm(&self) -> Result<Command> {
+        let mut command = Command::new(own_program()?);
+        command
+            .current_dir(self.project())
+            .env("SWARM_DIR", self.root.join("swarm"))
+            .env("XDG_CONFIG_HOME", self.root.join("config"))
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .process_group(0);
+        Ok(command)
+    }
+
+    /// Ends the daemon and the tmux server and removes the directory. Everything is tried, the first
+    /// failure is told.
+    pub(super) async fn strike(self) -> Result<()> {
+        let paths = self.paths();
+        let quiet = |mut command: Command| async move {
+            command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+            timeout(STEP, command.status()).await
+        };
+        for args in [&["kill", "--all"][..], &["daemon", "stop"]] {
+            // Without a daemon there is nothing to kill, and it must not be started for that.
+            if paths.socket().exists() {
+                let mut command = self.swarm()?;
+                command.args(args);
+                let _ = quiet(command).await;
+            }
+        }
+        let daemon = end_daemon(&paths).await;
+        let options = Options {
+            socket: Socket::Path(paths.tmux_socket()),
+            config: paths.tmux_conf(),
+            source: None,
+            session: "swarm".to_owned(),
+        };
+        let server =
+            if paths.tmux_socket().exists() { Tmux::new(options).kill_server().await } else { Ok(()) };
+        for socket in [paths.socket(), paths.tmux_socket()] {
+            let _ = std::fs::remove_file(socket);
+        }
+        let removed = remove(&self.root).await;
+        daemon.and(server).and(removed)
+    }
+}
+
+/// A directory of this name did not exist before, and nobody else can look into it.
+fn fresh_directory() -> Result<PathBuf> {
+    let parent = short_temporary_directory();
+    let failed = |e| Error::system(format!("cannot make a directory in {}", parent.display()), e);
+    for attempt in 0..100_u32 {
+        let root = parent.join(format!("swarm-demo-{}-{attempt}", std::process::id()));
+        match DirBuilder::new().mode(0o700).create(&root) {
+            Ok(()) => return Ok(root),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(failed(e)),
+        }
+    }
+    Err(failed(std::io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Where a demo may live: the socket's path must stay short.
+fn short_temporary_directory() -> PathBuf {
+    let usual = std::env::temp_dir();
+    if usual.as_os_str().len() <= 60 { usual } else { Path::new("/tmp").to_path_buf() }
+}
+
+/// A daemon that did not stop when it was asked to is ended by its process id, which it holds in its lock.
+async fn end_daemon(paths: &Paths) -> Result<()> {
+    let Ok(text) = std::fs::read_to_string(paths.lock()) else { return Ok(()) };
+    let Some(pid) = text.trim().parse().ok().filter(|pid| *pid > 1).map(Pid::from_raw) else { return Ok(()) };
+    for signal in [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)] {
+        if signal.is_some() && !is_ours(pid) {
+            return Ok(());
+        }
+        for _ in 0..30 {
+            if kill(pid, None) == Err(Errno::ESRCH) {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        let _ = signal.map(|signal| kill(pid, signal));
+    }
+    Ok(())
+}
+
+/// Whether the process is a swarm daemon: process ids are used again.
+fn is_ours(pid: Pid) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).map_or(cfg!(not(target_os = "linux")), |line| {
+        line.split(|b| *b == 0).any(|word| word == b"--ready-on-stdout")
+    })
+}
+
+/// Files may still be written while it is removed: a few tries.
+async fn remove(root: &Path) -> Result<()> {
+    let mut last = Ok(());
+    for _ in 0..20 {
+        last = match std::fs::remove_dir_all(root) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            other => other,
+        };
+        sleep(Duration::from_millis(50)).await;
+    }
+    last.map_err(|e| Error::system(format!("cannot remove {}", root.display()), e))
+}

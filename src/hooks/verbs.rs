@@ -1,0 +1,33 @@
+//! `swarm hooks` and `swarm plugin`: no daemon is needed for either.
+
+use crate::cli::{HooksCommand, PluginCommand};
+use crate::out::{CommandResult, Out};
+
+mod hooks_install;
+mod hooks_status;
+mod hooks_uninstall;
+mod plugin_install;
+mod plugin_uninstall;
+
+/// Carries out a verb of `swarm hooks`.
+///
+/// # Errors
+/// Whatever stopped it.
+pub fn run_hooks(command: HooksCommand, out: Out) -> CommandResult {
+    match command {
+        HooksCommand::Install(args) => hooks_install::run(out, &args),
+        HooksCommand::Uninstall(args) => hooks_uninstall::run(out, &args),
+        HooksCommand::Status(args) => hooks_status::run(out, &args),
+    }
+}
+
+/// Carries out a verb of `swarm plugin`.
+///
+/// # Errors
+/// Whatever stopped it.
+pub fn run_plugin(command: PluginCommand, out: Out) -> CommandResult {
+    match command {
+        PluginCommand::Install(args) => plugin_install::run(out, &args),
+        PluginCommand::Uninstall(args) => plugin_uninstall::run(out, &args),
+    }
+}

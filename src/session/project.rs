@@ -1,0 +1,191 @@
+//! A do-it project on the disk: what the preflight asks for, the contract, the archive.
+//!
+//! Reads what `swarm_state::session::preflight` judges, and does what the user approved: a branch, an archive of the run
+//! before. Nothing is done when anything is missing. Used by [`super::start`].
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use swarm_state::promise::Promise;
+use swarm_state::session::{
+    Branch, Change, DO_IT_COMPLETE, DO_IT_PAUSE, DoItOptions, Doc, Kind, Missing, Project, ProjectType,
+    Ready, SessionLoop, built_in_contract, preflight, substitute,
+};
+
+use super::git;
+use super::request::StartRequest;
+use super::store::Sessions;
+use crate::error::{Error, Result};
+use crate::paths;
+use crate::store::read_bounded;
+
+/// The directory that makes a project one.
+const DO_IT: &str = ".do-it";
+
+/// A document that is larger is none of a person's, bytes.
+const LONGEST: u64 = 4 << 20;
+
+/// The project that holds a directory: the nearest with a `.do-it`, else the directory itself.
+pub fn root_of(dir: &Path) -> PathBuf {
+    dir.ancestors().find(|dir| dir.join(DO_IT).is_dir()).unwrap_or(dir).to_owned()
+}
+
+/// Checks the project and makes the loop, with its options and what the user should know.
+///
+/// # Errors
+/// All that is missing, each with its fix.
+pub fn prepare(
+    sessions: &Sessions,
+    root: &Path,
+    wanted: &StartRequest,
+    now: DateTime<Utc>,
+) -> Result<(SessionLoop, DoItOptions, Vec<String>)> {
+    let words = &wanted.words;
+    let meta = read_bounded(&root.join(DO_IT).join("specs/_meta.json"), LONGEST).ok();
+    let specs = docs(root, &root.join(DO_IT).join("specs"), "_meta.json");
+    let changes = changes(root);
+    let name = meta.as_deref().and_then(ProjectType::branch_of);
+    let (branch, clash) = match name.as_deref().map(|name| git::has_branch(root, name)) {
+        None | Some(Ok(None)) => (Branch::NoRepository, None),
+        Some(Ok(Some(true))) => (Branch::Exists, None),
+        Some(Ok(Some(false))) => (Branch::Missing, None),
+        Some(Err(error)) => (Branch::Missing, Some(error)),
+    };
+    let project = Project {
+        meta: meta.as_deref(),
+        specs: &specs,
+        changes: &changes,
+        branch,
+        may_create_branch: words.create_branch,
+        ceiling: words.max_iterations,
+    };
+    let ready = preflight(&project).map_err(|missing| refused(&missing))?;
+    let contract = contract(root, words.contract.as_deref())?;
+    if ready.create_branch {
+        match clash {
+            Some(error) => return Err(error),
+            None => git::make_branch(root, &ready.branch_name)?,
+        }
+    }
+    let mut warnings = vec![];
+    if words.archive_on_branch_change {
+        let last = sessions.last_branch(root).filter(|last| *last != ready.branch_name);
+        warnings.extend(last.map(|last| archive(root, &last, now)).transpose()?);
+    }
+    // What the next run compares its own branch with; without it that one archives nothing.
+    let _ = sessions.keep_last_branch(root, &ready.branch_name);
+    let state = state_of(root, wanted, &ready, &contract, now)?;
+    let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));
+    let options = DoItOptions {
+        no_diff_limit: words.no_diff_limit.unwrap_or(0),
+        archive_on_branch_change: words.archive_on_branch_change,
+        contract: pinned.transpose().map_err(|e| Error::system("cannot use the contract", e))?,
+    };
+    Ok((state, options, warnings))
+}
+
+fn state_of(
+    root: &Path,
+    wanted: &StartRequest,
+    ready: &Ready,
+    contract: &[u8],
+    now: DateTime<Utc>,
+) -> Result<SessionLoop> {
+    let token = |text: &str| Promise::new(text).map_err(|e| Error::invalid(e.to_string()));
+    let mut state =
+        SessionLoop::ralph(Kind::DoIt, wanted.session.clone(), "", ready.ceiling, token(DO_IT_COMPLETE)?);
+    state.pause = Some(token(DO_IT_PAUSE)?);
+    state.started_at = Some(now);
+    state.project.clone_from(&ready.project_name);
+    state.branch.clone_from(&ready.branch_name);
+    state.body = substitute(contract, &ready.values(&root.to_string_lossy()));
+    Ok(state)
+}
+
+fn refused(missing: &[Missing]) -> Error {
+    let lines: Vec<String> =
+        missing.iter().map(|one| format!("  - {}\n    to mend it: {}", one.what, one.fix)).collect();
+    Error::invalid(format!(
+        "the project is not ready for a loop, and none was started:\n{}",
+        lines.join("\n")
+    ))
+}
+
+fn contract(root: &Path, file: Option<&str>) -> Result<Vec<u8>> {
+    let Some(file) = file else { return Ok(built_in_contract().as_bytes().to_vec()) };
+    read_bounded(&root.join(file), LONGEST)
+        .map_err(|e| Error::system(format!("cannot read the contract '{file}'"), e))
+}
+
+/// The changes that are worked on; what is archived is over.
+fn changes(root: &Path) -> Vec<Change> {
+    let folder = root.join(DO_IT).join("changes");
+    let mut found: Vec<Change> = entries(&folder)
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .filter_map(|path| {
+            let name = path.file_name()?.to_str()?.to_owned();
+            Some(Change { docs: docs(root, &path, ""), name })
+        })
+        .collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+/// The documents of a folder and of what is below it.
+fn docs(root: &Path, folder: &Path, except: &str) -> Vec<Doc> {
+    let walk = walkdir::WalkDir::new(folder).max_depth(4).sort_by_file_name();
+    walk.into_iter()
+        .flatten()
+        .filter(|entry| entry.file_type().is_file() && entry.file_name() != except)
+        .filter_map(|entry| {
+            let text = String::from_utf8_lossy(&read_bounded(entry.path(), LONGEST).ok()?).into_owned();
+            let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).display().to_string();
+            Some(Doc { path, text })
+        })
+        .collect()
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// Keeps the progress and the open changes of the run before, which was on another branch.
+fn archive(root: &Path, last: &str, now: DateTime<Utc>) -> Result<String> {
+    let folder = root.join(DO_IT).join("archive");
+    let name = format!("{}-{}", now.format("%Y-%m-%d"), last.replace('/', "-"));
+    let fail = |e: io::Error| Error::system("cannot archive the run before", e);
+    let mut place = folder.join(&name);
+    for n in 2.. {
+        if !place.exists() {
+            break;
+        }
+        place = folder.join(format!("{name}.{n}"));
+    }
+    fs::create_dir_all(&place).map_err(fail)?;
+    let progress = root.join(DO_IT).join("progress.md");
+    if progress.is_file() {
+        fs::copy(&progress, place.join("progress.md")).map_err(fail)?;
+    }
+    let changes = root.join(DO_IT).join("changes");
+    for path in entries(&changes).iter().filter(|path| path.is_dir() && !path.ends_with("archive")) {
+        copy(path, &place.join(path.strip_prefix(&changes).unwrap_or(path))).map_err(fail)?;
+    }
+    let shown = place.strip_prefix(root).unwrap_or(&place).display();
+    Ok(format!("the run before was on branch {last}: its progress and open changes are kept in {shown}"))
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in walkdir::WalkDir::new(from) {
+        let entry = entry?;
+        let place = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(&place)?;
+        } else if entry.file_type().is_file() {
+            fs::copy(entry.path(), &place)?;
+        }
+    }
+    Ok(())
+}

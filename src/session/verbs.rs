@@ -1,0 +1,29 @@
+//! `swarm session`: the loops within agent sessions.
+//!
+//! Needs no daemon: all of it is in the project and in SWARM_DIR (see [`super::store`]).
+
+use crate::cli::SessionCommand;
+use crate::out::{CommandResult, Out};
+use crate::paths::Paths;
+use crate::session::store::Sessions;
+
+mod cancel;
+mod logs;
+mod ls;
+mod start;
+mod status;
+
+/// Carries out a verb of `swarm session`.
+///
+/// # Errors
+/// Whatever stopped it.
+pub fn run(command: SessionCommand, out: Out) -> CommandResult {
+    let sessions = Sessions::of(&Paths::from_env()?);
+    match command {
+        SessionCommand::Start(args) => start::run(&sessions, *args, out),
+        SessionCommand::Status(args) => status::run(&sessions, &args, out),
+        SessionCommand::Ls(args) => ls::run(&sessions, &args, out),
+        SessionCommand::Cancel(args) => cancel::run(&sessions, &args, out),
+        SessionCommand::Logs(args) => logs::run(&sessions, &args, out),
+    }
+}

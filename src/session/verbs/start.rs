@@ -1,0 +1,107 @@
+//! `swarm session start`: start or resume a loop in one session.
+
+use std::io::Read;
+
+use swarm_state::session::{Ceiling, Kind, Words, brief, do_it_words, loop_words, start_text};
+
+use super::status::{turns, view};
+use crate::cli::{PageFormat, SessionStart};
+use crate::error::{Error, Result};
+use crate::out::{CommandResult, Out};
+use crate::paths;
+use crate::session::request::StartRequest;
+use crate::session::selection::{around, here};
+use crate::session::start::{self, Started};
+use crate::session::store::Sessions;
+
+/// The longest task, bytes.
+const LONGEST: u64 = start::LONGEST_TASK as u64;
+
+pub(super) fn run(sessions: &Sessions, args: SessionStart, out: Out) -> CommandResult {
+    let session = match &args.session_id {
+        Some(session) => session.clone(),
+        None => around()?.ok_or_else(no_session)?,
+    };
+    let kind = match (&args.do_it, args.ulw) {
+        (Some(_), _) => Kind::DoIt,
+        (None, true) => Kind::Ulw,
+        (None, false) => Kind::Ralph,
+    };
+    let dir = here(args.cwd.as_ref())?;
+    let words = words(kind, &args)?;
+    let started = start::start(sessions, &StartRequest { kind, session, dir, words })?;
+    for warning in &started.warnings {
+        out.warn(warning);
+    }
+    match args.format {
+        PageFormat::Json => out.json(&view(Some(&started.path), &started.state, None))?,
+        PageFormat::Text => out.lines(&page(&started))?,
+    }
+    Ok(0)
+}
+
+fn no_session() -> Error {
+    Error::invalid("whose loop is it? There is no agent session around this command")
+        .hint("run it inside the agent (there: /ralph-loop TASK), or name the session: --session-id ID")
+}
+
+/// The task and the options; what a flag says wins over what stands within the task.
+fn words(kind: Kind, args: &SessionStart) -> Result<Words> {
+    let refuse = |e: swarm_state::session::WordsError| Error::invalid(e.to_string());
+    let text = match args.task.as_slice() {
+        [dash] if dash == "-" => read_task()?,
+        words => words.join(" "),
+    };
+    let mut words = match (kind, &args.do_it) {
+        (Kind::DoIt, Some(max)) => do_it_words(&format!("{max} {text}")).map_err(refuse)?,
+        _ => loop_words(&text).map_err(refuse)?,
+    };
+    if let Some(turns) = args.max_iterations {
+        words.max_iterations = Some(Ceiling::new(turns).map_err(|e| Error::invalid(e.to_string()))?);
+    }
+    words.completion_promise = args.completion_promise.clone().or(words.completion_promise);
+    words.min_tool_calls = args.min_tool_calls.or(words.min_tool_calls);
+    words.on_no_work = args.on_promise_no_work.map(|policy| policy.0).or(words.on_no_work);
+    words.no_diff_limit = args.no_diff_limit.or(words.no_diff_limit);
+    words.archive_on_branch_change |= args.archive_on_branch_change;
+    words.create_branch |= args.create_branch;
+    if let Some(file) = &args.contract {
+        let path = paths::pin(file).map_err(|e| Error::system("cannot use the contract", e))?;
+        words.contract = Some(path.to_string_lossy().into_owned());
+    }
+    Ok(words)
+}
+
+fn read_task() -> Result<String> {
+    let mut bytes = vec![];
+    std::io::stdin()
+        .lock()
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| Error::system("cannot read the task", e))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(start::too_long());
+    }
+    String::from_utf8(bytes).map_err(|_| Error::invalid("the task is no text"))
+}
+
+/// What a start prints: for the person, and for an agent that ran it.
+fn page(started: &Started) -> Vec<String> {
+    let state = &started.state;
+    let what = if started.resumed { "goes on" } else { "is active" };
+    let mut lines = match state.kind {
+        Kind::DoIt => brief(state).lines().map(ToOwned::to_owned).collect(),
+        Kind::Ralph | Kind::Ulw => {
+            vec![format!(
+                "the {} loop {what}: iteration {} of {}",
+                state.kind.word(),
+                state.iteration,
+                turns(state)
+            )]
+        }
+    };
+    lines.push(format!("state file: {}", started.path.display()));
+    lines.push(String::new());
+    lines.extend(start_text(state).lines().map(ToOwned::to_owned));
+    lines
+}
