@@ -10,41 +10,31 @@
 //! again while they work. Deliberately absent: any decision about a worker (that is
 //! `swarm_state::engine`), and any printing.
 
-mod again;
-mod asker;
 mod boot;
+mod busy;
+mod caller;
 mod calls;
-mod chronicle;
-mod cleaning;
-mod course;
+mod clock;
 mod crash;
-mod deliver;
-mod door;
-mod driver;
-mod edits;
 mod effects;
-mod ending;
-mod errand;
-mod given;
 pub(crate) mod helper;
-mod judge;
-mod killing;
+mod iterations_log;
 mod legacy;
-mod looking;
+mod messages;
 mod notices;
 mod output;
-mod prompt;
-mod removal;
-mod reporting;
-mod respawning;
+mod pages;
+mod removals;
+mod retry;
+mod run;
 mod saving;
+mod screens;
 pub(crate) mod server;
 mod slot;
-mod spawning;
+mod socket;
 mod supervisor;
 mod sweeping;
-mod told;
-mod unmaking;
+mod verbs;
 mod views;
 mod watcher;
 
@@ -53,7 +43,6 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, FixedOffset, Local};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
@@ -61,9 +50,10 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
+use messages::{End, Input};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use ending::exit_of;
-use supervisor::{End, Input, Supervisor};
+pub(crate) use run::exit::exit_of;
+use supervisor::Supervisor;
 
 /// How the daemon is run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -94,7 +84,7 @@ fn start(options: RunOptions) -> Result<()> {
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
         let holder = DaemonLock::holder(&paths);
         if let Some(pid) = holder {
-            door::remind(pid, &paths.socket());
+            socket::remind(pid, &paths.socket());
         }
         let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
@@ -120,7 +110,7 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, source, lock);
     supervisor.boot().await;
     let socket = store.paths().socket();
-    let listener = door::bind(&socket)?;
+    let listener = socket::bind(&socket)?;
     watch_signals(&inbox)?;
     supervisor.watch_removals();
     let serving = tokio::spawn(server::serve(listener, socket.clone(), inbox));
@@ -171,14 +161,4 @@ fn log_to_stderr(paths: &Paths) {
     let log =
         tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).with_target(false);
     drop(log.try_init());
-}
-
-/// The wall clock with the local offset.
-fn local_now() -> DateTime<FixedOffset> {
-    Local::now().fixed_offset()
-}
-
-/// The monotonic clock since boot, which a new daemon shares with the old one.
-fn monotonic() -> Duration {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }

@@ -14,31 +14,22 @@ use swarm_state::reconcile::{self, Evidence};
 use swarm_state::spec::WorkerSpec;
 use tokio::time::{sleep, timeout};
 
-use super::ending;
-use super::slot::{self, Slot};
-use super::supervisor::{Input, Supervisor};
-use super::sweeping;
-use crate::checks;
+use crate::daemon::messages::{Found, Input};
+use crate::daemon::run::exit;
+use crate::daemon::slot::{self, Slot};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::sweeping;
 use crate::error::{Error, Result};
-use crate::procs;
 use crate::store::{Mark, Problem};
 use crate::tmux::{Health, Row, Tmux};
-use crate::wrapper;
-
-/// What one tmux server holds, at the start.
-pub(crate) struct Found {
-    pub(super) rows: Vec<Row>,
-    pub(super) server: Option<i32>,
-    /// It is there and does not answer: what it holds is not known.
-    pub(super) silent: bool,
-}
+use crate::{checks, procs, wrapper};
 
 /// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
 /// than this holds is seen by the first looks at the screens.
 const TMUX: Duration = Duration::from_secs(4);
 
 /// The label of a worker whose record is gone.
-pub(super) const RECORD_LOST: &str = "record-lost";
+pub(crate) const RECORD_LOST: &str = "record-lost";
 
 async fn look(tmux: &Tmux) -> Found {
     let none = |silent| Found { rows: vec![], server: None, silent };
@@ -97,7 +88,7 @@ impl Supervisor {
     }
 
     /// A tmux that was silent at the start has answered: what had to wait for that is settled now.
-    pub(super) fn settle_late(&mut self, socket: &Option<String>, found: &Found) {
+    pub(crate) fn settle_late(&mut self, socket: &Option<String>, found: &Found) {
         self.find_again(socket, found);
         self.reconcile(socket, found);
         let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
@@ -251,7 +242,7 @@ impl Supervisor {
     }
 }
 
-pub(super) async fn look_until_it_answers(tmux: &Tmux) -> Found {
+pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> Found {
     loop {
         sleep(Duration::from_secs(1)).await;
         let found = look(tmux).await;
@@ -291,8 +282,8 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
     let server = found.server;
     Evidence {
         alive: (row.is_some_and(|row| !row.dead) || hidden) && record.is_none(),
-        dead: row.filter(|row| row.dead).map(ending::exit_of_row),
-        recorded: record.as_ref().map(ending::exit_of),
+        dead: row.filter(|row| row.dead).map(exit::exit_of_row),
+        recorded: record.as_ref().map(exit::exit_of),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
         unread: !wrapper::has_begun(&dir),
@@ -325,6 +316,6 @@ fn is_wrapper(pid: i32, run_dir: &Path) -> bool {
 }
 
 /// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.
-pub(super) fn claim_of(row: &Row) -> Option<(&str, Run)> {
+pub(crate) fn claim_of(row: &Row) -> Option<(&str, Run)> {
     row.worker.as_deref().zip(row.run.map(Run))
 }

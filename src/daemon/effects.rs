@@ -9,21 +9,19 @@ use swarm_state::engine::{Effect, Event, SpawnError};
 use swarm_state::model::{Exit, Run, WorkerName};
 use swarm_state::notice::Entry;
 
-use super::course::Iteration;
-use super::driver::Job;
-use super::ending;
-use super::slot::AfterStop;
-use super::supervisor::Supervisor;
+use crate::daemon::messages::{AfterStop, Job};
+use crate::daemon::run::exit;
+use crate::daemon::supervisor::Supervisor;
 
 impl Supervisor {
     /// Steps one worker, carries out what it says, and goes on with what waited for its end.
-    pub(super) fn step(&mut self, name: &WorkerName, event: Event) {
+    pub(crate) fn step(&mut self, name: &WorkerName, event: Event) {
         self.advance(name, event);
         self.release_letters(name);
         self.settle(name);
     }
 
-    pub(super) fn advance(&mut self, name: &WorkerName, event: Event) {
+    pub(crate) fn advance(&mut self, name: &WorkerName, event: Event) {
         // A boundary may follow: what was edited by hand must be known before it.
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.absorb_edits(name);
@@ -43,7 +41,7 @@ impl Supervisor {
     }
 
     /// Carries out what a step says.
-    pub(super) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
+    pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             self.perform(name, effect);
         }
@@ -51,7 +49,7 @@ impl Supervisor {
     }
 
     /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
-    pub(super) fn let_go(&mut self, name: &WorkerName) {
+    pub(crate) fn let_go(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(run) = slot.held.take_if(|_| slot.engine.is_held_back()) else { return };
         if slot.engine.is_killed() {
@@ -65,16 +63,16 @@ impl Supervisor {
         self.advance(name, Event::NeverStarted(run));
     }
 
-    pub(super) fn perform(&mut self, name: &WorkerName, effect: Effect) {
-        super::crash::before(&effect);
+    pub(crate) fn perform(&mut self, name: &WorkerName, effect: Effect) {
+        crate::daemon::crash::before(&effect);
         match effect {
             Effect::Persist => {
                 self.save(name);
-                return super::crash::after(&Effect::Persist);
+                return crate::daemon::crash::after(&Effect::Persist);
             }
             Effect::Tell(entry) => {
                 self.tell(name, entry.clone());
-                return super::crash::after(&Effect::Tell(entry));
+                return crate::daemon::crash::after(&Effect::Tell(entry));
             }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
@@ -92,10 +90,10 @@ impl Supervisor {
             (Effect::Deliver(run), Some(pane)) if pane.run == run => {
                 slot.driver.push(Job::Deliver { pane, reader: slot.reader.clone() });
             }
-            (Effect::Terminate(run), Some(pane)) if pane.run == run => ending::terminate(&pane),
-            (Effect::ForceKill(run), Some(pane)) if pane.run == run => ending::force_kill(context, &pane),
+            (Effect::Terminate(run), Some(pane)) if pane.run == run => exit::terminate(&pane),
+            (Effect::ForceKill(run), Some(pane)) if pane.run == run => exit::force_kill(context, &pane),
             (Effect::Probe(run), Some(pane)) if pane.run == run => {
-                ending::probe(context, &pane, slot.spec.env.clone())
+                exit::probe(context, &pane, slot.spec.env.clone())
             }
             (Effect::Judge(run), pane) => slot.driver.push(Job::Judge {
                 run,
@@ -103,7 +101,7 @@ impl Supervisor {
                 evidence: slot.engine.evidence(),
                 end: slot.engine.ended(),
                 end_if_delivered: slot.engine.ended_delivered(),
-                iteration: Iteration::of(slot, now),
+                iteration: slot.iteration(now),
                 pane: pane.filter(|p| p.run == run),
                 spec: slot.spec.clone(),
                 worktree: slot.worktree.clone(),
@@ -113,7 +111,7 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
+    pub(crate) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         // Rule 3 of the engine: what is not written down is not started.
@@ -126,7 +124,7 @@ impl Supervisor {
         slot.renew_reader();
         slot.driver.push(Job::Spawn {
             run,
-            iteration: Iteration::of(slot, now),
+            iteration: slot.iteration(now),
             spec: slot.spec.clone(),
             worktree: slot.worktree.clone(),
             reader: slot.reader.clone(),
@@ -135,16 +133,16 @@ impl Supervisor {
 
     /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
     /// dies in between must find the verdict again), and before a successor of the same name may use it.
-    pub(super) fn leave_run(&self, name: &WorkerName, run: Run) {
+    pub(crate) fn leave_run(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
-            super::crash::point("leave");
+            crate::daemon::crash::point("leave");
             // Left-overs are swept at the next start.
             drop(self.store.remove_run_dir(name, run));
         }
     }
 
     /// Tells those who listen, and the loop's log.
-    pub(super) fn tell(&mut self, name: &WorkerName, entry: Entry) {
+    pub(crate) fn tell(&mut self, name: &WorkerName, entry: Entry) {
         self.chronicle(name, &entry);
         tracing::info!(worker = %name, ?entry);
         self.answer_newborn(name, &entry);
@@ -154,7 +152,7 @@ impl Supervisor {
     }
 
     /// What follows when a worker has come to its end: answers that wait for it.
-    pub(super) fn settle(&mut self, name: &WorkerName) {
+    pub(crate) fn settle(&mut self, name: &WorkerName) {
         if let Some(slot) = self.slots.get_mut(name).filter(|s| s.stillborn) {
             slot.stillborn = false;
             return self.bury(name);

@@ -12,8 +12,9 @@ use swarm_state::format::{Legacy, RalphFile, Record};
 use swarm_state::model::{LoopStatus, WorkerName};
 use swarm_state::notice::{Entry, StopReason};
 
-use super::slot::{self, Reply, Slot};
-use super::supervisor::{Input, Supervisor};
+use crate::daemon::messages::{Input, Reply};
+use crate::daemon::slot::{self, Slot};
+use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 use crate::protocol::Forgotten;
@@ -22,7 +23,7 @@ use crate::tmux::{Options, Socket, Tmux};
 
 impl Supervisor {
     /// The engine of a worker that the predecessor listed: lost, unless it said that it was over.
-    pub(super) fn legacy_engine(&self, record: &Record, legacy: &Legacy) -> Worker {
+    pub(crate) fn legacy_engine(&self, record: &Record, legacy: &Legacy) -> Worker {
         let engine = slot::engine(&record.spec);
         let file = match self.store.read_ralph(&record.name) {
             Ok(RalphRead::Found(file, _)) if record.spec.ralph.is_some() => file,
@@ -38,7 +39,7 @@ impl Supervisor {
     }
 
     /// Resumes a loop; one of the predecessor's is first looked for where it would still run.
-    pub(super) fn resume_any(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
+    pub(crate) fn resume_any(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
         let found = self.find_loop(text).ok();
         let theirs = found.and_then(|(name, slot)| {
             let legacy = slot.legacy.clone().filter(|_| !slot.engine.is_stopped())?;
@@ -56,7 +57,7 @@ impl Supervisor {
 
     /// Takes a worker of the predecessor's from the list, once it is seen to have ended there. Nothing of its
     /// files, and no worktree, is touched.
-    pub(super) fn clean_theirs(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
+    pub(crate) fn clean_theirs(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
             let outcome = refuse_live(&name, &legacy, config).await;
@@ -65,7 +66,7 @@ impl Supervisor {
     }
 
     /// It has ended, or it must stay.
-    pub(super) fn dismiss(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
+    pub(crate) fn dismiss(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
         let theirs = |slot: &&Slot| slot.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
             let message = format!("worker '{name}' is another one now");
@@ -81,7 +82,7 @@ impl Supervisor {
     }
 
     /// Makes a loop of the predecessor's ours, and resumes it.
-    pub(super) fn take_over(
+    pub(crate) fn take_over(
         &mut self,
         name: &WorkerName,
         peer: Option<i32>,
@@ -102,7 +103,7 @@ impl Supervisor {
 }
 
 /// The refusal to change what another swarm made; `None` for a worker of ours.
-pub(super) fn left_alone(slot: &Slot) -> Option<Error> {
+pub(crate) fn left_alone(slot: &Slot) -> Option<Error> {
     slot.legacy.as_ref()?;
     let name = &slot.spec.name;
     let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
@@ -121,7 +122,7 @@ pub(super) fn left_alone(slot: &Slot) -> Option<Error> {
 }
 
 /// The refusal of a name that the predecessor says is in use.
-pub(super) fn in_use(name: &WorkerName, legacy: &Legacy) -> Result<()> {
+pub(crate) fn in_use(name: &WorkerName, legacy: &Legacy) -> Result<()> {
     if legacy.status != "running" {
         return Ok(());
     }

@@ -59,7 +59,7 @@ impl Notices {
     /// Adds a notice and sends it to those who listen.
     pub(crate) fn tell(&mut self, worker: &str, status: Status, entry: Entry) {
         self.seq += 1;
-        let at = super::local_now().to_rfc3339();
+        let at = crate::daemon::clock::local_now().to_rfc3339();
         let notice = Notice { seq: self.seq, worker: worker.to_owned(), at, status, entry };
         self.listeners.retain(|l| {
             let wanted = l.worker.as_deref().is_none_or(|w| w == worker);

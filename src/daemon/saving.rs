@@ -14,14 +14,14 @@ use swarm_state::notice::Entry;
 use swarm_state::screen::Pattern;
 use swarm_state::spec::Prompt;
 
-use super::slot::Slot;
-use super::supervisor::Supervisor;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Mark, Problem, RalphRead, Store};
 
 impl Supervisor {
     /// Writes one worker down. A failure is told once and tried again.
-    pub(super) fn save(&mut self, name: &WorkerName) {
+    pub(crate) fn save(&mut self, name: &WorkerName) {
         self.absorb_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let outcome = write(&self.store, slot);
@@ -53,7 +53,7 @@ impl Supervisor {
 
     /// Steps a worker by what a person wants: kept over a crash of the daemon, or not done at all. `change` may
     /// change the slot's spec, which is then part of it.
-    pub(super) fn step_kept(
+    pub(crate) fn step_kept(
         &mut self,
         name: &WorkerName,
         change: impl FnOnce(&mut Slot) -> Result<Event>,
@@ -85,7 +85,7 @@ impl Supervisor {
     }
 
     /// Tries again what could not be saved.
-    pub(super) fn save_again(&mut self) {
+    pub(crate) fn save_again(&mut self) {
         let unsaved: Vec<_> =
             self.slots.iter().filter(|(_, s)| s.unsaved).map(|(name, _)| name.clone()).collect();
         for name in unsaved {
@@ -98,7 +98,7 @@ impl Supervisor {
     }
 
     /// Takes over settings of a loop that were changed in its state file since it was last written.
-    pub(super) fn absorb_edits(&mut self, name: &WorkerName) {
+    pub(crate) fn absorb_edits(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(known) = slot.ralph_known.clone() else { return };
         let stamp = self.store.ralph_stamp(name);
@@ -126,6 +126,16 @@ impl Supervisor {
         };
         if let Some(message) = message {
             self.complain(name, message);
+        }
+    }
+
+    /// What a command must tell when its change could not be saved.
+    pub(crate) fn save_warnings(&self, name: &WorkerName) -> Vec<String> {
+        match self.slots.get(name) {
+            Some(slot) if slot.unsaved => {
+                vec!["the change holds, but could not be saved yet; swarm keeps trying".to_owned()]
+            }
+            Some(_) | None => vec![],
         }
     }
 
@@ -162,7 +172,7 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
             slot.ralph_known = Some(file);
         }
     }
-    super::crash::point("record");
+    crate::daemon::crash::point("record");
     store.save(&slot.record()?)
 }
 

@@ -14,8 +14,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::door::Door;
-use super::supervisor::Input;
+use crate::daemon::messages::{Input, Subscription};
+use crate::daemon::socket::Door;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
 use crate::room;
@@ -172,7 +172,7 @@ async fn follow(
     mut lines: Lines,
     mut write: OwnedWriteHalf,
     id: u64,
-    answer: oneshot::Receiver<Result<super::supervisor::Subscription>>,
+    answer: oneshot::Receiver<Result<Subscription>>,
 ) -> Result<()> {
     let (snapshot, mut notices) = match answer.await.unwrap_or_else(|_| Err(stopping())) {
         Ok(subscription) => subscription,

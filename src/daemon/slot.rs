@@ -4,67 +4,23 @@ use std::sync::{Arc, Mutex, Weak};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
-use swarm_state::engine::{Phase, Policy, Worker};
+use swarm_state::engine::{Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
-use swarm_state::notice::Entry;
-use swarm_state::notice::PauseBy;
+use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::spec::{Prompt, WorkerSpec};
-use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-use super::driver::{Context, Driver, SharedReader};
-use super::errand::Errand;
-use super::given;
-use super::respawning::Respawn;
+use crate::daemon::busy::Errand;
+use crate::daemon::messages::{AfterStop, Iteration, Letter, Newborn, SharedReader};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::driver::Driver;
+use crate::daemon::run::input;
+use crate::daemon::run::iteration::{course, loop_id};
 use crate::error::{Error, Result};
-use crate::protocol::{KillParams, SendParams, SpawnParams};
+use crate::loops::Course;
 use crate::store::RalphStamp;
-
-/// How an answer goes back to the client.
-pub(crate) type Reply = oneshot::Sender<Result<Value>>;
-
-/// What is to be done once a worker has stopped.
-pub(crate) enum AfterStop {
-    /// Answer a kill.
-    Killed(KillParams, Reply),
-    /// Spawn its successor (`--replace`).
-    Replace(Box<SpawnParams>, Reply),
-    /// Spawn it again.
-    Respawn(Box<Respawn>),
-}
-
-/// The client that waits for a new worker's first run.
-pub(crate) struct Newborn {
-    /// Where the answer goes.
-    pub(crate) reply: Reply,
-    /// Answer only when the agent is ready.
-    pub(crate) until_ready: bool,
-    /// The notice to follow from.
-    pub(crate) seq: u64,
-    /// The worker was there before: it stays, whatever becomes of this run.
-    pub(crate) respawned: bool,
-    /// Things to tell the user beside the answer.
-    pub(crate) warnings: Vec<String>,
-    /// How its client named the request.
-    pub(crate) request: Option<String>,
-}
-
-/// What a person sends.
-pub(crate) enum Mail {
-    /// A text.
-    Text(SendParams),
-    /// The end of the input of this worker.
-    Eof(String),
-}
-
-/// What a person sends, which waits until the agent is ready.
-pub(crate) struct Letter {
-    pub(crate) what: Mail,
-    pub(crate) reply: Reply,
-    /// When it is given back instead.
-    pub(crate) until: tokio::time::Instant,
-}
 
 /// One worker.
 pub(crate) struct Slot {
@@ -163,7 +119,7 @@ impl Slot {
         Ok(Self {
             spec: Arc::new(spec),
             engine,
-            started: super::local_now(),
+            started: crate::daemon::clock::local_now(),
             pane: None,
             worktree: None,
             request: None,
@@ -256,9 +212,22 @@ impl Slot {
         let dir = self.driver.context.run_dir(self.engine.run());
         if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
             // Under the lock: what is being given just now is either in the folder or told afterwards.
-            given::recall(&dir, &mut fresh);
+            input::recall(&dir, &mut fresh);
             *shared = fresh;
         }
+    }
+
+    /// The current iteration; `None` for a plain worker.
+    pub(crate) fn iteration(&self, now: Now) -> Option<Iteration> {
+        let ralph = self.engine.ralph()?;
+        Some(Iteration {
+            number: ralph.iteration,
+            max: ralph.max_iterations,
+            id: loop_id(self.started),
+            started: ralph.iteration_started,
+            worked: ralph.worked,
+            until: ralph.time_left(now).and_then(|left| Instant::now().checked_add(left)),
+        })
     }
 
     /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
@@ -291,4 +260,10 @@ impl Slot {
     pub(crate) fn is_live(&self) -> bool {
         !self.engine.is_stopped() && self.engine.phase() != &Phase::Lost
     }
+}
+
+/// The loop of a worker, where it works now.
+pub(crate) fn course_of(slot: &Slot) -> Course {
+    let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
+    course(&slot.driver.context, &slot.spec, &loop_id(slot.started), cwd)
 }

@@ -13,23 +13,18 @@ use serde_json::Value;
 use swarm_state::engine::{AwakeClock, Event, Now};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::boot::Found;
-use super::cleaning::Cleaning;
-use super::deliver::Prompted;
-use super::driver::{Context, Report};
-use super::helper::Helper;
-use super::notices::{Listening, Notices};
-use super::removal::Watch;
-use super::respawning::Respawn;
-use super::slot::{Reply, Slot};
-use super::sweeping::Sweep;
-use super::views;
-use super::watcher::{Looked, Watcher};
+use crate::daemon::helper::Helper;
+use crate::daemon::messages::{End, Input, Prompted, Reply, Report};
+use crate::daemon::notices::Notices;
+use crate::daemon::removals::Watch;
+use crate::daemon::run::context::Context;
+use crate::daemon::slot::Slot;
+use crate::daemon::sweeping::Sweep;
+use crate::daemon::watcher::Watcher;
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
 use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::{Options, Socket, Tmux};
 
@@ -39,79 +34,37 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// The longest sleep: a wake-up an hour is not worth avoiding and bounds what a missed one can cost.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// The answer to a subscription: the snapshot, and the notices to come.
-pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
-
-/// How the daemon ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// Pause the loops; agents go on.
-    Stop,
-    /// Another daemon takes over: pause nothing.
-    Handover,
-}
-
-/// What can wake the supervisor: one list.
-pub(crate) enum Input {
-    /// A client's call.
-    Call { call: Box<Call>, peer: Option<i32>, reply: Reply },
-    /// A client that wants to listen.
-    Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
-    /// A driver's news.
-    Report { worker: WorkerName, birth: u64, report: Report },
-    /// The watcher's news.
-    Looked(Box<Looked>),
-    /// A worker that is to be spawned again: what had to be done first is done.
-    Respawn(Box<Respawn>),
-    /// A tmux that was silent at the start has answered.
-    Found { socket: Option<String>, found: Found },
-    /// A look for panes that should not be there is back.
-    Swept { socket: Option<String>, found: Found },
-    /// What became of the worktree of a worker that is to be forgotten.
-    Cleaned(Box<Cleaning>),
-    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
-    TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
-    /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
-    Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
-    /// Something was done to the directory or its lock, or removed from it.
-    DirectoryTouched,
-    /// A while has passed since.
-    RemovalSettled(u64),
-    /// A signal, or the end of a `daemon.stop`.
-    End(End),
-}
-
 /// The supervisor.
 pub(crate) struct Supervisor {
-    pub(super) slots: BTreeMap<WorkerName, Slot>,
-    pub(super) store: Arc<Store>,
-    pub(super) problems: Vec<Problem>,
+    pub(crate) slots: BTreeMap<WorkerName, Slot>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) problems: Vec<Problem>,
     /// Names that had workers here, which are forgotten.
-    pub(super) forgotten: BTreeSet<WorkerName>,
-    pub(super) notices: Notices,
-    pub(super) inbox: mpsc::UnboundedSender<Input>,
-    pub(super) helper: Arc<Helper>,
-    pub(super) tmux_source: Option<PathBuf>,
-    pub(super) started: chrono::DateTime<chrono::FixedOffset>,
-    pub(super) servers: HashMap<Option<String>, Server>,
+    pub(crate) forgotten: BTreeSet<WorkerName>,
+    pub(crate) notices: Notices,
+    pub(crate) inbox: mpsc::UnboundedSender<Input>,
+    pub(crate) helper: Arc<Helper>,
+    pub(crate) tmux_source: Option<PathBuf>,
+    pub(crate) started: chrono::DateTime<chrono::FixedOffset>,
+    pub(crate) servers: HashMap<Option<String>, Server>,
     births: u64,
     clock: AwakeClock,
     planned: Duration,
-    pub(super) awake: Duration,
-    pub(super) next_look: Option<Instant>,
-    pub(super) ended: Option<End>,
-    pub(super) lock: DaemonLock,
-    pub(super) removal: Option<Watch>,
+    pub(crate) awake: Duration,
+    pub(crate) next_look: Option<Instant>,
+    pub(crate) ended: Option<End>,
+    pub(crate) lock: DaemonLock,
+    pub(crate) removal: Option<Watch>,
     /// How often something was removed, and up to which of them what was missing is there again.
-    pub(super) touches: u64,
-    pub(super) settled: u64,
+    pub(crate) touches: u64,
+    pub(crate) settled: u64,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
-pub(super) struct Server {
-    pub(super) tmux: Tmux,
-    pub(super) watcher: Option<Watcher>,
-    pub(super) sweep: Sweep,
+pub(crate) struct Server {
+    pub(crate) tmux: Tmux,
+    pub(crate) watcher: Option<Watcher>,
+    pub(crate) sweep: Sweep,
 }
 
 impl Supervisor {
@@ -123,8 +76,8 @@ impl Supervisor {
         tmux_source: Option<PathBuf>,
         lock: DaemonLock,
     ) -> Self {
-        let started = super::local_now();
-        let raw = super::monotonic();
+        let started = crate::daemon::clock::local_now();
+        let raw = crate::daemon::clock::monotonic();
         Self {
             slots: BTreeMap::new(),
             store,
@@ -192,13 +145,13 @@ impl Supervisor {
     // ---- time ----
 
     /// The time, as the engine wants it.
-    pub(super) fn now(&self) -> Now {
-        Now { mono: self.awake, wall: super::local_now() }
+    pub(crate) fn now(&self) -> Now {
+        Now { mono: self.awake, wall: crate::daemon::clock::local_now() }
     }
 
     fn notice_time(&mut self) {
-        let wall = super::local_now().timestamp_millis();
-        let (awake, jump) = self.clock.observe(super::monotonic(), wall, self.planned);
+        let wall = crate::daemon::clock::local_now().timestamp_millis();
+        let (awake, jump) = self.clock.observe(crate::daemon::clock::monotonic(), wall, self.planned);
         self.awake = awake;
         if let Some(jump) = jump {
             tracing::warn!(asleep = ?jump.asleep, wall_ms = jump.wall_ms, "time jumped; it is not read as silence");
@@ -248,7 +201,7 @@ impl Supervisor {
     }
 
     /// Ends the daemon after this input.
-    pub(super) fn take_end(&mut self, end: End) {
+    pub(crate) fn take_end(&mut self, end: End) {
         if end == End::Stop {
             self.pause_all();
         }
@@ -318,17 +271,6 @@ impl Supervisor {
         self.step(name, event);
     }
 
-    fn subscribe(&mut self, params: SubscribeParams) -> Result<Subscription> {
-        if let Some(name) = &params.worker {
-            self.find(name)?;
-        }
-        let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
-        let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
-        let seq = self.notices.seq();
-        let Listening { notices, replayed, gap, foreign } = self.notices.listen(params.worker, params.since);
-        Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))
-    }
-
     fn pause_all(&mut self) {
         let ours = self.slots.iter().filter(|(_, slot)| slot.legacy.is_none());
         let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
@@ -340,7 +282,7 @@ impl Supervisor {
     // ---- finding things ----
 
     /// A worker by the text a client sent.
-    pub(super) fn find(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
+    pub(crate) fn find(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         let name = WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.slots.get_mut(&name) {
             Some(slot) => Ok((name, slot)),
@@ -350,8 +292,19 @@ impl Supervisor {
         }
     }
 
+    /// A loop by the text a client sent; anything else is the document's error.
+    pub(crate) fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
+        WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
+        match self.find(text) {
+            Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
+            Ok(_) | Err(_) => {
+                Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls"))
+            }
+        }
+    }
+
     /// The tmux server of a socket that a user named, or ours.
-    pub(super) fn tmux(&mut self, key: &Option<String>) -> Tmux {
+    pub(crate) fn tmux(&mut self, key: &Option<String>) -> Tmux {
         let store = &self.store;
         let source = self.tmux_source.clone();
         let server = self.servers.entry(key.clone()).or_insert_with(|| {
@@ -368,7 +321,7 @@ impl Supervisor {
     }
 
     /// What a worker's driver works with.
-    pub(super) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> Context {
+    pub(crate) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> Context {
         self.births += 1;
         Context {
             name: name.clone(),
@@ -384,7 +337,7 @@ impl Supervisor {
     }
 
     /// Answers a call.
-    pub(super) fn answer<T: serde::Serialize>(reply: Reply, result: Result<T>) {
+    pub(crate) fn answer<T: serde::Serialize>(reply: Reply, result: Result<T>) {
         let value = result.and_then(|t| {
             serde_json::to_value(t)
                 .map_err(|e| Error::new(ErrorCode::Internal, format!("cannot answer: {e}")))

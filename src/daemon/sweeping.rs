@@ -13,8 +13,9 @@ use nix::sys::signal::Signal;
 use swarm_state::model::{Pane, Run, WorkerName};
 use swarm_state::reconcile::{self, Claim};
 
-use super::boot::{self, Found, claim_of};
-use super::supervisor::{Input, Supervisor};
+use crate::daemon::boot::{self, claim_of};
+use crate::daemon::messages::{Found, Input};
+use crate::daemon::supervisor::Supervisor;
 use crate::procs;
 use crate::tmux::{Row, Tmux};
 
@@ -24,7 +25,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// How far the sweep of one server is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sweep {
+pub(crate) enum Sweep {
     /// Nothing is suspected.
     #[default]
     Idle,
@@ -37,7 +38,7 @@ pub(super) enum Sweep {
 
 impl Supervisor {
     /// Looks in a moment for panes on this server that should not be there.
-    pub(super) fn sweep_soon(&mut self, socket: &Option<String>) {
+    pub(crate) fn sweep_soon(&mut self, socket: &Option<String>) {
         let Some(server) = self.servers.get_mut(socket) else { return };
         let begun = server.sweep != Sweep::Idle;
         server.sweep = Sweep::Away { again: begun };
@@ -47,7 +48,7 @@ impl Supervisor {
     }
 
     /// As [`Supervisor::sweep_soon`], for the server of a worker that is ours.
-    pub(super) fn sweep_after(&mut self, name: &WorkerName) {
+    pub(crate) fn sweep_after(&mut self, name: &WorkerName) {
         let own = self.slots.get(name).filter(|slot| slot.legacy.is_none());
         if let Some(socket) = own.map(|slot| slot.spec.tmux_socket.clone()) {
             self.sweep_soon(&socket);
@@ -64,7 +65,7 @@ impl Supervisor {
     }
 
     /// A look is back: what it found is ended, and looked for again.
-    pub(super) fn swept(&mut self, socket: &Option<String>, found: &Found) {
+    pub(crate) fn swept(&mut self, socket: &Option<String>, found: &Found) {
         let left = self.ours_left(socket, found);
         let Some(server) = self.servers.get_mut(socket) else { return };
         if left.is_empty() && server.sweep != (Sweep::Away { again: true }) {
@@ -78,7 +79,7 @@ impl Supervisor {
     }
 
     /// The sweep of a start: all panes with a worker's mark that belong to none.
-    pub(super) fn sweep(&mut self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
+    pub(crate) fn sweep(&mut self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
         let left = self.left(socket, found, |_, _| true);
         if !left.is_empty() {
             self.sweep_soon(socket);
@@ -128,7 +129,7 @@ impl Supervisor {
 }
 
 /// Ends what runs in these panes, and closes their windows. The wrapper of one sees to what does not listen.
-pub(super) async fn end_panes(tmux: &Tmux, panes: Vec<Pane>) {
+pub(crate) async fn end_panes(tmux: &Tmux, panes: Vec<Pane>) {
     for pane in panes {
         let Pane { run: Run(run), id, pid, .. } = &pane;
         tracing::warn!(pane = %id, run, "ending a pane that no worker owns");

@@ -8,7 +8,7 @@ use swarm_state::engine::Phase;
 use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
-use super::slot::Slot;
+use crate::daemon::slot::Slot;
 use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
@@ -131,7 +131,7 @@ fn shorten(text: &mut String, room: usize) {
 }
 
 /// Why it is in its state. A state that cannot be saved comes first, since a loop stands still because of it.
-pub(super) fn cause(slot: &Slot) -> Option<Cause> {
+pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
     if let Some(theirs) = &slot.legacy {
         return Some(Cause::EarlierSwarm { status: theirs.status.clone() });
     }
@@ -151,7 +151,7 @@ pub(super) fn cause(slot: &Slot) -> Option<Cause> {
 }
 
 /// The same as text.
-pub(super) fn reason(slot: &Slot) -> Option<String> {
+pub(crate) fn reason(slot: &Slot) -> Option<String> {
     cause(slot).map(|cause| cause.text())
 }
 

@@ -3,12 +3,12 @@
 //! The watcher belongs to one tmux server. It goes away to look and comes back with what it saw, so there
 //! is never more than one look at a server under way, and a tmux that hangs delays nobody but its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use swarm_state::engine::Event;
-use swarm_state::model::{Pane, WorkerName};
+use swarm_state::model::WorkerName;
 
-use super::driver::SharedReader;
+use crate::daemon::messages::{Look, Looked, Target};
 use crate::store::write_unsynced;
 use crate::tmux::watch::{Gate, Said};
 use crate::tmux::{Health, Tmux, pane_number};
@@ -24,48 +24,10 @@ const HISTORY: u32 = 200;
 const LAST_LOOK: &str = "screen";
 
 /// What the last look at a run saw; empty when there was none.
-pub(super) fn last_look(run_dir: &Path) -> String {
+pub(crate) fn last_look(run_dir: &Path) -> String {
     std::fs::read(run_dir.join(LAST_LOOK))
         .map(|text| String::from_utf8_lossy(&text).into_owned())
         .unwrap_or_default()
-}
-
-/// Whom to look at.
-pub(crate) struct Target {
-    /// The worker.
-    pub(crate) name: WorkerName,
-    /// Its pane.
-    pub(crate) pane: Pane,
-    /// What reads it.
-    pub(crate) reader: SharedReader,
-    /// The folder of its run.
-    pub(crate) run_dir: PathBuf,
-    /// A pattern is looked for: what scrolled by counts too.
-    pub(crate) whole: bool,
-    /// It is captured whether or not it printed: this look may end its run.
-    pub(crate) anyhow: bool,
-}
-
-/// What one look at one worker says.
-pub(crate) struct Look {
-    /// What was looked at.
-    pub(crate) pane: Pane,
-    /// For the engine.
-    pub(crate) event: Event,
-    /// The last lines of its screen, when it was captured.
-    pub(crate) screen: Option<String>,
-}
-
-/// What a round of looks brings back.
-pub(crate) struct Looked {
-    /// Which server.
-    pub(crate) server: Option<String>,
-    /// The watcher itself.
-    pub(crate) watcher: Watcher,
-    /// What was seen.
-    pub(crate) looks: Vec<(WorkerName, Look)>,
-    /// Workers of a tmux that did not answer.
-    pub(crate) unreachable: Vec<WorkerName>,
 }
 
 /// Who looks at one server.
@@ -78,7 +40,7 @@ impl Watcher {
     /// Looks once at all targets.
     pub(crate) async fn look(mut self, server: Option<String>, tmux: &Tmux, targets: Vec<Target>) -> Looked {
         // Taken before the listing is sent: what is printed in the same second must be looked at again.
-        let sent = super::local_now().timestamp();
+        let sent = crate::daemon::clock::local_now().timestamp();
         let mut looks = vec![];
         let mut unreachable = vec![];
         match tmux.glance().await {

@@ -1,0 +1,137 @@
+//! `iterations.log`, without gaps or repetitions over a crash.
+//!
+//! Some news are told after the state was saved and some before. A daemon that dies between the two leaves
+//! either a line too few, which the next daemon adds when it starts, or a line that the next one would write
+//! again, which it leaves out. Deliberately absent: the words, which are `swarm_state::notice`'s.
+
+use swarm_state::model::WorkerName;
+use swarm_state::notice::Entry;
+
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+
+/// How much of a log is read again; the lines that matter are its last ones.
+const TAIL_BYTES: u64 = 1 << 20;
+
+/// Lines that an iteration, or a loop, has once.
+const ONCE: [&str; 5] = ["[START]", "[END]", "[FAIL]", "[TIMEOUT]", "[DONE]"];
+
+impl Supervisor {
+    /// Writes what happened to a loop into its log.
+    pub(crate) fn chronicle(&mut self, name: &WorkerName, entry: &Entry) {
+        for line in entry.log_lines() {
+            let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };
+            if slot.log_tail.iter().any(|known| is_once(&line) && mark(known) == mark(&line)) {
+                continue;
+            }
+            slot.log_tail.clear();
+            slot.unlogged.push(stamped(&line));
+        }
+        self.write_log(name);
+    }
+
+    /// Writes what is to be logged. Not while the state that it tells of is not saved: a daemon that took over
+    /// would come to the same events again, and tell them again. What the disk refuses waits for the next try.
+    pub(crate) fn write_log(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.unsaved) else { return };
+        let mut lines = std::mem::take(&mut slot.unlogged);
+        let refused = lines.iter().position(|line| {
+            let outcome = self.store.append_iteration_log(name, line);
+            let waits = |error: &_| tracing::warn!(worker = %name, %error, "iterations.log waits");
+            outcome.inspect_err(waits).is_err()
+        });
+        if let Some(first) = refused {
+            slot.unlogged = lines.split_off(first);
+        }
+    }
+
+    /// Adds what the daemon before did not come to write, and remembers what it did.
+    pub(crate) fn mend_log(&mut self, name: &WorkerName) {
+        let ours = |s: &&Slot| s.spec.ralph.is_some() && s.legacy.is_none();
+        let Some(slot) = self.slots.get(name).filter(ours) else { return };
+        let told = slot.engine.told();
+        let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
+        let mut lines = self.logged(name);
+        if lines.is_empty() && slot.engine.is_stopped() {
+            // Somebody cleaned up after a loop that is over.
+            return;
+        }
+        let mut missing = vec![];
+        for entry in told {
+            for line in entry.log_lines() {
+                let there = match entry {
+                    Entry::Paused { .. } => pause_stands(&lines),
+                    _ => lines.iter().any(|known| mark(known) == mark(&line)),
+                };
+                if !there {
+                    missing.push(stamped(&line));
+                    lines.push(line);
+                }
+            }
+        }
+        if !paused && pause_stands(&lines) && !lines.iter().any(|l| mark(l).starts_with("[DONE]")) {
+            missing.push(stamped(&Entry::Resumed.log_lines().concat()));
+        }
+        let last_start = lines.iter().rposition(|line| line.starts_with("[START]")).unwrap_or(0);
+        if let Some(slot) = self.slots.get_mut(name) {
+            slot.log_tail = lines.split_off(last_start);
+            slot.unlogged = missing;
+        }
+        self.write_log(name);
+    }
+
+    /// The lines of a log, without their times.
+    fn logged(&self, name: &WorkerName) -> Vec<String> {
+        let read = self.store.read_iteration_log(name, usize::MAX, TAIL_BYTES);
+        let without_time = |line: String| line.split_once(' ').map(|(_, text)| text.to_owned());
+        read.map(|tail| tail.lines.into_iter().filter_map(without_time).collect()).unwrap_or_default()
+    }
+}
+
+/// A line as it stands in the log.
+fn stamped(line: &str) -> String {
+    format!("{} {line}", crate::daemon::clock::local_now().format("%Y-%m-%dT%H:%M:%S"))
+}
+
+fn is_once(line: &str) -> bool {
+    ONCE.iter().any(|word| line.starts_with(word))
+}
+
+/// What tells a line from the others of its kind: `[START] iteration 5/` of `[START] iteration 5/100`.
+fn mark(line: &str) -> String {
+    let words: Vec<&str> = line.split(' ').take(3).collect();
+    let text = words.join(" ");
+    text.find('/').map_or(text.as_str(), |at| &text[..=at]).to_owned()
+}
+
+/// Whether the last word on pausing is that it is paused.
+fn pause_stands(lines: &[String]) -> bool {
+    let last = lines.iter().rfind(|l| l.starts_with("[PAUSE]") || l.starts_with("[RESUME]"));
+    last.is_some_and(|line| line.starts_with("[PAUSE]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_told_apart_by_kind_and_iteration() {
+        assert_eq!(mark("[START] iteration 5/100"), "[START] iteration 5/");
+        assert_ne!(mark("[END] iteration 1 exit=0"), mark("[END] iteration 12 exit=0"));
+        assert_ne!(mark("[END] iteration 1 exit=0"), mark("[FAIL] iteration 1 exit=0"));
+        assert_eq!(mark("[DONE] loop complete after 3 iterations reason=x"), "[DONE] loop complete");
+    }
+
+    #[test]
+    fn the_last_word_on_pausing_counts() {
+        let lines = |list: &[&str]| list.iter().map(|&l| l.to_owned()).collect::<Vec<_>>();
+        assert!(pause_stands(&lines(&[
+            "[PAUSE]",
+            "[RESUME]",
+            "[PAUSE] reason=shutdown",
+            "[END] iteration 1"
+        ])));
+        assert!(!pause_stands(&lines(&["[PAUSE]", "[RESUME]"])));
+        assert!(!pause_stands(&[]));
+    }
+}

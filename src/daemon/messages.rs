@@ -1,0 +1,304 @@
+//! The messages between the daemon's parts, and the data that they carry. Data only.
+//!
+//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`Report`]s. Not here:
+//! what is sent to clients ([`crate::protocol`]).
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::Value;
+use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
+use swarm_state::gates::Verdict;
+use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
+use swarm_state::notice::Entry;
+use swarm_state::removal::{Permission, RemovalCommand};
+use swarm_state::screen::{Blocked, Reader};
+use swarm_state::spec::WorkerSpec;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::daemon::busy::Errand;
+use crate::daemon::watcher::Watcher;
+use crate::error::Result;
+use crate::git;
+use crate::protocol::{
+    Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
+};
+use crate::tmux::Row;
+
+/// The answer to a subscription: the snapshot, and the notices to come.
+pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
+
+/// How the daemon ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Pause the loops; agents go on.
+    Stop,
+    /// Another daemon takes over: pause nothing.
+    Handover,
+}
+
+/// What can wake the supervisor: one list.
+pub(crate) enum Input {
+    /// A client's call.
+    Call { call: Box<Call>, peer: Option<i32>, reply: Reply },
+    /// A client that wants to listen.
+    Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
+    /// A driver's news.
+    Report { worker: WorkerName, birth: u64, report: Report },
+    /// The watcher's news.
+    Looked(Box<Looked>),
+    /// A worker that is to be spawned again: what had to be done first is done.
+    Respawn(Box<Respawn>),
+    /// A tmux that was silent at the start has answered.
+    Found { socket: Option<String>, found: Found },
+    /// A look for panes that should not be there is back.
+    Swept { socket: Option<String>, found: Found },
+    /// What became of the worktree of a worker that is to be forgotten.
+    Cleaned(Box<Cleaning>),
+    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
+    TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
+    /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
+    Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
+    /// Something was done to the directory or its lock, or removed from it.
+    DirectoryTouched,
+    /// A while has passed since.
+    RemovalSettled(u64),
+    /// A signal, or the end of a `daemon.stop`.
+    End(End),
+}
+
+/// How an answer goes back to the client.
+pub(crate) type Reply = oneshot::Sender<Result<Value>>;
+
+/// What is to be done once a worker has stopped.
+pub(crate) enum AfterStop {
+    /// Answer a kill.
+    Killed(KillParams, Reply),
+    /// Spawn its successor (`--replace`).
+    Replace(Box<SpawnParams>, Reply),
+    /// Spawn it again.
+    Respawn(Box<Respawn>),
+}
+
+/// The client that waits for a new worker's first run.
+pub(crate) struct Newborn {
+    /// Where the answer goes.
+    pub(crate) reply: Reply,
+    /// Answer only when the agent is ready.
+    pub(crate) until_ready: bool,
+    /// The notice to follow from.
+    pub(crate) seq: u64,
+    /// The worker was there before: it stays, whatever becomes of this run.
+    pub(crate) respawned: bool,
+    /// Things to tell the user beside the answer.
+    pub(crate) warnings: Vec<String>,
+    /// How its client named the request.
+    pub(crate) request: Option<String>,
+}
+
+/// What a person sends.
+pub(crate) enum Mail {
+    /// A text.
+    Text(SendParams),
+    /// The end of the input of this worker.
+    Eof(String),
+}
+
+/// What a person sends, which waits until the agent is ready.
+pub(crate) struct Letter {
+    pub(crate) what: Mail,
+    pub(crate) reply: Reply,
+    /// When it is given back instead.
+    pub(crate) until: Instant,
+}
+
+/// The reader of one worker's screen, shared by those who look at it.
+pub(crate) type SharedReader = Arc<Mutex<Reader>>;
+
+/// What a driver found out.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// The worktree is there.
+    WorktreeMade(Worktree),
+    /// The worktree was removed.
+    WorktreeGone,
+    /// tmux does not answer; the run is started when it does.
+    Silent,
+    /// It did not answer when asked again either: whoever waits for the run to come up should not.
+    Frozen,
+    /// The loop begins, and this is what a person should know of it.
+    Begun(Vec<String>),
+    /// The run's pane is up.
+    Up(Pane),
+    /// The pane of a run that is over could not be closed.
+    Unclosed,
+    /// The run could not be started.
+    SpawnFailed(Run, SpawnError),
+    /// How the delivery of the prompt ended.
+    Prompt(Run, Result<Prompted>),
+    /// The run ended.
+    Exited(Run, Exit),
+    /// Its pane vanished.
+    PaneLost(Run),
+    /// Its server vanished.
+    ServerLost(Run),
+    /// A person typed something into it.
+    Typed(Run),
+    /// Whether its processes are computing.
+    Probed(Run, bool),
+    /// When its transcript last grew.
+    Grew(Run, Duration),
+    /// Processes that had to be killed.
+    Forced(Vec<String>),
+    /// The output cannot be stored yet, which is tried until it can.
+    Unstored(String),
+    /// This check runs now.
+    Checking(String),
+    /// The output is stored and the gates were tried.
+    Judged(Run, Verdict),
+    /// Something a person should know.
+    Warning(String),
+    /// Something else that happened, and that decides nothing.
+    Told(Entry),
+}
+
+/// What a driver does in order.
+pub(crate) enum Job {
+    /// Start a run.
+    Spawn {
+        run: Run,
+        iteration: Option<Iteration>,
+        spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
+        reader: SharedReader,
+    },
+    /// Paste the prompt of a run.
+    Deliver { pane: Pane, reader: SharedReader },
+    /// Type text that a person sent.
+    Type { pane: Pane, reader: SharedReader, what: SendParams, reply: oneshot::Sender<Result<Sent>> },
+    /// Press Ctrl-D.
+    Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
+    /// Take the output of a run that ended, close its pane, try the gates.
+    Judge {
+        run: Run,
+        exit: Exit,
+        evidence: Evidence,
+        end: Option<Ended>,
+        end_if_delivered: Option<Ended>,
+        iteration: Option<Iteration>,
+        pane: Option<Pane>,
+        spec: Arc<WorkerSpec>,
+        worktree: Option<Worktree>,
+        reader: SharedReader,
+    },
+    /// Remove the worktree.
+    RemoveWorktree { worktree: Worktree, removal: Removal, reply: oneshot::Sender<Result<git::Removed>> },
+}
+
+/// How the delivery of a prompt ended.
+#[derive(Debug)]
+pub(crate) enum Prompted {
+    /// The agent has it.
+    Accepted,
+    /// A dialog, or something unknown, replaced the input box. No key was pressed in it.
+    Blocked(Option<Blocked>),
+}
+
+/// Whom to look at.
+pub(crate) struct Target {
+    /// The worker.
+    pub(crate) name: WorkerName,
+    /// Its pane.
+    pub(crate) pane: Pane,
+    /// What reads it.
+    pub(crate) reader: SharedReader,
+    /// The folder of its run.
+    pub(crate) run_dir: PathBuf,
+    /// A pattern is looked for: what scrolled by counts too.
+    pub(crate) whole: bool,
+    /// It is captured whether or not it printed: this look may end its run.
+    pub(crate) anyhow: bool,
+}
+
+/// What one look at one worker says.
+pub(crate) struct Look {
+    /// What was looked at.
+    pub(crate) pane: Pane,
+    /// For the engine.
+    pub(crate) event: Event,
+    /// The last lines of its screen, when it was captured.
+    pub(crate) screen: Option<String>,
+}
+
+/// What a round of looks brings back.
+pub(crate) struct Looked {
+    /// Which server.
+    pub(crate) server: Option<String>,
+    /// The watcher itself.
+    pub(crate) watcher: Watcher,
+    /// What was seen.
+    pub(crate) looks: Vec<(WorkerName, Look)>,
+    /// Workers of a tmux that did not answer.
+    pub(crate) unreachable: Vec<WorkerName>,
+}
+
+/// What one tmux server holds, at the start.
+pub(crate) struct Found {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) server: Option<i32>,
+    /// It is there and does not answer: what it holds is not known.
+    pub(crate) silent: bool,
+}
+
+/// A respawn that is under way.
+pub(crate) struct Respawn {
+    pub(crate) name: WorkerName,
+    pub(crate) clean_first: bool,
+    pub(crate) permission: Permission,
+    pub(crate) reply: Reply,
+    pub(crate) warnings: Vec<String>,
+    /// How its client named the request.
+    pub(crate) request: Option<String>,
+    /// Holds off others until it is over.
+    pub(crate) errand: Arc<Errand>,
+}
+
+/// A worker that is being forgotten, when nothing but its record is left or something stays.
+pub(crate) struct Cleaning {
+    pub(crate) name: WorkerName,
+    /// Which of all workers of that name.
+    pub(crate) birth: u64,
+    /// Its worktree is gone.
+    pub(crate) tree_gone: bool,
+    pub(crate) outcome: Result<Forgotten>,
+    pub(crate) reply: Reply,
+}
+
+/// A removal as a user requested it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Removal {
+    /// What may be lost.
+    pub(crate) permission: Permission,
+    /// The command that requested it, for the hint of a refusal.
+    pub(crate) command: RemovalCommand,
+}
+
+/// Which iteration it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Iteration {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// Of how many.
+    pub(crate) max: u32,
+    /// Which loop of that name it belongs to.
+    pub(crate) id: String,
+    /// When it started.
+    pub(crate) started: Option<DateTime<FixedOffset>>,
+    /// An agent of the loop came up once.
+    pub(crate) worked: bool,
+    /// When the loop's time is over; `None` where nothing limits it.
+    pub(crate) until: Option<Instant>,
+}

@@ -1,0 +1,182 @@
+//! Whether somebody removes the daemon's directory or what is in it, told without a wake-up until it happens.
+//!
+//! The look at the screens asks the same questions; with nobody to look at there is none, and a daemon of a
+//! directory that is gone would stay for ever. Only Linux can tell; elsewhere the looks have to do.
+//!
+//! A daemon whose whole directory is gone leaves: another may be at work in a new one. One that only misses
+//! records, or a directory of them, writes them anew from what it holds, a moment after the removal: whoever
+//! removes everything must not be raced.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use swarm_state::model::WorkerName;
+use swarm_state::notice::{Entry, counted};
+use tokio::sync::mpsc;
+
+use crate::daemon::messages::Input;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::Result;
+use crate::paths::Paths;
+use crate::store::Problem;
+
+/// How long after a removal the rest is looked at.
+const SETTLE: Duration = Duration::from_secs(1);
+
+impl Supervisor {
+    /// Something was removed: leaves at once if it was everything, else looks what is missing when it is over.
+    pub(crate) fn directory_touched(&mut self) {
+        self.leave_if_removed();
+        self.touches += 1;
+        let (inbox, touch) = (self.inbox.clone(), self.touches);
+        tokio::spawn(async move {
+            tokio::time::sleep(SETTLE).await;
+            drop(inbox.send(Input::RemovalSettled(touch)));
+        });
+    }
+
+    /// A while has passed since; if nothing more was removed meanwhile, it is over.
+    pub(crate) fn removal_settled(&mut self, touch: u64) {
+        if touch == self.touches {
+            self.settled = touch;
+            self.restore_removed();
+        }
+    }
+
+    /// Sees what the watch may not have told: directories that are not there.
+    pub(crate) fn look_for_removals(&mut self) {
+        if self.touches == self.settled && self.store.lacks_a_directory() {
+            self.directory_touched();
+        }
+    }
+
+    fn remake(&self) -> Result<()> {
+        self.store.remake()?;
+        if let Some(watch) = &self.removal {
+            watch.renew(self.store.paths());
+        }
+        Ok(())
+    }
+
+    /// Writes anew what is missing of the records and of the loops' files.
+    fn restore_removed(&mut self) {
+        self.leave_if_removed();
+        if self.ended.is_some() {
+            return;
+        }
+        if let Err(error) = self.remake() {
+            // Tried again with the next look; what cannot be saved meanwhile is told as ever.
+            return tracing::warn!(%error, "a directory was removed and cannot be made again");
+        }
+        let mut missing = BTreeSet::new();
+        for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.legacy.is_none()) {
+            let loop_file = slot.ralph_known.is_some() && !slot.engine.is_stopped();
+            if !self.store.has_record(name) || loop_file && self.store.ralph_stamp(name).is_none() {
+                missing.insert(name.clone());
+            }
+        }
+        for name in &missing {
+            self.save(name);
+            if self.slots.get(name).is_some_and(|slot| slot.unsaved) {
+                continue;
+            }
+            let message =
+                "its files were removed while it was looked after; they are written anew".to_owned();
+            self.tell(name, Entry::Warning { message });
+        }
+        self.say_restored(&missing);
+    }
+
+    /// Tells it in every `ls` from here on: somebody did this, and may do it again.
+    fn say_restored(&mut self, missing: &BTreeSet<WorkerName>) {
+        let Some(first) = missing.first() else { return };
+        let dir = self.store.paths().workers_dir();
+        let others = match missing.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {}", counted(more, "other worker")),
+        };
+        let message = format!(
+            "files of worker '{first}'{others} were removed from '{}' or beside it while the daemon ran; it wrote \
+             them anew",
+            dir.display()
+        );
+        tracing::warn!("{message}");
+        if !self.problems.iter().any(|known| known.message == message) {
+            self.problems.push(Problem { message, name: None, reserved: false });
+        }
+    }
+}
+
+/// What tells of removals.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    #[cfg(target_os = "linux")]
+    notify: Arc<nix::sys::inotify::Inotify>,
+    #[cfg(not(target_os = "linux"))]
+    _notify: Arc<()>,
+}
+
+#[cfg(target_os = "linux")]
+impl Watch {
+    /// Tells the supervisor each time something is done to the lock file itself, or removed.
+    ///
+    /// # Errors
+    /// When nothing can be watched: out of watches, most likely.
+    pub(crate) fn start(paths: &Paths, inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
+        use nix::errno::Errno;
+        use nix::sys::inotify::{AddWatchFlags as On, InitFlags, Inotify};
+
+        let notify = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
+        // The daemon has the lock file open, so its removal is a change of its links, not yet its end.
+        notify.add_watch(&paths.lock(), On::IN_ATTRIB | On::IN_MOVE_SELF | On::IN_DELETE_SELF)?;
+        let watch = Self { notify: notify.clone() };
+        watch.renew(paths);
+        let inbox = inbox.clone();
+        // A thread that sleeps in a read; it ends with the process.
+        std::thread::Builder::new().name("removal".into()).spawn(move || {
+            loop {
+                match notify.read_events() {
+                    // What happened does not matter: the supervisor looks for itself.
+                    Ok(events) if !events.iter().any(|event| matters(event.name.as_deref())) => {}
+                    Ok(_) if inbox.send(Input::DirectoryTouched).is_ok() => {}
+                    Err(Errno::EINTR) => {}
+                    Ok(_) | Err(_) => return,
+                }
+            }
+        })?;
+        Ok(watch)
+    }
+
+    /// Watches the directories that are there now.
+    pub(crate) fn renew(&self, paths: &Paths) {
+        use nix::sys::inotify::AddWatchFlags as On;
+
+        let gone = On::IN_MOVE_SELF | On::IN_DELETE_SELF | On::IN_DELETE | On::IN_MOVED_FROM;
+        for dir in [paths.root().to_owned(), paths.workers_dir()] {
+            // One that cannot be watched is seen by the looks.
+            if let Err(error) = self.notify.add_watch(&dir, gone | On::IN_ONLYDIR) {
+                tracing::warn!(%error, dir = %dir.display(), "cannot be watched");
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Watch {
+    /// See above.
+    pub(crate) fn start(_paths: &Paths, _inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
+        Ok(Self { _notify: Arc::default() })
+    }
+
+    /// See above.
+    pub(crate) fn renew(&self, _paths: &Paths) {}
+}
+
+/// Whether the removal of a file of this name (none: of what is watched itself) can be of something that is
+/// missed: each write of ours moves a temporary file away.
+#[cfg(target_os = "linux")]
+fn matters(name: Option<&std::ffi::OsStr>) -> bool {
+    let Some(name) = name.map(std::ffi::OsStr::as_encoded_bytes) else { return true };
+    !name.starts_with(b".") && (name.ends_with(b".json") || !name.contains(&b'.'))
+}

@@ -1,0 +1,264 @@
+//! Typing into an agent's pane: the prompt of a run, and what people send.
+//!
+//! [`swarm_state::delivery`] decides which key comes next; [`carry`] looks at the pane before each of them. Nothing
+//! but an answer is typed into a dialog. The run's folder records that a delivery began, so that the next daemon does
+//! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input box
+//! before other text is typed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed, marked};
+use swarm_state::model::Pane;
+use swarm_state::screen::answers::Answers;
+use swarm_state::screen::{Blocked, Reading};
+use tokio::time::{Instant, sleep};
+
+use self::answer::Dialog;
+use self::carry::{Carried, Carrier, Purpose};
+use crate::daemon::crash;
+use crate::daemon::messages::{Prompted, Report, SharedReader};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::input;
+use crate::error::{Error, ErrorCode, Result};
+use crate::procs;
+use crate::protocol::SendParams;
+use crate::store::{write_atomic, write_unsynced};
+
+mod answer;
+mod carry;
+mod line;
+
+/// How often the screen is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(150);
+
+/// How long `send` waits for an input box before it gives up, or types anyway where no profile knows the box.
+const SEND_READY: Duration = Duration::from_secs(5);
+
+/// There once the prompt was accepted.
+const ACCEPTED_MARK: &str = "prompt.taken";
+
+/// There from the first Enter on, until the delivery has failed.
+const ENTERED_MARK: &str = "prompt.entered";
+
+/// What is being typed: there while nobody can say that the agent has it.
+const TYPING: &str = "typing";
+
+/// Delivers the prompt of a run, which the supervisor found ready. One that a daemon began and did not finish is
+/// pasted again only if the screen shows that it was not pasted, and not at all if it was accepted.
+///
+/// # Errors
+/// When the agent does not accept the prompt in its box, or never shows it.
+pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Prompted> {
+    let dir = context.run_dir(pane.run);
+    let entered = dir.join(ENTERED_MARK);
+    match deliver(context, pane, reader, &dir).await {
+        // An agent that ended on its prompt had accepted it.
+        Err(error) if error.code == ErrorCode::NotFound && entered.exists() => Ok(accepted(&dir)),
+        Err(error) => {
+            drop(std::fs::remove_file(entered));
+            Err(error)
+        }
+        Ok(prompted) => Ok(prompted),
+    }
+}
+
+async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Path) -> Result<Prompted> {
+    let text = std::fs::read(dir.join(input::PROMPT));
+    let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if dir.join(ACCEPTED_MARK).exists() {
+        return Ok(Prompted::Accepted);
+    }
+    let seen = look(context, pane, reader).await?;
+    // In a first delivery a box that holds the words of the prompt shows a placeholder.
+    let once = input::was_pasted(dir);
+    let mut plan = Plan { once, first: true, ..plan(reader) };
+    // Spaces alone cannot be seen in a box.
+    plan.knows_box &= !text.trim().is_empty();
+    let (before, delivery) = match input::screen_before(dir) {
+        None => (seen.input.clone(), Delivery::new(plan)),
+        Some(screen) => {
+            let before = input_of(reader, &screen, seen.reading.size);
+            let changed = squeeze(&screen) != squeeze(&seen.text);
+            if changed && seen.reading.working {
+                return Ok(accepted(dir));
+            }
+            // The agent may draw late what was pasted.
+            let late = Plan { settle: plan.settle.max(BLIND_AFTER), ..plan };
+            let entered = dir.join(ENTERED_MARK).exists();
+            let delivery = match changed {
+                true if entered => Delivery::after_enter(plan),
+                true => Delivery::pasted(plan),
+                false => Delivery::new(late),
+            };
+            (before, delivery)
+        }
+    };
+    // A delivery that a dialog interrupted may have left the text in the box.
+    let whole = Typed::new(&text, None);
+    let is_there = once && whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
+    let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
+    let purpose = Purpose::Prompt(dir);
+    let carrier = Carrier { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
+    match carrier.carry(typed, delivery).await? {
+        Carried::Accepted(warning) => {
+            if let Some(warning) = warning {
+                context.report(Report::Warning(warning));
+            }
+            Ok(accepted(dir))
+        }
+        Carried::Blocked { dialog, entered } => {
+            // After Enter only a dialog at start takes the text with the box; otherwise the agent has it.
+            if !entered || dialog.as_ref().is_some_and(|dialog| dialog.startup) {
+                input::note_interrupted(dir)?;
+            }
+            Ok(Prompted::Blocked(dialog))
+        }
+    }
+}
+
+fn accepted(dir: &Path) -> Prompted {
+    crash::point("taken");
+    // Without the mark a daemon that takes over presses Enter once more.
+    drop(write_atomic(&dir.join(ACCEPTED_MARK), b""));
+    Prompted::Accepted
+}
+
+/// Whether the agent of a run that exited had its prompt: it accepted it, or exited after the Enter.
+pub(crate) fn was_delivered(run_dir: &Path) -> bool {
+    run_dir.join(ACCEPTED_MARK).exists() || run_dir.join(ENTERED_MARK).exists()
+}
+
+/// Types the text that a person sent; into a dialog only one of the answers that it offers. Gives a warning where the agent has not read it yet.
+///
+/// # Errors
+/// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
+pub(crate) async fn typed(
+    context: &Context,
+    pane: &Pane,
+    reader: &SharedReader,
+    what: &SendParams,
+) -> Result<Option<String>> {
+    let SendParams { text, enter, keys, no_answer, .. } = what;
+    let start = Instant::now();
+    let seen = loop {
+        let seen = look(context, pane, reader).await?;
+        match &seen.reading.blocked {
+            Some(blocked) => {
+                let answers = Answers::on(&seen.text);
+                let Some(answer) = answers.find(text).filter(|_| !no_answer) else {
+                    return Err(answer::not_offered(context, blocked, &answers));
+                };
+                return Dialog { context, pane, reader, before: &seen, answers }
+                    .answer(&answer, *enter)
+                    .await;
+            }
+            None if seen.reading.ready || seen.reading.working => break seen,
+            // Lines are kept for who reads them later; but an agent that only comes up throws them away.
+            None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,
+            None if start.elapsed() >= SEND_READY => break seen,
+            None => sleep(LOOK_INTERVAL).await,
+        }
+    };
+    let seen = remove_unsent(context, pane, reader, seen).await?;
+    let dir = context.run_dir(pane.run);
+    if !text.is_empty() {
+        input::keep_typed(&dir, text, reader)?;
+    }
+    // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
+    let mark = dir.join(TYPING);
+    drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
+    let mut plan =
+        Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
+    // A text of spaces alone cannot be seen in an input box.
+    plan.knows_box &= !text.trim().is_empty();
+    let purpose = if *keys { Purpose::Keys } else { Purpose::Text };
+    let carrier = Carrier { context, pane, reader, text, plan, purpose, worked: seen.reading.working };
+    let carried = carrier.carry(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
+    let warning = match carried? {
+        Carried::Accepted(warning) => warning,
+        Carried::Blocked { dialog: None, entered: true } => {
+            let message =
+                "Enter was pressed, then the agent's input box disappeared; the agent may have the text";
+            let hint = format!("to see its screen: swarm peek {}", context.name);
+            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        }
+        Carried::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
+    };
+    drop(std::fs::remove_file(&mark));
+    Ok(warning)
+}
+
+/// Empties the input box of a text that was typed and never sent off: who sent it was told so, and the next one
+/// would be glued to its end.
+async fn remove_unsent(context: &Context, pane: &Pane, reader: &SharedReader, seen: Seen) -> Result<Seen> {
+    let Ok(unsent) = std::fs::read(context.run_dir(pane.run).join(TYPING)) else { return Ok(seen) };
+    let unsent = Typed::new(&String::from_utf8_lossy(&unsent), None);
+    if procs::tty_is_cooked(pane.pid) || unsent.held(seen.input.as_deref()).is_text() {
+        context.tmux.keys(&pane.id, &["C-u"]).await?;
+        sleep(LOOK_INTERVAL).await;
+        return look(context, pane, reader).await;
+    }
+    Ok(seen)
+}
+
+/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a
+/// dialog it may be an answer, and nobody knows which.
+///
+/// # Errors
+/// When the agent shows a dialog.
+pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
+    let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
+    // A dead pane takes keys without effect; that must not look like success.
+    let seen = look(context, pane, reader).await.map_err(gone)?;
+    if let Some(blocked) = &seen.reading.blocked {
+        return Err(in_the_way(context, Some(blocked)));
+    }
+    context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
+}
+
+fn in_the_way(context: &Context, dialog: Option<&Blocked>) -> Error {
+    let message = match dialog {
+        Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
+        None => "the agent shows no input box".to_owned(),
+    };
+    Error::new(ErrorCode::Conflict, message)
+        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
+}
+
+/// One look at a pane.
+struct Seen {
+    text: String,
+    reading: Reading,
+    /// What the input box holds.
+    input: Option<String>,
+}
+
+async fn look(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Seen> {
+    let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
+    let reading =
+        reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
+    let input = input_of(reader, &captured.text, captured.size);
+    Ok(Seen { text: captured.text, reading, input })
+}
+
+fn plan(reader: &SharedReader) -> Plan {
+    reader.lock().map(|reader| reader.plan()).unwrap_or_default()
+}
+
+/// What the input box holds; where no profile knows it, by the last row with an input mark.
+fn input_of(reader: &SharedReader, screen: &str, size: (u16, u16)) -> Option<String> {
+    let reader = reader.lock().ok()?;
+    if reader.plan().knows_box { reader.input(screen, size) } else { marked(screen) }
+}
+
+/// There is no such pane any more; what it means is for the caller.
+fn gone() -> Error {
+    Error::new(ErrorCode::NotFound, "the agent has ended")
+}
+
+/// Text without white space and frames.
+fn squeeze(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}')).collect()
+}

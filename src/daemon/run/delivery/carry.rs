@@ -1,0 +1,240 @@
+//! Carries out a delivery: reads the pane, then does the step that [`swarm_state::delivery`] decides.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use swarm_state::delivery::{Delivery, Held, Look, Plan, Step, Typed};
+use swarm_state::model::Pane;
+use swarm_state::screen::Blocked;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use super::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, line, look};
+use crate::daemon::crash;
+use crate::daemon::messages::{Report, SharedReader};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::input;
+use crate::error::{Error, ErrorCode, Result};
+use crate::procs;
+use crate::store::write_unsynced;
+use crate::tmux::PasteOutcome;
+
+/// The share of a processor by which an agent counts as busy. A screen that blinks uses less.
+const BUSY_SHARE: f64 = 0.2;
+
+/// Between two tries of a look at a tmux that does not answer.
+const TMUX_RETRY: Duration = Duration::from_secs(1);
+
+/// What is delivered.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose<'a> {
+    /// The prompt of a run, whose folder this is.
+    Prompt(&'a Path),
+    /// A text that a person sent.
+    Text,
+    /// The same, key by key.
+    Keys,
+}
+
+/// How it ended.
+pub(crate) enum Carried {
+    /// The agent has the text, with a warning where it has not read it yet.
+    Accepted(Option<String>),
+    /// A dialog, or something unknown, replaced the input box; `entered`: Enter had been pressed on the text before.
+    Blocked { dialog: Option<Blocked>, entered: bool },
+}
+
+/// Everything that a delivery needs.
+pub(crate) struct Carrier<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) pane: &'a Pane,
+    pub(crate) reader: &'a SharedReader,
+    pub(crate) text: &'a str,
+    pub(crate) plan: Plan,
+    pub(crate) purpose: Purpose<'a>,
+    /// The agent worked before.
+    pub(crate) worked: bool,
+}
+
+impl Carrier<'_> {
+    /// Types the text and sees that it is accepted.
+    pub(crate) async fn carry(&self, mut typed: Typed, mut delivery: Delivery) -> Result<Carried> {
+        let mut prompts = self.context.prompts.subscribe();
+        let start = Instant::now();
+        let mut load = delivery.has_entered().then(|| Load::new(self.pane.pid));
+        loop {
+            let seen = match look(self.context, self.pane, self.reader).await {
+                Ok(seen) => seen,
+                // An agent that has, or may have, its prompt is not ended because tmux does not answer.
+                Err(error) if self.waits_for_tmux(&error) => {
+                    self.context.report(Report::Silent);
+                    sleep(TMUX_RETRY).await;
+                    continue;
+                }
+                // An agent that ended on its prompt had accepted it.
+                Err(error) if error.code == ErrorCode::NotFound && delivery.has_entered() => {
+                    return Ok(Carried::Accepted(None));
+                }
+                Err(error) => return Err(error),
+            };
+            // A shell at work reads lines again.
+            if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
+                return Ok(Carried::Accepted(None));
+            }
+            let mut look = self.understand(&seen, &mut typed, &delivery, &prompts);
+            look.busy = load.as_ref().is_some_and(Load::is_busy);
+            match delivery.next(&look, start.elapsed()) {
+                Step::Wait => wait(&mut prompts).await,
+                Step::Paste => {
+                    if self.paste(&seen).await? {
+                        return line::finish(self.context, self.pane, self.plan.enter)
+                            .await
+                            .map(Carried::Accepted);
+                    }
+                }
+                Step::Enter => {
+                    if let Some(carried) = self.enter().await? {
+                        return Ok(carried);
+                    }
+                    load = Some(Load::new(self.pane.pid));
+                }
+                Step::Accepted => return Ok(Carried::Accepted(None)),
+                Step::Dialog(dialog) => {
+                    let entered = delivery.has_entered();
+                    return Ok(Carried::Blocked { dialog: Some(dialog), entered });
+                }
+                Step::NoBox => {
+                    let entered = delivery.has_entered();
+                    return Ok(Carried::Blocked { dialog: None, entered });
+                }
+                Step::NotShown => {
+                    return Err(self.failed("the text was pasted, but the agent does not show it"));
+                }
+                Step::NotAccepted => {
+                    return Err(self.failed("the text was typed, but the agent did not accept it"));
+                }
+            }
+        }
+    }
+
+    /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
+    fn waits_for_tmux(&self, error: &Error) -> bool {
+        let hurried = self.context.hurry.load(Ordering::Relaxed);
+        matches!(self.purpose, Purpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+    }
+
+    /// What a look means for this text.
+    fn understand(
+        &self,
+        seen: &Seen,
+        typed: &mut Typed,
+        delivery: &Delivery,
+        prompts: &watch::Receiver<u64>,
+    ) -> Look {
+        let held = match delivery.knows_box() {
+            true if seen.input.is_none() && delivery.may_fill_screen() && typed.fills(&seen.text) => {
+                Held::Text
+            }
+            true => typed.held(seen.input.as_deref()),
+            false => typed.held_by_mark(&seen.text, delivery.has_entered()),
+        };
+        // A text that looks like a dialog is not one where the input box holds it.
+        let is_own = held == Held::Text && typed.is_distinct();
+        Look {
+            held,
+            dialog: seen.reading.blocked.clone().filter(|_| !is_own),
+            began: seen.reading.working && !self.worked,
+            reported: prompts.has_changed().unwrap_or(false),
+            busy: false,
+            ready: seen.reading.ready,
+            untouched: typed.is_untouched(&seen.text),
+        }
+    }
+
+    /// Pastes or types; true when the terminal was one that reads whole lines.
+    async fn paste(&self, seen: &Seen) -> Result<bool> {
+        let (tmux, pane) = (&self.context.tmux, self.pane);
+        if let Purpose::Prompt(dir) = self.purpose {
+            input::keep_screen_before(dir, &seen.text, self.reader)?;
+            crash::point("paste");
+        }
+        let as_line = procs::tty_is_cooked(pane.pid);
+        if as_line {
+            line::refuse_long(self.text)?;
+        }
+        let outcome = match self.purpose {
+            Purpose::Prompt(_) | Purpose::Text => tmux.paste(&pane.id, self.text.as_bytes()).await,
+            Purpose::Keys => tmux.type_text(&pane.id, self.text).await,
+        };
+        let outcome = match outcome {
+            // The next looks show whether it was pasted.
+            Err(error) if self.waits_for_tmux(&error) => PasteOutcome::Done,
+            other => other?,
+        };
+        match self.purpose {
+            Purpose::Prompt(_) => crash::point("enter"),
+            Purpose::Text | Purpose::Keys => crash::point("typed"),
+        }
+        match outcome {
+            PasteOutcome::Done => Ok(as_line),
+            PasteOutcome::PaneDead => Err(gone()),
+        }
+    }
+
+    /// Presses Enter. Gives the end of the delivery where the terminal began to read whole lines meanwhile.
+    async fn enter(&self) -> Result<Option<Carried>> {
+        let pane = self.pane;
+        // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
+        if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+            return Err(gone());
+        }
+        if let Purpose::Prompt(dir) = self.purpose {
+            // Without the mark, a daemon that takes over counts an agent that exits on its prompt as one without.
+            drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
+        }
+        if procs::tty_is_cooked(pane.pid) {
+            return line::enter(self.context, pane).await.map(|warning| Some(Carried::Accepted(warning)));
+        }
+        match self.context.tmux.keys(&pane.id, &["Enter"]).await {
+            // The next looks show whether it was pressed.
+            Err(error) if self.waits_for_tmux(&error) => {}
+            other => other?,
+        }
+        sleep(LOOK_INTERVAL).await;
+        Ok(None)
+    }
+
+    fn failed(&self, message: &str) -> Error {
+        Error::new(ErrorCode::Timeout, message)
+            .hint(format!("check its input box and press Enter: swarm attach {}", self.context.name))
+    }
+}
+
+/// How much an agent computed since an Enter.
+struct Load {
+    pid: i32,
+    since: Instant,
+    seconds: f64,
+}
+
+impl Load {
+    fn new(pid: i32) -> Self {
+        Self { pid, since: Instant::now(), seconds: procs::cpu_seconds(pid) }
+    }
+
+    fn is_busy(&self) -> bool {
+        procs::cpu_seconds(self.pid) - self.seconds >= BUSY_SHARE * self.since.elapsed().as_secs_f64()
+    }
+}
+
+/// Waits until the next look is due or the agent reports a prompt, which is better than any screen.
+async fn wait(prompts: &mut watch::Receiver<u64>) {
+    if prompts.has_changed().unwrap_or(true) {
+        return sleep(LOOK_INTERVAL).await;
+    }
+    tokio::select! {
+        _ = prompts.changed() => prompts.mark_changed(),
+        () = sleep(LOOK_INTERVAL) => {}
+    }
+}

@@ -1,0 +1,76 @@
+//! Types into terminals that read whole lines. They have no input box; the kernel shows whether a line was read.
+
+use std::time::Duration;
+
+use swarm_state::delivery::SETTLE;
+use swarm_state::model::Pane;
+use tokio::time::{Instant, sleep};
+
+use super::gone;
+use crate::daemon::run::context::Context;
+use crate::error::{Error, ErrorCode, Result};
+use crate::procs::{self, Terminal};
+
+/// How long Enter may take to show an effect.
+const READ_LIMIT: Duration = Duration::from_millis(2500);
+
+/// Between two looks at whether a line was read.
+const LINE_INTERVAL: Duration = Duration::from_millis(60);
+
+/// The longest line that such a terminal accepts: the rest would be dropped.
+const MAX_LINE_BYTES: usize = if cfg!(target_os = "linux") { 4094 } else { 1023 };
+
+/// Refuses a text with a line that would be cut.
+pub(crate) fn refuse_long(text: &str) -> Result<()> {
+    if text.split('\n').all(|line| line.len() <= MAX_LINE_BYTES) {
+        return Ok(());
+    }
+    let message = format!(
+        "a line of the text is longer than {MAX_LINE_BYTES} bytes, the most that the agent's terminal accepts"
+    );
+    Err(Error::invalid(message).hint("send shorter lines, or the path of a file that contains the text"))
+}
+
+/// Sends a text off that was pasted as lines.
+pub(crate) async fn finish(context: &Context, pane: &Pane, enter: bool) -> Result<Option<String>> {
+    if !enter {
+        return Ok(None);
+    }
+    sleep(SETTLE).await;
+    // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
+    if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+        return Err(gone());
+    }
+    if !procs::tty_is_cooked(pane.pid) {
+        return Err(maybe_lost(context));
+    }
+    self::enter(context, pane).await
+}
+
+/// Presses Enter once: a second one would be one more line. The line is read when nothing of it waits any more; a
+/// terminal that stops reading lines meanwhile is that of an agent that was only coming up, and such a one mostly
+/// throws away what was typed before.
+pub(crate) async fn enter(context: &Context, pane: &Pane) -> Result<Option<String>> {
+    context.tmux.keys(&pane.id, &["Enter"]).await?;
+    let start = Instant::now();
+    let (mut waited, mut empty) = (false, 0);
+    while start.elapsed() < READ_LIMIT {
+        sleep(LINE_INTERVAL).await;
+        match procs::terminal(pane.pid) {
+            // It ended, or nothing can be known.
+            None => return Ok(None),
+            Some(terminal) if !terminal.cooked => return Err(maybe_lost(context)),
+            // tmux may be about to write it yet, so one look at an empty queue does not say much.
+            Some(Terminal { unread: 0, .. }) if waited || empty > 0 => return Ok(None),
+            Some(Terminal { unread: 0, .. }) => empty += 1,
+            Some(_) => waited = true,
+        }
+    }
+    Ok(Some(format!("worker '{}' has not read the text yet; the terminal queues it", context.name)))
+}
+
+fn maybe_lost(context: &Context) -> Error {
+    let message = "the agent switched to reading single keys during the send, and may have lost the text";
+    Error::new(ErrorCode::Conflict, message)
+        .hint(format!("if the screen does not show the text, send it again: swarm peek {}", context.name))
+}

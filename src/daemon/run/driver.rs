@@ -1,0 +1,353 @@
+//! Carries out one worker's effects, in order.
+//!
+//! A driver is a task with a queue: what must happen in order (start a run, deliver a prompt, type text,
+//! take the output) goes through it, so that one worker's slow worktree or hung tmux delays that worker
+//! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`crate::daemon::run::exit`].
+//! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::model::{Pane, PromptVia, Run, Worktree};
+use swarm_state::spec::WorkerSpec;
+use tokio::sync::mpsc;
+
+use crate::daemon::crash;
+use crate::daemon::messages::{Iteration, Job, Prompted, Report, SharedReader};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::hook_reports::Told;
+use crate::daemon::run::{delivery, finish, input, iteration, remove_worktree};
+use crate::error::{Error, ErrorCode, Result, sentence};
+use crate::hooks::passed::Launch;
+use crate::protocol::{Empty, Sent};
+use crate::tmux::{Health, NewWindow};
+use crate::wrapper::{self, LaunchSpec};
+use crate::{git, procs};
+
+/// How long a run's start waits for the wrapper in the pane, and how often it looks.
+const BEGIN: Duration = Duration::from_secs(10);
+const BEGIN_LOOK: Duration = Duration::from_millis(5);
+
+/// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
+pub(crate) struct Driver {
+    queue: mpsc::UnboundedSender<Job>,
+    /// What it works with.
+    pub(crate) context: Context,
+}
+
+impl Driver {
+    /// Starts the task.
+    pub(crate) fn start(context: Context) -> Self {
+        let (queue, mut jobs) = mpsc::unbounded_channel();
+        let own = context.clone();
+        tokio::spawn(async move {
+            while let Some(job) = jobs.recv().await {
+                work(&own, job).await;
+            }
+        });
+        Self { queue, context }
+    }
+
+    /// Puts a job at the end of the queue.
+    pub(crate) fn push(&self, job: Job) {
+        // The task lives as long as the handle; a send can only fail while the runtime shuts down.
+        drop(self.queue.send(job));
+    }
+}
+
+async fn work(context: &Context, job: Job) {
+    match job {
+        Job::Spawn { run, iteration, spec, worktree, reader } => {
+            let spawned = spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await;
+            report_spawned(context, run, iteration.as_ref(), &spec, spawned);
+        }
+        Job::Deliver { pane, reader } => {
+            let outcome = delivery::prompt(context, &pane, &reader).await;
+            crash::after(&Effect::Deliver(pane.run));
+            context.report(Report::Prompt(pane.run, outcome));
+        }
+        Job::Type { pane, reader, what, reply } => {
+            let mut outcome = delivery::typed(context, &pane, &reader, &what).await;
+            // The worker is there, its agent is not.
+            if let Err(error) = &mut outcome
+                && error.code == ErrorCode::NotFound
+            {
+                error.code = ErrorCode::Conflict;
+            }
+            // Before the answer: who waits for the end of the turn after it must not find the one before.
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
+        }
+        Job::Eof { pane, reader, reply } => {
+            let outcome = delivery::eof(context, &pane, &reader).await;
+            context.report(Report::Typed(pane.run));
+            drop(reply.send(outcome.map(|()| Empty {})));
+        }
+        Job::Judge {
+            run,
+            exit,
+            evidence,
+            end,
+            end_if_delivered,
+            iteration,
+            pane,
+            spec,
+            worktree,
+            reader,
+        } => {
+            let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
+            let end = ended_as(context, run, end, end_if_delivered);
+            let ended = finish::Ended { run, exit, evidence, end, iteration: iteration.clone(), pane, cwd };
+            let verdict = finish::judge(context, &ended, &spec, &reader).await;
+            crash::after(&Effect::Judge(run));
+            context.report(Report::Judged(run, verdict));
+            if let Some(iteration) = iteration {
+                // Beside what follows, which need not wait for it.
+                let (store, name) = (context.store.clone(), context.name.clone());
+                tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration.number));
+            }
+        }
+        Job::RemoveWorktree { worktree, removal, reply } => {
+            crash::point("remove");
+            let removed = remove_worktree::remove(context, &worktree, removal).await;
+            crash::point("remove+");
+            drop(reply.send(removed));
+        }
+    }
+}
+
+/// Reports a run that was started and watches for its end, or cleans up after one that could not be started.
+fn report_spawned(
+    context: &Context,
+    run: Run,
+    iteration: Option<&Iteration>,
+    spec: &WorkerSpec,
+    spawned: Result<Pane, SpawnError>,
+) {
+    match spawned {
+        Ok(pane) => {
+            crash::after(&Effect::Spawn(run));
+            context.report(Report::Up(pane.clone()));
+            context.watch_exit(pane);
+        }
+        Err(error) => {
+            if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
+                iteration::write_unstarted(context, spec, iteration, run, why);
+            }
+            // Leftover files are swept at the next start.
+            drop(context.store.remove_run_dir(&context.name, run));
+            context.report(Report::SpawnFailed(run, error));
+        }
+    }
+}
+
+/// Why a run ended; a daemon that delivered its prompt may have died before it reported that.
+fn ended_as(
+    context: &Context,
+    run: Run,
+    end: Option<finish::End>,
+    end_if_delivered: Option<finish::End>,
+) -> Option<finish::End> {
+    if end == end_if_delivered || !delivery::was_delivered(&context.run_dir(run)) {
+        return end;
+    }
+    context.report(Report::Prompt(run, Ok(Prompted::Accepted)));
+    end_if_delivered
+}
+
+/// Starts a run: worktree, prompt, launch file, window. On failure nothing of the run is left but the
+/// worktree, which the next try uses.
+async fn spawn(
+    context: &Context,
+    run: Run,
+    iteration: Option<&Iteration>,
+    spec: &WorkerSpec,
+    worktree: Option<Worktree>,
+    reader: &SharedReader,
+) -> Result<Pane, SpawnError> {
+    let other = |error: Error| SpawnError::Other(sentence(&error));
+    let cwd = tree(context, run, spec, worktree).await.map_err(other)?;
+    if !cwd.is_dir() {
+        return Err(SpawnError::Other(format!("no such directory: {}", cwd.display())));
+    }
+    let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
+    let mut session = None;
+    if let Some(iteration) = iteration {
+        let lap = iteration::Lap { context, spec, cwd: &cwd, iteration };
+        prompt = lap.contract(prompt).await?;
+        session = lap.session(run);
+    }
+    let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
+    // One text from here on: an iteration has one prompt, whatever becomes of the file.
+    if let Some(prompt) = &prompt {
+        input::keep_prompt(&dir, prompt, reader).map_err(other)?;
+    }
+    let mut launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
+    if let Some(session) = session {
+        launch.argv = spec.profile.command_with_session(&launch.argv, &session);
+        Told { session: Some(session), ..Told::default() }.keep(&dir);
+    }
+    launch.env.insert("SWARM_RUN".into(), run.to_string());
+    pass_hooks(context, spec, &dir, &mut launch);
+    if let (Some(iteration), Some(prompt)) = (iteration, &prompt) {
+        let kept = context.store.write_iteration_file(&context.name, iteration.number, "contract.md", prompt);
+        kept.map_err(other)?;
+    }
+    launch.write(&dir).map_err(|e| other(Error::system("cannot write the launch file", e)))?;
+    crash::point("launch");
+    let program = context.helper.path();
+    let window = NewWindow {
+        name: spec.name.to_string(),
+        cwd,
+        argv: wrapper::pane_argv(program, &dir),
+        worker: spec.name.to_string(),
+        run: run.0,
+        size: spec.size,
+        record: spec.record.then(|| {
+            let file = context.store.paths().record_file(&spec.name);
+            vec![program.as_os_str().to_owned(), "__record".into(), file.into()]
+        }),
+    };
+    let pane = make_window(context, &window).await.map_err(other)?;
+    if has_begun(&dir, &pane).await {
+        return Ok(pane);
+    }
+    // Dead as it is, it is in nobody's way: a failure to close it is left to the sweep.
+    drop(context.tmux.close(&pane).await);
+    Err(SpawnError::Helper(unstarted(program)))
+}
+
+/// Waits until the wrapper in a pane has read what to run. False when it ended without that. A slow machine gets no
+/// judgement: the watch on the wrapper sees such an end too.
+async fn has_begun(dir: &Path, pane: &Pane) -> bool {
+    let until = tokio::time::Instant::now() + BEGIN;
+    while !wrapper::has_begun(dir) && tokio::time::Instant::now() < until {
+        if !procs::is_alive(pane.pid) {
+            return wrapper::has_begun(dir);
+        }
+        tokio::time::sleep(BEGIN_LOOK).await;
+    }
+    true
+}
+
+/// Why a wrapper ended before it read what to run.
+pub(crate) fn unstarted(program: &Path) -> String {
+    match procs::can_execute(program) {
+        Ok(()) => {
+            format!("swarm's wrapper in the pane ended before it started the agent: {}", program.display())
+        }
+        Err(cause) => {
+            format!("cannot start swarm's wrapper in the pane: {}: {cause}", program.display())
+        }
+    }
+}
+
+/// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
+async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<Worktree>) -> Result<PathBuf> {
+    let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
+    let (store, name) = (&context.store, &context.name);
+    let begun = store.noted_worktree(name, run);
+    if let (Some(made), None) = (&worktree, &begun) {
+        return Ok(made.path.clone());
+    }
+    if let Some(begun) = begun
+        && git::settle_worktree(&begun).await?
+    {
+        context.report(Report::WorktreeMade(begun.clone()));
+        return Ok(begun.path);
+    }
+    let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
+    let made = match git::create_noted_worktree(&spec.cwd, name, wanted, note).await {
+        Ok(made) => made,
+        Err(error) => {
+            if worktree.is_some() {
+                context.report(Report::WorktreeGone);
+            }
+            return Err(error);
+        }
+    };
+    crash::point("worktree");
+    let path = made.worktree.path.clone();
+    context.report(Report::WorktreeMade(made.worktree));
+    if let Some(note) = made.note {
+        context.report(Report::Warning(note));
+    }
+    Ok(path)
+}
+
+/// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn
+/// out to have made the window after all.
+async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
+    let tmux = &context.tmux;
+    let hurried = || context.hurry.load(Ordering::Relaxed);
+    loop {
+        let error = match tmux.ensure_server().await {
+            Ok(_) => match tmux.new_window(window.clone()).await {
+                Ok(pane) => return Ok(pane),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if error.code != ErrorCode::Timeout || hurried() {
+            return Err(error);
+        }
+        context.report(Report::Silent);
+        while matches!(tmux.health().await, Health::Unresponsive) {
+            if hurried() {
+                return Err(error);
+            }
+            context.report(Report::Frozen);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        if let (Ok(rows), Health::Alive { pid }) = (tmux.list().await, tmux.health().await)
+            && let Some(row) = rows.iter().find(|r| {
+                !r.dead && r.worker.as_deref() == Some(window.worker.as_str()) && r.run == Some(window.run)
+            })
+        {
+            let (id, at) = (row.pane.clone(), row.window.clone());
+            return Ok(Pane { run: Run(window.run), id, window: at, pid: row.pid, server_pid: pid });
+        }
+    }
+}
+
+/// The agent's argv, environment and standard input.
+fn launch_spec(
+    context: &Context,
+    spec: &WorkerSpec,
+    cwd: &Path,
+    dir: &Path,
+    prompt: Option<&[u8]>,
+) -> Result<LaunchSpec> {
+    let env = context.environment(spec);
+    let mut argv = spec.cmd.clone();
+    let mut stdin = None;
+    match (spec.prompt_via, prompt) {
+        (_, None) => {}
+        (PromptVia::Arg, Some(prompt)) => {
+            let text = std::str::from_utf8(prompt).ok().filter(|text| !text.contains('\0'));
+            let text =
+                text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
+            argv = spec.profile.command_with_prompt(&argv, text);
+        }
+        (PromptVia::Stdin, Some(_)) => {
+            argv = spec.profile.command_for_stdin(&argv);
+            stdin = Some(dir.join(input::PROMPT));
+        }
+        // It is pasted when the agent is ready.
+        (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
+    }
+    // What a run leaves behind would be there beside the next one.
+    let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
+    Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
+}
+
+/// Passes the agent hooks that tell the daemon what it does. One that goes without them is watched by its screen.
+fn pass_hooks(context: &Context, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
+    let LaunchSpec { argv, env, cwd, .. } = launch;
+    let passing = Launch { profile: &spec.profile, argv, env, cwd };
+    if let Err(error) = passing.pass(context.helper.path(), dir) {
+        context.report(Report::Warning(format!("the agent has no hooks of swarm's: {error}")));
+    }
+}

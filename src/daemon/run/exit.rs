@@ -1,0 +1,200 @@
+//! How a run ends: watching for it, and making it happen.
+//!
+//! A wrapper in the pane writes down how the agent ended. When the wrapper is gone, this module puts
+//! together what is known: the wrapper's record, what tmux says of the pane, and whether the server is
+//! still the one that held it. An exit that nobody can tell is reported as unknown, never as success.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::model::{Exit, Pane, Run};
+
+use crate::daemon::crash;
+use crate::daemon::messages::Report;
+use crate::daemon::run::context::Context;
+use crate::daemon::run::driver;
+use crate::daemon::run::hook_reports::Told;
+use crate::loops::last_growth;
+use crate::procs;
+use crate::tmux::{Health, Row, Tmux};
+use crate::wrapper::{self, ExitRecord};
+
+/// How often and how long tmux is asked again for the status of a dead pane.
+const ASK_AGAIN: [Duration; 5] = [
+    Duration::from_millis(8),
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+];
+
+/// How often a tmux that does not answer is asked for the end of a run whose processes are gone; each time takes
+/// some ten seconds. After that the run counts as lost with its server.
+const ASK_SILENT: u32 = 2;
+
+/// CPU share of one core, over the sample, from which a silent process tree counts as computing.
+const BUSY_SHARE: f64 = 0.10;
+
+/// The length of that sample.
+const BUSY_SAMPLE: Duration = Duration::from_millis(1500);
+
+/// Waits until a run's wrapper is gone and reports how the run ended.
+pub(crate) async fn watch(context: Context, pane: Pane) {
+    procs::wait_gone(pane.pid).await;
+    drop(context.forcing.lock().await);
+    let run = pane.run;
+    let dir = context.run_dir(run);
+    let forced = wrapper::read_forced(&dir);
+    if !forced.is_empty() {
+        context.report(Report::Forced(forced));
+    }
+    let record = wrapper::read_exit(&dir);
+    let report = match record {
+        Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
+        None if !wrapper::has_begun(&dir) => unstarted(&context, run, None),
+        Some(record) if !record.hup => Report::Exited(run, exit_of(&record)),
+        closed => {
+            // The wrapper did not see the end, or saw its pane closed: nothing of the run may go on.
+            end_remains(pane.pid).await;
+            verdict(&context, &pane, closed.as_ref()).await
+        }
+    };
+    crash::point("exited");
+    context.report(report);
+}
+
+/// The wrapper ended before there was an agent.
+fn unstarted(context: &Context, run: Run, said: Option<String>) -> Report {
+    drop(context.store.remove_run_dir(&context.name, run));
+    let why = said.unwrap_or_else(|| driver::unstarted(context.helper.path()));
+    Report::SpawnFailed(run, SpawnError::Helper(why))
+}
+
+/// What the wrapper's record says.
+pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
+    match (record.code, record.signal) {
+        (_, Some(signal)) => Exit::Signal(signal),
+        (Some(code), None) => Exit::Code(code),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// What tmux says of a dead pane, if it says anything.
+pub(crate) fn exit_of_row(row: &Row) -> Option<Exit> {
+    match (row.dead_signal, row.dead_status) {
+        (Some(signal), _) => Some(Exit::Signal(signal)),
+        (None, Some(code)) => Some(Exit::Code(code)),
+        (None, None) => None,
+    }
+}
+
+async fn verdict(context: &Context, pane: &Pane, record: Option<&ExitRecord>) -> Report {
+    let (tmux, run) = (&context.tmux, pane.run);
+    let mut silent = 0;
+    for wait in ASK_AGAIN {
+        match tmux.health().await {
+            Health::Alive { pid } if pid == pane.server_pid => {}
+            Health::Alive { .. } | Health::Gone => return Report::ServerLost(run),
+            Health::Unresponsive => {
+                silent += 1;
+                if silent == ASK_SILENT || context.hurry.load(Ordering::Relaxed) {
+                    return Report::ServerLost(run);
+                }
+                context.report(Report::Silent);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        }
+        match find(tmux, pane).await {
+            Found::Missing => return Report::PaneLost(run),
+            Found::Dead(Some(exit)) if record.is_none() => return Report::Exited(run, exit),
+            // The pane is there and the wrapper was hung up on: a stray HUP, not a closed pane.
+            Found::Dead(_) if record.is_some() => {
+                return Report::Exited(run, record.map_or(Exit::Unknown, exit_of));
+            }
+            Found::Dead(_) | Found::Alive | Found::NoAnswer => {}
+        }
+        tmux.nudge().await;
+        tokio::time::sleep(wait).await;
+    }
+    Report::Exited(run, Exit::Unknown)
+}
+
+enum Found {
+    Missing,
+    Alive,
+    Dead(Option<Exit>),
+    NoAnswer,
+}
+
+async fn find(tmux: &Tmux, pane: &Pane) -> Found {
+    let Ok(rows) = tmux.list().await else { return Found::NoAnswer };
+    match rows.iter().find(|row| row.pane == pane.id) {
+        None => Found::Missing,
+        Some(row) if row.dead => Found::Dead(exit_of_row(row)),
+        Some(_) => Found::Alive,
+    }
+}
+
+/// Ends whatever still runs in the session of a wrapper that is gone.
+async fn end_remains(root: i32) {
+    for signal in [Signal::SIGTERM, Signal::SIGKILL, Signal::SIGKILL] {
+        let left = tokio::task::spawn_blocking(move || procs::signal_tree(root, signal)).await;
+        if left.is_ok_and(|left| left.is_empty()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Asks a run's process tree to end. The wrapper is told first: once the agent has ended, it sees to what of
+/// the tree does not listen.
+pub(crate) fn terminate(pane: &Pane) {
+    let (root, run) = (pane.pid, pane.run);
+    tokio::task::spawn_blocking(move || {
+        procs::signal_one(root, Signal::SIGTERM);
+        procs::signal_tree(root, Signal::SIGTERM);
+        crash::after(&Effect::Terminate(run));
+    });
+}
+
+/// Ends what is left of it, and says what that was. The wrapper is spared, so that it can write down how
+/// the agent ended, unless nothing else is left.
+pub(crate) fn force_kill(context: Context, pane: &Pane) {
+    let (root, run) = (pane.pid, pane.run);
+    // Taken before the first signal. When the watch holds it, the wrapper is gone already.
+    let forcing = context.forcing.clone().try_lock_owned();
+    tokio::task::spawn_blocking(move || {
+        let mut hit = procs::signal_tree(root, Signal::SIGKILL);
+        if hit.is_empty() {
+            hit = procs::signal_one(root, Signal::SIGKILL).into_iter().collect();
+        }
+        let names = hit.iter().map(|p| format!("{} {}", p.pid, p.comm)).collect();
+        crash::after(&Effect::ForceKill(run));
+        context.report(Report::Forced(names));
+        drop(forcing);
+    });
+}
+
+/// Finds out when a run's transcript last grew and whether its processes are computing, and reports both.
+pub(crate) fn probe(context: Context, pane: &Pane, env: BTreeMap<String, String>) {
+    let (root, run) = (pane.pid, pane.run);
+    tokio::spawn(async move {
+        let told = Told::of(&context.run_dir(run));
+        let grew = move || last_growth(&env, told.session.as_deref(), told.transcript.as_deref());
+        if let Some(ago) = tokio::task::spawn_blocking(grew).await.ok().flatten() {
+            context.report(Report::Grew(run, ago));
+        }
+        let sample = move || procs::cpu_seconds(root);
+        let before = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
+        let start = tokio::time::Instant::now();
+        tokio::time::sleep(BUSY_SAMPLE).await;
+        let after = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
+        let share = (after - before) / start.elapsed().as_secs_f64();
+        crash::after(&Effect::Probe(run));
+        context.report(Report::Probed(run, share >= BUSY_SHARE));
+    });
+}

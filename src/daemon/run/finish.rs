@@ -1,0 +1,202 @@
+//! The end of a run: take its output, close its pane, try the gates.
+//!
+//! Nothing that an agent printed may be lost, so the pane is closed only after its history and last screen
+//! were stored. Doing it twice (a daemon that was killed half-way) stores once: a copy in the run's folder says
+//! that the output is safe, and the verdict is written down beside it. The supervisor removes that folder once it
+//! has saved what follows. What the gates of a loop say takes its time ([`crate::daemon::run::iteration`]); a kill cuts it short.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, FixedOffset, Local};
+use swarm_state::engine::Evidence;
+use swarm_state::gates::Verdict;
+use swarm_state::model::{Exit, Pane, Run};
+use swarm_state::spec::WorkerSpec;
+use tokio::time::sleep;
+
+use crate::daemon::messages::{Iteration, Report, SharedReader};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::hook_reports::Told;
+use crate::daemon::run::iteration::Lap;
+use crate::daemon::{crash, watcher};
+use crate::error::Error;
+use crate::store::write_unsynced;
+use crate::tmux::Health;
+
+/// Between two tries to read or store the output.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The line in a log above what an agent's transcript says.
+const TRANSCRIPT: &str = "--- transcript ---";
+
+/// The marks of older releases.
+const DONE: &[u8] = b"done";
+const NOT_DONE: &[u8] = b"not done";
+
+/// Why an iteration's run ended.
+pub(crate) type End = swarm_state::engine::Ended;
+
+/// A run that ended.
+pub(crate) struct Ended {
+    pub(crate) run: Run,
+    /// How.
+    pub(crate) exit: Exit,
+    /// What was seen while it ran.
+    pub(crate) evidence: Evidence,
+    /// Why, where it was an iteration.
+    pub(crate) end: Option<End>,
+    /// Which iteration it was; `None` for a plain worker.
+    pub(crate) iteration: Option<Iteration>,
+    /// Its pane, where there still is one.
+    pub(crate) pane: Option<Pane>,
+    /// Where it worked.
+    pub(crate) cwd: PathBuf,
+}
+
+/// Stores the output of a run, closes its pane, and says what the gates say.
+pub(crate) async fn judge(
+    context: &Context,
+    ended: &Ended,
+    spec: &WorkerSpec,
+    reader: &SharedReader,
+) -> Verdict {
+    let mark = context.run_dir(ended.run).join("verdict");
+    let verdict = match std::fs::read(&mark).ok().and_then(|said| marked(spec, &said)) {
+        Some(verdict) => verdict,
+        None => {
+            let output = kept_output(context, ended, spec).await;
+            crash::point("stored");
+            let verdict = try_gates(context, ended, spec, reader, &output).await;
+            // Without the mark the gates would at worst be tried twice.
+            drop(serde_json::to_vec(&verdict).map(|bytes| write_unsynced(&mark, &bytes)));
+            crash::point("verdict");
+            verdict
+        }
+    };
+    // Dead as it is, it is in nobody's way until it can be closed.
+    if let Some(pane) = &ended.pane
+        && context.tmux.close(pane).await.is_err()
+    {
+        context.report(Report::Unclosed);
+    }
+    verdict
+}
+
+/// The verdict that was written down, when it was.
+fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
+    let done = match said {
+        DONE => true,
+        NOT_DONE => false,
+        json => return serde_json::from_slice(json).ok(),
+    };
+    Some(Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done), ..Verdict::default() })
+}
+
+async fn try_gates(
+    context: &Context,
+    ended: &Ended,
+    spec: &WorkerSpec,
+    reader: &SharedReader,
+    output: &str,
+) -> Verdict {
+    // The last capture may no longer hold what an earlier look found, and holds what was printed after all looks.
+    let done = || ended.evidence.done || reader.lock().is_ok_and(|reader| reader.done_in(output));
+    let done_pattern = spec.done_pattern.as_ref().map(|_| done());
+    let Some(iteration) = &ended.iteration else {
+        return Verdict { done_pattern, ..Verdict::default() };
+    };
+    let lap = Lap { context, spec, cwd: &ended.cwd, iteration };
+    lap.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
+}
+
+/// The run's output, stored; what was stored by a daemon that died since is not stored again.
+async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> String {
+    let copy = context.run_dir(ended.run).join("output");
+    if let Ok(bytes) = std::fs::read(&copy) {
+        return String::from_utf8_lossy(&bytes).into_owned();
+    }
+    let output = output_of(context, ended.pane.as_ref()).await;
+    let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
+    // The text of a closed pane is gone, so the log gets what the last look saw.
+    let mut logged =
+        if output.is_empty() { watcher::last_look(&context.run_dir(ended.run)) } else { output.clone() };
+    if let Some(story) = story(context, ended, spec, &output).await {
+        logged = format!("{logged}\n\n{TRANSCRIPT}\n{story}");
+    }
+    store(context, ended, iteration, &logged).await;
+    // Without the copy the output would at worst be stored twice.
+    drop(write_unsynced(&copy, output.as_bytes()));
+    output
+}
+
+/// The agent's messages and tool calls, from its transcript: its screen shows no more than the last of them.
+async fn story(context: &Context, ended: &Ended, spec: &WorkerSpec, output: &str) -> Option<String> {
+    let dir = context.run_dir(ended.run);
+    let told = Told::of(&dir);
+    let session = spec.profile.takes_session(&spec.cmd).then_some(told.session).flatten();
+    let started = match &ended.iteration {
+        Some(iteration) => iteration.started,
+        None => dir.join("started").metadata().and_then(|file| file.modified()).ok().map(local),
+    };
+    let (env, output) = (context.environment(spec), output.to_owned());
+    let read =
+        move || crate::loops::story(&env, session.as_deref(), told.transcript.as_deref(), &output, started);
+    tokio::task::spawn_blocking(read).await.ok().flatten()
+}
+
+fn local(at: SystemTime) -> DateTime<FixedOffset> {
+    DateTime::<Local>::from(at).fixed_offset()
+}
+
+/// All that is left in the pane, history first. A tmux that does not answer is waited for.
+async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
+    let Some(pane) = pane else { return String::new() };
+    loop {
+        match context.tmux.capture(&pane.id, u32::MAX).await {
+            Ok(Some(captured)) => return captured.text.trim_end().to_owned(),
+            Ok(None) => return String::new(),
+            Err(error) if is_hurried(context) || context.tmux.health().await != Health::Unresponsive => {
+                context.report(Report::Warning(format!("the output of the run was not read: {error}")));
+                return String::new();
+            }
+            Err(_) => {
+                context.report(Report::Silent);
+                sleep(AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Stores the output. A full disk is waited for: until then the pane keeps it.
+async fn store(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) {
+    let (mut told, run) = (false, ended.run);
+    while let Err(error) = keep(context, ended, iteration, output) {
+        if is_hurried(context) {
+            return context.report(Report::Warning(format!("the output of run {run} is lost: {error}")));
+        }
+        if !std::mem::replace(&mut told, true) {
+            let message = format!("the output of run {run} was not stored, trying again: {error}");
+            context.report(Report::Warning(message));
+            context.report(Report::Unstored(error.message));
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+fn is_hurried(context: &Context) -> bool {
+    context.hurry.load(Ordering::Relaxed)
+}
+
+fn keep(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) -> Result<(), Error> {
+    let (store, name, run) = (&context.store, &context.name, ended.run);
+    let at = crate::daemon::clock::local_now().to_rfc3339();
+    let what = iteration.map_or_else(|| format!("run {run}"), |i| format!("iteration {i}"));
+    let exit = ended.end.as_ref().map_or_else(|| ended.exit.to_string(), |end| end.exit.word());
+    store.append_worker_log(name, &format!("=== {what}, ended {at}, exit {exit} ==="), output)?;
+    if let Some(iteration) = iteration {
+        store.write_iteration_file(name, iteration, "output.txt", output.as_bytes())?;
+    }
+    Ok(())
+}

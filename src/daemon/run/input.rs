@@ -1,0 +1,99 @@
+//! What an agent was given to read, kept in the folder of its run: its prompt and what people typed.
+//!
+//! The driver writes it down before the agent sees it. It is what is pasted, and what the reader of the
+//! screen knows as echo: an edit of the prompt file in between, a new done pattern or another daemon changes
+//! nothing about what this run was told. Deliberately absent: the prompt file itself ([`crate::daemon::run::prompt`]).
+
+use std::path::Path;
+
+use swarm_state::screen::Reader;
+
+use crate::daemon::messages::SharedReader;
+use crate::error::{Error, Result};
+use crate::store::{write_atomic, write_unsynced};
+
+/// The prompt; also the standard input of an agent that takes it so.
+pub(crate) const PROMPT: &str = "prompt";
+
+/// What people typed and could be taken for output: a JSON list of texts.
+const TYPED: &str = "typed";
+
+/// The screen as it was just before the prompt of a run was pasted; there once that was begun.
+const PASTED: &str = "prompt.pasted";
+
+/// The same for a delivery that a dialog interrupted.
+const INTERRUPTED: &str = "prompt.interrupted";
+
+/// Writes the prompt of a run down, and tells the reader of its screen.
+pub(crate) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
+    let file = dir.join(PROMPT);
+    write_unsynced(&file, prompt)
+        .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
+    note(reader, &String::from_utf8_lossy(prompt));
+    Ok(())
+}
+
+/// Tells the reader of what a person types, and writes it down where its echo could be taken for output.
+pub(crate) fn keep_typed(dir: &Path, text: &str, reader: &SharedReader) -> Result<()> {
+    if !note(reader, text) {
+        return Ok(());
+    }
+    let mut texts = typed(dir);
+    texts.push(text.to_owned());
+    let json = serde_json::to_vec(&texts).map_err(|e| Error::system("cannot note what is typed", e))?;
+    write_atomic(&dir.join(TYPED), &json).map_err(|e| Error::system("cannot note what is typed", e))
+}
+
+fn note(reader: &SharedReader, text: &str) -> bool {
+    reader.lock().is_ok_and(|mut reader| reader.note_input(text))
+}
+
+fn typed(dir: &Path) -> Vec<String> {
+    std::fs::read(dir.join(TYPED))
+        .ok()
+        .and_then(|json| serde_json::from_slice(&json).ok())
+        .unwrap_or_default()
+}
+
+/// What stood on the screen of a run before its prompt was pasted; `None` when it was not.
+pub(crate) fn screen_before(dir: &Path) -> Option<String> {
+    std::fs::read(dir.join(PASTED)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Records the screen before the prompt is pasted, and passes it to the reader.
+pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader) -> Result<()> {
+    write_atomic(&dir.join(PASTED), screen.as_bytes())
+        .map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
+    if let Ok(mut reader) = reader.lock() {
+        reader.set_baseline(screen);
+    }
+    Ok(())
+}
+
+/// Notes that a dialog took the place of the box: the paste did not reach the agent, or stands in the box unsent.
+pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
+    match std::fs::rename(dir.join(PASTED), dir.join(INTERRUPTED)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::system("cannot mark the prompt as not sent", error))
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Whether a paste of this run may stand in the box unsent.
+pub(crate) fn was_pasted(dir: &Path) -> bool {
+    dir.join(PASTED).exists() || dir.join(INTERRUPTED).exists()
+}
+
+/// Tells a new reader of a run that is under way all that the reader before it knew.
+pub(crate) fn recall(dir: &Path, reader: &mut Reader) {
+    if let Ok(prompt) = std::fs::read(dir.join(PROMPT)) {
+        reader.note_input(&String::from_utf8_lossy(&prompt));
+    }
+    for text in typed(dir) {
+        reader.note_input(&text);
+    }
+    if let Some(screen) = screen_before(dir) {
+        reader.set_baseline(&screen);
+    }
+}

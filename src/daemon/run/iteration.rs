@@ -1,0 +1,234 @@
+//! A loop's iteration in a driver: the daemon's side of [`crate::loops`].
+//!
+//! It knows where the loop's folder is, tells of each check, and lets a kill cut short what takes long.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
+use swarm_state::engine::{Ended, SpawnError};
+use swarm_state::gates::Verdict;
+use swarm_state::ledger;
+use swarm_state::model::{Exit, Run};
+use swarm_state::notice::Entry;
+use swarm_state::screen::Pattern;
+use swarm_state::spec::WorkerSpec;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::checks::Step;
+use crate::daemon::crash;
+use crate::daemon::messages::{Iteration, Report};
+use crate::daemon::run::context::Context;
+use crate::daemon::run::hook_reports::Told;
+use crate::error::{Result, sentence};
+use crate::loops::{Course, Finished, hurried, session_id};
+
+/// How long after the loop's time what comes before an agent may still take, checks aside, which end with it.
+const LATE: Duration = Duration::from_secs(10);
+
+/// Between two tries to write down what an iteration came to.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What tells a loop from others of its name: when it was spawned.
+pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
+    started.to_utc().format("%Y%m%dT%H%M%S%3fZ").to_string()
+}
+
+/// The loop that a spec describes, at work in `cwd`.
+pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
+    let paths = context.store.paths();
+    Course {
+        name: context.name.to_string(),
+        id: id.to_owned(),
+        folder: paths.ralph_dir(&context.name),
+        root: paths.root().to_owned(),
+        cwd: cwd.to_owned(),
+        env: Arc::new(context.environment(spec)),
+        gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
+        profile: spec.profile.clone(),
+        shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),
+        task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
+    }
+}
+
+/// Keeps why an iteration had no agent. One that is killed meanwhile was none, and a full disk has more to say.
+pub(crate) fn write_unstarted(context: &Context, spec: &WorkerSpec, it: &Iteration, run: Run, why: &str) {
+    if context.hurry.load(Ordering::Relaxed) {
+        return;
+    }
+    let course = course(context, spec, &it.id, &spec.cwd);
+    if let Err(error) =
+        course.write_unstarted((it.number, run.0), it.started, crate::daemon::clock::local_now(), why)
+    {
+        tracing::warn!(worker = %context.name, %error, "why no agent was started is not kept");
+    }
+}
+
+/// One iteration and all around it.
+pub(crate) struct Lap<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) spec: &'a WorkerSpec,
+    pub(crate) cwd: &'a Path,
+    pub(crate) iteration: &'a Iteration,
+}
+
+impl Lap<'_> {
+    fn course(&self) -> Course {
+        course(self.context, self.spec, &self.iteration.id, self.cwd)
+    }
+
+    /// What the agent is given, from what the prompt file says; the base line is taken before the first.
+    ///
+    /// # Errors
+    /// The base line cannot be taken, or took all of the loop's time, or the worker is killed meanwhile.
+    pub(crate) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
+        let course = self.course();
+        let base = tokio::select! {
+            base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+            () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
+            () = self.long_late() => return Err(self.out_of_time()),
+        };
+        crash::point("base");
+        if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
+            return Err(self.out_of_time());
+        }
+        if course.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
+            return Err(SpawnError::NoGate);
+        }
+        let Some(task) = task else { return Ok(None) };
+        let count = (self.iteration.number, self.iteration.max);
+        Ok(Some(course.contract(&base, count, task).await))
+    }
+
+    /// Ends a while after the loop's time: git may hang over the base line's tree.
+    async fn long_late(&self) {
+        match self.iteration.until {
+            Some(until) => sleep_until(until + LATE).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn out_of_time(&self) -> SpawnError {
+        let number = self.iteration.number;
+        self.context.report(Report::Warning(format!(
+            "what comes before iteration {number} took all of the loop's time; no agent was started"
+        )));
+        SpawnError::OutOfTime
+    }
+
+    /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and
+    /// need not wait for the checks.
+    async fn base(&self, course: &Course) -> Result<ledger::Base> {
+        if let Some(base) = course.known_base(self.iteration.worked)? {
+            return Ok(base);
+        }
+        let begun = course.begin_base().await?;
+        self.context.report(Report::Begun(begun.warnings.clone()));
+        let told = |step: Step<'_>| self.tell(0, step);
+        let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;
+        for warning in warnings {
+            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+        }
+        Ok(base)
+    }
+
+    /// The session id that the agent is given, where its CLI takes one.
+    pub(crate) fn session(&self, run: Run) -> Option<String> {
+        let id = session_id(self.context.name.as_str(), &self.iteration.id, run.0);
+        self.spec.profile.takes_session(&self.spec.cmd).then_some(id)
+    }
+
+    /// What the iteration came to. A kill cuts the checks short.
+    pub(crate) async fn conclude(
+        &self,
+        run: Run,
+        exit: Exit,
+        end: Option<Ended>,
+        output: &str,
+        done_pattern: Option<bool>,
+    ) -> Verdict {
+        let heard = Told::of(&self.context.run_dir(run));
+        let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
+        let finished = Finished {
+            iteration: self.iteration.number,
+            run: run.0,
+            started: self.iteration.started,
+            ended: crate::daemon::clock::local_now(),
+            exit,
+            end,
+            output,
+            done_pattern,
+            pattern: pattern.as_ref(),
+            session: self.session(run),
+            transcript: heard.transcript,
+            api_error: heard.error,
+            until: self.iteration.until,
+            never_started: crate::wrapper::read_exit(&self.context.run_dir(run))
+                .and_then(|record| record.error),
+            account: None,
+        };
+        let course = self.course();
+        let told = |step: Step<'_>| self.tell(self.iteration.number, step);
+        let mut ended = course.conclude(finished, &told, &self.context.hurry).await;
+        crash::point("concluded");
+        self.note_unseen(&mut ended);
+        self.write_down(&course, &ended).await;
+        crash::point("result");
+        for warning in ended.warnings {
+            self.context.report(Report::Warning(warning));
+        }
+        ended.verdict.unwrap_or_default()
+    }
+
+    /// A full disk is waited for, unless the worker is killed.
+    async fn write_down(&self, course: &Course, ended: &ledger::Iteration) {
+        let mut told = false;
+        while let Err(error) = course.write_down(ended) {
+            if self.context.hurry.load(Ordering::Relaxed) {
+                return self.context.report(Report::Warning(error.to_string()));
+            }
+            if !std::mem::replace(&mut told, true) {
+                self.context.report(Report::Warning(format!("{error}; it is tried again")));
+                self.context.report(Report::Unstored(error.message));
+            }
+            sleep(AGAIN).await;
+        }
+    }
+
+    /// A limit that cannot be seen is none, and whoever relies on it has to know.
+    fn note_unseen(&self, ended: &mut ledger::Iteration) {
+        let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
+        let Some(verdict) = ended.verdict.as_mut().filter(|verdict| verdict.outage.is_none()) else { return };
+        if ended.no_agent {
+            return;
+        }
+        let unseen = [
+            ("--max-cost", "cost", budgets.max_cost.is_some() && verdict.cost.is_none()),
+            ("--max-tokens", "tokens", budgets.max_tokens.is_some() && verdict.tokens.is_none()),
+        ];
+        if budgets.no_progress.is_some() && verdict.moved.is_none() {
+            let message = "--no-progress has nothing to compare: the directory is in no git repository";
+            ended.warnings.push(message.into());
+        }
+        for (limit, what, _) in unseen.into_iter().filter(|(_, _, unseen)| *unseen) {
+            let iteration = self.iteration.number;
+            let message = format!(
+                "{limit} did not count iteration {iteration}: the agent told no {what} (does its command print JSON?)"
+            );
+            verdict.unseen.get_or_insert_with(|| message.clone());
+            ended.warnings.push(message);
+        }
+    }
+
+    fn tell(&self, iteration: u32, step: Step<'_>) {
+        let check = match step {
+            Step::Started(check) => return self.context.report(Report::Checking(check.to_owned())),
+            Step::Ended(check) => check,
+        };
+        let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
+        let (check, passed) = (check.name.clone(), check.passed);
+        self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));
+    }
+}

@@ -1,0 +1,65 @@
+//! A worktree's end: not while what the worker left behind still works in it.
+//!
+//! What an agent started and let go of (a server, a watcher) outlives it in a plain worker, on purpose. Without
+//! its directory it would work on in nothing, and what it writes would be lost. It is known by the environment
+//! that the worker was given. Deliberately absent: ending it, which is for a person to decide.
+
+use std::path::Path;
+use std::time::Duration;
+
+use swarm_state::model::{WorkerName, Worktree};
+use swarm_state::removal::RemovalCommand;
+
+use crate::daemon::messages::Removal;
+use crate::daemon::run::context::Context;
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::procs::{self, Proc};
+
+/// How often it is looked again, and after how long: what is just ending is gone by then.
+const LOOKS: usize = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Removes a worktree as [`git::remove_worktree`] does.
+///
+/// # Errors
+/// As that one; [`ErrorCode::Conflict`] while the worker's processes are in it.
+pub(crate) async fn remove(context: &Context, worktree: &Worktree, removal: Removal) -> Result<git::Removed> {
+    let mut left = survivors(context, &worktree.path).await;
+    for _ in 0..LOOKS {
+        if left.is_empty() {
+            let removed = git::remove_worktree(worktree, removal.permission).await;
+            return removed.map_err(|error| refused(error, worktree, removal.command, &context.name));
+        }
+        tokio::time::sleep(PAUSE).await;
+        left = survivors(context, &worktree.path).await;
+    }
+    let (name, tree) = (&context.name, worktree.path.display());
+    let who: Vec<String> = left.iter().map(|proc| format!("{} ({})", proc.pid, proc.comm)).collect();
+    let pids: Vec<String> = left.iter().map(|proc| proc.pid.to_string()).collect();
+    let message = format!("what worker '{name}' left still works in worktree '{tree}': {}", who.join(", "));
+    Err(Error::new(ErrorCode::Conflict, message).hint(format!("kill {}", pids.join(" "))))
+}
+
+/// What of the worker still works in its worktree.
+async fn survivors(context: &Context, tree: &Path) -> Vec<Proc> {
+    let marks = context.marks().map(|(key, value)| format!("{key}={value}").into_bytes());
+    let tree = tree.to_owned();
+    tokio::task::spawn_blocking(move || procs::marked_in(&tree, &marks)).await.unwrap_or_default()
+}
+
+/// The error of a removal, with the command that gives up what is refused.
+pub(crate) fn refused(
+    error: git::RemoveError,
+    worktree: &Worktree,
+    command: RemovalCommand,
+    name: &WorkerName,
+) -> Error {
+    error.into_error(&worktree.path, |refusal| Some(refusal.command(command, name)))
+}
+
+/// A line about the ignored files that went with a worktree; `None` when there were none.
+pub(crate) fn ignored_note(removed: &git::Removed) -> Option<String> {
+    let ignored = &removed.ignored;
+    (!ignored.is_empty()).then(|| format!("deleted the worktree's ignored files: {}", ignored.summary()))
+}

@@ -1,0 +1,109 @@
+//! When the supervisor has screens looked at, and what it makes of what comes back.
+//!
+//! The looking itself is [`crate::daemon::watcher`]'s, away from the supervisor. With nobody to look at there is no
+//! wake-up at all.
+
+use std::time::Duration;
+
+use swarm_state::engine::{Event, Phase};
+use tokio::time::Instant;
+
+use crate::daemon::messages::{End, Input, Looked, Target};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+
+/// Between two looks at the screens, and between two tries to save what could not be saved.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Between two looks while somebody is not ready yet: a person waits for it.
+const LOOK_READY: Duration = Duration::from_millis(500);
+
+impl Supervisor {
+    /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
+    pub(crate) fn look_if_due(&mut self) {
+        let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
+        let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
+        let next = Instant::now() + if starting { LOOK_READY } else { LOOK };
+        match (wanted, self.next_look) {
+            (false, _) => self.next_look = None,
+            (true, None) => self.next_look = Some(next),
+            (true, Some(at)) if at > next => self.next_look = Some(next),
+            (true, Some(at)) if at <= Instant::now() => {
+                self.next_look = Some(next);
+                self.leave_if_removed();
+                if self.ended.is_some() {
+                    return;
+                }
+                self.look_for_removals();
+                self.save_again();
+                self.look();
+            }
+            (true, Some(_)) => {}
+        }
+    }
+
+    /// Has the screens looked at as soon as the present step is over.
+    pub(crate) fn look_now(&mut self) {
+        self.next_look = Some(Instant::now());
+    }
+
+    /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
+    /// name by now.
+    pub(crate) fn leave_if_removed(&mut self) {
+        if !self.lock.is_current() {
+            tracing::error!("the directory was removed under this daemon; it writes nothing more");
+            self.ended = Some(End::Handover);
+        }
+    }
+
+    pub(crate) fn look(&mut self) {
+        for (key, server) in &mut self.servers {
+            let targets: Vec<_> = self
+                .slots
+                .iter()
+                .filter(|(_, s)| s.spec.tmux_socket == *key && s.engine.wants_screen())
+                .filter_map(|(name, s)| {
+                    let (pane, reader) = (s.pane.clone()?, s.reader.clone());
+                    let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.may_be_silent());
+                    let run_dir = s.driver.context.run_dir(pane.run);
+                    Some(Target { name: name.clone(), pane, reader, run_dir, whole, anyhow })
+                })
+                .collect();
+            if targets.is_empty() {
+                continue;
+            }
+            // A watcher that is still away has a slow tmux; it reports when it can.
+            let Some(watcher) = server.watcher.take() else { continue };
+            let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
+            tokio::spawn(async move {
+                let looked = watcher.look(key, &tmux, targets).await;
+                drop(inbox.send(Input::Looked(Box::new(looked))));
+            });
+        }
+    }
+
+    pub(crate) fn looked(&mut self, looked: Looked) {
+        if let Some(server) = self.servers.get_mut(&looked.server) {
+            server.watcher = Some(looked.watcher);
+        }
+        let now = self.now();
+        for (name, look) in looked.looks {
+            // The worker may have a new pane by now, or the name a new worker.
+            let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
+            let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
+            if let Some(screen) = look.screen {
+                slot.last_screen = screen;
+            }
+            let mut effects = slot.engine.step(Event::Reachable(true), now);
+            effects.extend(slot.engine.step(look.event, now));
+            // Nearly always there is nothing to do, for hundreds of workers every two seconds.
+            if !effects.is_empty() {
+                self.carry_out(&name, effects);
+                self.settle(&name);
+            }
+        }
+        for name in looked.unreachable {
+            self.step(&name, Event::Reachable(false));
+        }
+    }
+}

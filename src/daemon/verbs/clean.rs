@@ -1,0 +1,185 @@
+//! `clean`: forget a worker that is over, and remove what is left of it.
+//!
+//! The worktree goes first, and only when nothing would be lost by it; else everything stays, so that the
+//! worker is still listed and its work is not forgotten with it. The record goes last: a daemon that dies
+//! half-way finds the worker again, and the same command finishes the work.
+
+use swarm_state::engine::{Event, Phase};
+use swarm_state::model::WorkerName;
+use swarm_state::notice::Entry;
+use swarm_state::removal::RemovalCommand;
+use tokio::sync::oneshot;
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::crash;
+use crate::daemon::messages::{Cleaning, Input, Job, Removal, Reply};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::paths::resolve;
+use crate::protocol::{CleanParams, Forgotten};
+use crate::store::Store;
+
+impl Supervisor {
+    /// Forgets a worker; the answer comes when nothing of it is left.
+    pub(crate) fn clean(&mut self, params: CleanParams, peer: Option<i32>, reply: Reply) {
+        // Where nothing is left of a loop, an easier one can take its name.
+        let own = self.find(&params.name).and_then(|(_, slot)| refuse_own(slot, peer, "remove itself"));
+        if let Err(error) = own {
+            return Self::answer::<()>(reply, Err(error));
+        }
+        if let Ok((name, slot)) = self.find(&params.name)
+            && let Some(legacy) = slot.legacy.clone()
+        {
+            return self.clean_theirs(name, legacy, reply);
+        }
+        let name = match self.find(&params.name) {
+            Ok((name, slot)) if is_lost(slot) => {
+                // Its server went away with it, so this is only a word.
+                self.step(&name, Event::Kill);
+                name
+            }
+            Ok((name, _)) => name,
+            Err(error) => return Self::answer::<()>(reply, Err(error)),
+        };
+        let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_tenant(&name) };
+        let Some(slot) = self.slots.get_mut(&name) else { return };
+        if let Err(error) = admit(&name, slot).and(tenant) {
+            return Self::answer::<()>(reply, Err(error));
+        }
+        slot.leaving = true;
+        let birth = slot.driver.context.birth;
+        let mut forgotten = Forgotten::default();
+        let mut removal = None;
+        if let Some(worktree) = slot.worktree.clone() {
+            if params.keep_worktree {
+                forgotten.worktree_kept = Some(worktree.path);
+            } else {
+                let (done, removed) = oneshot::channel();
+                let wanted = Removal { permission: params.permission(), command: RemovalCommand::Clean };
+                slot.driver.push(Job::RemoveWorktree { worktree, removal: wanted, reply: done });
+                removal = Some(removed);
+            }
+        }
+        let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        tokio::spawn(async move {
+            let removed = match removal {
+                None => None,
+                Some(removed) => Some(removed.await.unwrap_or_else(|_| Err(stopping()))),
+            };
+            let tree_gone = matches!(removed, Some(Ok(_)));
+            crash::point("clean_tree+");
+            let outcome = match removed.transpose() {
+                Err(error) => Err(with_way_out(error, &name)),
+                Ok(removed) => {
+                    if let Some(removed) = removed {
+                        add_removal(&mut forgotten, removed);
+                    }
+                    let name = name.clone();
+                    // The files of many iterations take a while.
+                    let files = tokio::task::spawn_blocking(move || remove_files(&store, &name)).await;
+                    files.unwrap_or_else(|_| Err(stopping())).map(|()| forgotten)
+                }
+            };
+            crash::point("clean_files+");
+            let cleaning = Cleaning { name, birth, tree_gone, outcome, reply };
+            drop(inbox.send(Input::Cleaned(Box::new(cleaning))));
+        });
+    }
+
+    /// Refuses to remove a worker's worktree while another worker that is not over works in it.
+    pub(crate) fn refuse_tenant(&self, name: &WorkerName) -> Result<()> {
+        let Some(tree) = self.slots.get(name).and_then(|s| s.worktree.as_ref()) else { return Ok(()) };
+        let inside = |slot: &Slot| {
+            let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |own| &own.path);
+            !slot.engine.is_stopped() && slot.spec.name != *name && resolve(cwd).starts_with(&tree.path)
+        };
+        let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
+        let other = &other.spec.name;
+        let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("if it is not needed: swarm kill {other}")))
+    }
+
+    /// Nothing but the record is left, or something stays.
+    pub(crate) fn cleaned(&mut self, cleaning: Cleaning) {
+        let Cleaning { name, birth, tree_gone, outcome, reply } = cleaning;
+        let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.birth == birth) else {
+            return Self::answer(reply, outcome);
+        };
+        slot.leaving = false;
+        if tree_gone {
+            slot.worktree = None;
+        }
+        let outcome = outcome.and_then(|forgotten| self.store.remove(&name).map(|()| forgotten));
+        match &outcome {
+            Ok(_) => {
+                self.tell(&name, Entry::Cleaned);
+                self.slots.remove(&name);
+                self.forgotten.insert(name);
+            }
+            // Something is left, so the worker is too; without a worktree that is gone.
+            Err(_) if tree_gone => self.save(&name),
+            Err(_) => {}
+        }
+        Self::answer(reply, outcome);
+    }
+}
+
+/// Removes everything on disk that bears the name, but the record.
+fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
+    for (_, run) in store.run_dirs().into_iter().filter(|(owner, _)| owner == name) {
+        store.remove_run_dir(name, run)?;
+    }
+    for dir in store.ralph_dirs() {
+        if dir.split_once('.').map_or(dir.as_str(), |(base, _)| base) == name.as_str() {
+            store.remove_ralph_dir(&dir)?;
+        }
+    }
+    store.remove_worker_log(name)
+}
+
+/// Adds a removed worktree to the answer.
+fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
+    forgotten.worktree_removed = Some(removed.path);
+    forgotten.ignored_removed = removed.ignored;
+    forgotten.warnings.extend(removed.note);
+}
+
+/// A repository that is gone or broken must not keep its worker for ever.
+fn with_way_out(error: Error, name: &WorkerName) -> Error {
+    if error.hint.is_some() {
+        return error;
+    }
+    error.hint(format!("to forget the worker and leave the worktree: swarm clean {name} --keep-worktree"))
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorCode::NoDaemon, "the daemon is stopping")
+}
+
+/// A plain worker that went with its tmux server: nobody can resume it.
+fn is_lost(slot: &Slot) -> bool {
+    *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none()
+}
+
+/// The refusal of a name that is about to be free.
+pub(crate) fn leaving(name: &WorkerName) -> Error {
+    Error::new(ErrorCode::Conflict, format!("worker '{name}' is just being removed"))
+        .hint("try again in a moment")
+}
+
+/// Refuses a worker that is not over.
+fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
+    let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
+    slot.refuse_busy()?;
+    if slot.engine.is_stopped() {
+        return Ok(());
+    }
+    let how = match slot.engine.phase() {
+        Phase::Parked => "it is paused".to_owned(),
+        _ => slot.engine.status().to_string(),
+    };
+    let hint = format!("if it is not needed any more: swarm kill {name}");
+    Err(refuse(format!("worker '{name}' is not over ({how})")).hint(hint))
+}

@@ -1,0 +1,24 @@
+//! `daemon.stop`: pause all loops and end the daemon.
+
+use crate::daemon::messages::{End, Reply};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::views;
+use crate::protocol::DaemonStopped;
+
+impl Supervisor {
+    pub(crate) fn daemon_stop(&mut self, reply: Reply) {
+        self.take_end(End::Stop);
+        let agents = self.slots.values().filter(|s| s.engine.has_pane()).count();
+        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.noted);
+        let warn = |slot: &Slot| {
+            let name = &slot.spec.name;
+            format!(
+                "that the loop of worker '{name}' is paused could not be saved: it goes on with the next daemon"
+            )
+        };
+        let warnings = lost.map(warn).collect();
+        let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents, warnings };
+        Self::answer(reply, Ok(stopped));
+    }
+}

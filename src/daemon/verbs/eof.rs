@@ -1,0 +1,27 @@
+//! `eof`: send the end of the input (Ctrl-D) to a worker's agent.
+
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::daemon::messages::{Job, Letter, Mail, Reply};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::send::{HOLD, answer_later, pane_of};
+
+impl Supervisor {
+    /// Behind what was sent before it, which it ends.
+    pub(crate) fn eof(&mut self, name: &str, reply: Reply) {
+        match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                let until = Instant::now() + HOLD;
+                slot.letters.push(Letter { what: Mail::Eof(name.to_owned()), reply, until });
+            }
+            Ok((pane, slot)) => {
+                let (done, outcome) = oneshot::channel();
+                let reader = slot.reader.clone();
+                slot.driver.push(Job::Eof { pane, reader, reply: done });
+                answer_later(outcome, reply);
+            }
+        }
+    }
+}

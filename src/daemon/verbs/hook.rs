@@ -1,0 +1,66 @@
+//! `hook`: a report from the hooks of a worker's own agent.
+
+use swarm_state::engine::{Event, Heard};
+use swarm_state::model::Run;
+
+use crate::daemon::run::hook_reports::Told;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::procs;
+use crate::protocol::{HookHeard, HookNews, HookParams};
+
+impl Supervisor {
+    /// Takes what a hook tells. Whatever it is worth, the hook is answered at once.
+    pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
+        let heard = self.hear(params, peer).is_some();
+        tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
+        HookHeard { heard }
+    }
+
+    fn hear(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
+        let (name, slot) = self.find(&params.name).ok()?;
+        let run = present_run(slot, params.run)?;
+        let dir = slot.driver.context.run_dir(run);
+        let known = Told::of(&dir);
+        // On a busy machine a hook has gone before it is asked who it was: then its session speaks for it.
+        let is_known = || known.session.is_some() && known.session == params.session;
+        if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
+            return None;
+        }
+        let told = known.with(params)?;
+        if told != known {
+            told.keep(&dir);
+        }
+        if params.news == HookNews::Prompt {
+            slot.driver.context.prompts.send_modify(|count| *count += 1);
+        }
+        let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
+        if let Some(heard) = params.news.heard().filter(|heard| !one_shot || is_for_one_shot(heard)) {
+            self.step(&name, Event::Heard(run, heard));
+        }
+        Some(())
+    }
+}
+
+/// The run that lives now, when the call is about it.
+fn present_run(slot: &Slot, said: Option<u64>) -> Option<Run> {
+    let run = slot.engine.run();
+    (slot.engine.has_pane() && said.is_none_or(|said| said == run.0)).then_some(run)
+}
+
+/// Whether it is a process of the pane; `None` when there is no such process any more.
+fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
+    let Some(pane) = slot.pane.as_ref().filter(|pane| pane.run == slot.engine.run()) else {
+        return Some(false);
+    };
+    let line = procs::ancestors(peer);
+    (!line.is_empty()).then(|| line.contains(&pane.pid))
+}
+
+/// A command that runs once ends by itself when its turn is over, and prints its result then.
+fn is_for_one_shot(heard: &Heard) -> bool {
+    match heard {
+        Heard::TurnOver | Heard::Idle | Heard::ApiError(_) => false,
+        Heard::Prompt | Heard::Working | Heard::ContextSpent | Heard::Asks(_) => true,
+    }
+}

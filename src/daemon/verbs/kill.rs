@@ -1,0 +1,88 @@
+//! `kill`: end a worker, its whole process tree, and on request its worktree.
+
+use swarm_state::engine::Event;
+use swarm_state::model::WorkerName;
+use swarm_state::removal::RemovalCommand;
+use tokio::sync::oneshot;
+
+use crate::daemon::legacy;
+use crate::daemon::messages::{AfterStop, Job, Removal, Reply, Report};
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode};
+use crate::protocol::{KillParams, Killed};
+
+impl Supervisor {
+    /// Ends a worker; the answer comes when nothing of it runs any more.
+    pub(crate) fn kill(&mut self, params: KillParams, reply: Reply) {
+        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::left_alone(slot) {
+            Some(refusal) => Err(refusal),
+            None => Ok((name, slot)),
+        });
+        let name = match found {
+            Err(error) => return Self::answer::<()>(reply, Err(error)),
+            Ok((name, slot)) if slot.engine.is_stopped() => {
+                slot.call_off();
+                return self.finish_kill_of(&name, params, reply, true);
+            }
+            Ok((name, slot)) => {
+                slot.call_off();
+                slot.forced.clear();
+                slot.after_stop.push(AfterStop::Killed(params, reply));
+                name
+            }
+        };
+        self.step(&name, Event::Kill);
+    }
+
+    /// The worker has ended: what is left is its worktree, and the answer.
+    pub(crate) fn finish_kill(&mut self, name: &WorkerName, params: KillParams, reply: Reply) {
+        self.finish_kill_of(name, params, reply, false);
+    }
+
+    fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
+        let tenant = self.refuse_tenant(name);
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
+        if slot.unsaved && !slot.noted && slot.engine.is_killed() {
+            // It has ended, but the next daemon would find it as it was before.
+            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
+            let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
+            let hint = format!("make room on the disk, then look again: swarm status {name}");
+            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::System, message).hint(hint)));
+        }
+        if slot.unsaved {
+            killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
+        }
+        let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
+            return Self::answer(reply, Ok(killed));
+        };
+        if let Err(error) = tenant {
+            killed.worktree_error = Some(error);
+            return Self::answer(reply, Ok(killed));
+        }
+        // Nobody is to start in it meanwhile.
+        let errand = slot.begin("is just losing its worktree");
+        let (done, removed) = oneshot::channel();
+        let removal = Removal { permission: params.permission(), command: RemovalCommand::Kill };
+        slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+        let context = slot.driver.context.clone();
+        tokio::spawn(async move {
+            // Whatever becomes of the worktree, the worker has ended.
+            match removed.await {
+                Err(_) => {
+                    let message = "the worktree stays: the daemon is stopping";
+                    killed.worktree_error = Some(Error::new(ErrorCode::Internal, message));
+                }
+                Ok(Err(error)) => killed.worktree_error = Some(error),
+                Ok(Ok(removed)) => {
+                    killed.worktree_removed = Some(removed.path);
+                    killed.ignored_removed = removed.ignored;
+                    killed.warnings.extend(removed.note);
+                    context.report(Report::WorktreeGone);
+                }
+            }
+            drop(errand);
+            Self::answer(reply, Ok(killed));
+        });
+    }
+}

@@ -1,0 +1,49 @@
+//! `logs`: the output of a worker's runs.
+
+use crate::daemon::messages::Reply;
+use crate::daemon::output::{Source, last_section, lines_of, stopping, wish};
+use crate::daemon::pages::{self, Wish};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::Result;
+use crate::protocol::{Lines, LogsParams, RUNNING};
+
+pub(crate) mod one_run;
+
+/// Answers `logs`: the current (or last) run, one run, or all runs that are kept.
+///
+/// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
+/// from one run to the next: what is logged, a header, and what is in the pane.
+pub(crate) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
+    let source = Source::of(slot);
+    let (wish, history) = (wish(params), params.history);
+    if let Some(number) = params.iteration {
+        return one_run::logs(slot, source, number, wish, reply);
+    }
+    tokio::spawn(async move { Supervisor::answer(reply, all_logs(source, wish, history).await) });
+}
+
+async fn all_logs(source: Source, wish: Wish, history: bool) -> Result<Lines> {
+    let live = match &source.pane {
+        Some(pane) => source.tmux.capture(&pane.id, u32::MAX).await?,
+        None => None,
+    };
+    let read = move || {
+        let logged = source.store.count_worker_log_lines(&source.name)?;
+        let run = Some(source.run);
+        let Some(live) = live else {
+            let rows = |rows| source.logged(rows).map(|rows| if history { rows } else { last_section(rows) });
+            return Ok(Lines { total: logged, run, ..pages::grant(wish, rows)? });
+        };
+        let now = lines_of(&live.text);
+        let total = logged + 1 + now.len() as u64;
+        let rows = |rows| {
+            let mut all = if history { source.logged(rows)? } else { vec![] };
+            all.extend(history.then(|| RUNNING.to_owned()));
+            all.extend_from_slice(&now);
+            Ok(all)
+        };
+        Ok(Lines { total, picture: live.picture, run, ..pages::grant(wish, rows)? })
+    };
+    tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
+}

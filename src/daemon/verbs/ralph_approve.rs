@@ -1,0 +1,25 @@
+//! `ralph.approve`: accept changes to files that decide whether a loop is complete.
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::messages::Reply;
+use crate::daemon::slot::course_of;
+use crate::daemon::supervisor::Supervisor;
+use crate::protocol::Approved;
+
+impl Supervisor {
+    /// Answers `ralph.approve`.
+    pub(crate) fn ralph_approve(&mut self, name: &str, peer: Option<i32>, reply: Reply) {
+        let found = self.find_loop(name).and_then(|(_, slot)| {
+            refuse_own(slot, peer, "approve its own changes")?;
+            Ok(course_of(slot))
+        });
+        match found {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(course) => {
+                tokio::spawn(async move {
+                    Self::answer(reply, course.approve().await.map(|files| Approved { files }));
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! `ralph.diff`: what an iteration of a loop changed.
+
+use std::path::PathBuf;
+
+use crate::daemon::messages::Reply;
+use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, Result};
+use crate::git;
+use crate::loops::Course;
+use crate::protocol::{DiffParams, DiffView};
+
+/// Bytes of an answer that may be filled; JSON can double a text.
+pub(crate) const ROOM: usize = 400_000;
+
+impl Supervisor {
+    /// Answers `ralph.diff`.
+    pub(crate) fn ralph_diff(&mut self, params: &DiffParams, reply: Reply) {
+        let wanted = params.iteration;
+        match self.find_loop(&params.name) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) => {
+                let (course, repo) = (course_of(slot), repo_of(slot));
+                let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
+                tokio::spawn(async move { Self::answer(reply, diff(&course, repo, wanted, last).await) });
+            }
+        }
+    }
+}
+
+async fn diff(course: &Course, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
+    let last = (1..=last).rev().find(|n| course.read_iteration(*n).is_some_and(|it| it.commit.is_some()));
+    let (from, to) = match (wanted, last) {
+        (Some(0), _) => return Err(Error::invalid("iterations are counted from 1")),
+        (Some(n), _) => (n - 1, n),
+        (None, Some(last)) => (0, last),
+        (None, None) => return Err(no_snapshot(course, "any iteration")),
+    };
+    if course.read_iteration(to).is_none_or(|it| it.commit.is_none()) {
+        return Err(no_snapshot(course, &format!("iteration {to}")));
+    }
+    let (from, to) = (course.reference(from), course.reference(to));
+    let mut text = git::diff(&repo, &from, &to).await?;
+    let truncated = text.len() > ROOM;
+    let cut = (0..=ROOM.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(cut);
+    Ok(DiffView { from, to, text, truncated })
+}
+
+/// A directory of its repository that is there even when its worktree is gone.
+pub(crate) fn repo_of(slot: &Slot) -> PathBuf {
+    slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.base_repo).clone()
+}
+
+pub(crate) fn no_snapshot(course: &Course, of: &str) -> Error {
+    Error::invalid(format!("there is no snapshot of {of} of '{}'", course.name))
+        .hint(format!("swarm report {} shows which there are", course.name))
+}

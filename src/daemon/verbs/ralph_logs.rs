@@ -1,0 +1,26 @@
+//! `ralph.logs`: the log of a loop's iterations.
+
+use crate::daemon::messages::Reply;
+use crate::daemon::output::{Source, wish};
+use crate::daemon::pages;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::protocol::{Lines, LogsParams};
+use crate::store::LOG_LIMIT;
+
+/// The most bytes of a loop's `iterations.log` that are told.
+const JOURNAL: u64 = 2 * LOG_LIMIT;
+
+/// Answers `ralph.logs`.
+pub(crate) fn ralph_logs(slot: &Slot, params: &LogsParams, reply: Reply) {
+    let source = Source::of(slot);
+    let wish = wish(params);
+    tokio::task::spawn_blocking(move || {
+        let all = source.store.read_iteration_log(&source.name, usize::MAX, JOURNAL);
+        let lines = all.map(|all| {
+            let total = all.total.unwrap_or(all.lines.len() as u64);
+            Lines { total, ..pages::answer(all.lines, wish) }
+        });
+        Supervisor::answer(reply, lines);
+    });
+}

@@ -1,0 +1,34 @@
+//! `ralph.pause`: pause a loop after its current iteration.
+
+use swarm_state::engine::Event;
+use swarm_state::model::LoopStatus;
+use swarm_state::notice::PauseBy;
+
+use crate::daemon::legacy;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::Changed;
+
+impl Supervisor {
+    pub(crate) fn pause(&mut self, name: &str) -> Result<Changed> {
+        let (name, slot) = self.find_loop(name)?;
+        let before = status_of(slot)?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
+        if slot.engine.is_stopped() {
+            let message = format!("the loop of worker '{name}' is over ({before})");
+            return Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm ralph status {name}")));
+        }
+        let changed = before != LoopStatus::Paused;
+        if changed {
+            self.step_kept(&name, |_| Ok(Event::Pause(PauseBy::User)))?;
+        }
+        Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
+    }
+}
+
+pub(crate) fn status_of(slot: &Slot) -> Result<LoopStatus> {
+    slot.engine.loop_status().ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without a status"))
+}

@@ -1,0 +1,85 @@
+//! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use swarm_state::engine::{Edits, Event};
+use swarm_state::screen::Pattern;
+use swarm_state::spec::Prompt;
+
+use crate::daemon::caller::refuse_own;
+use crate::daemon::legacy;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::{RalphSetParams, RalphView};
+
+/// The settings that may change while a loop runs.
+const KEYS: &str = "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
+
+impl Supervisor {
+    pub(crate) fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
+        let (name, slot) = self.find_loop(&params.name)?;
+        refuse_own(slot, peer, "change its own loop")?;
+        if let Some(refusal) = legacy::left_alone(slot) {
+            return Err(refusal);
+        }
+        if slot.engine.is_stopped() {
+            return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
+        }
+        self.step_kept(&name, |slot| set(slot, &params.key, &params.value).map(Event::Edited))?;
+        self.ralph_status(name.as_str())
+    }
+}
+
+/// Checks one setting, takes over what is of the spec, and gives what is of the engine.
+fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
+    let mut edits = Edits::default();
+    match key {
+        "max_iterations" => edits.max_iterations = Some(number(key, value)?),
+        "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?.into()),
+        "question_timeout" => edits.question_timeout = Some(seconds(key, value)?),
+        "done_pattern" => {
+            let pattern = (value != "null").then(|| value.to_owned());
+            if let Some(pattern) = &pattern {
+                Pattern::compile(pattern)
+                    .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
+            }
+            edits.done_pattern = pattern != slot.spec.done_pattern;
+            Arc::make_mut(&mut slot.spec).done_pattern = pattern;
+            slot.reread();
+        }
+        "prompt_file" => {
+            let path = PathBuf::from(value);
+            if !path.is_absolute() {
+                return Err(Error::invalid("prompt_file: must be an absolute path"));
+            }
+            if !path.is_file() {
+                return Err(Error::invalid(format!("prompt file not found: {value}")));
+            }
+            let spec = Arc::make_mut(&mut slot.spec);
+            if let Some(ralph) = &mut spec.ralph {
+                ralph.prompt_file.clone_from(&path);
+            }
+            spec.prompt = Prompt::File(path);
+        }
+        _ => {
+            return Err(Error::usage(format!("unknown setting '{key}'")).hint(format!("one of: {KEYS}")));
+        }
+    }
+    Ok(edits)
+}
+
+fn seconds(key: &str, value: &str) -> Result<u64> {
+    value.parse().map_err(|_| {
+        Error::usage(format!("{key}: '{value}' is not a whole number")).hint(format!("as in {key}=600"))
+    })
+}
+
+fn number(key: &str, value: &str) -> Result<u32> {
+    match value.parse() {
+        Ok(number) if number >= 1 => Ok(number),
+        _ => Err(Error::usage(format!("{key}: '{value}' is no whole number of at least 1"))
+            .hint(format!("as in {key}=20"))),
+    }
+}

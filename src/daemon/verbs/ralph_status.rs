@@ -1,0 +1,15 @@
+//! `ralph.status`: one loop.
+
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::views;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::RalphView;
+
+impl Supervisor {
+    pub(crate) fn ralph_status(&mut self, name: &str) -> Result<RalphView> {
+        let (name, _) = self.find_loop(name)?;
+        self.absorb_edits(&name);
+        let view = self.slots.get(&name).and_then(views::ralph);
+        view.ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without numbers"))
+    }
+}

@@ -1,0 +1,139 @@
+//! `ralph.report`: what each iteration of a loop did.
+
+use std::time::Duration;
+
+use swarm_state::ends::End;
+use swarm_state::engine::{Now, Phase};
+use swarm_state::ignored::IgnoredFiles;
+
+use crate::daemon::messages::Reply;
+use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::ralph_diff::ROOM;
+use crate::daemon::views;
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::loops::Course;
+use crate::protocol::{Report, ReportParams, Watched};
+use crate::store::read_bounded;
+
+/// How long a report waits for the ignored files of a worktree.
+const MAX_LISTING: Duration = Duration::from_secs(3);
+
+/// How many watched files a report names.
+const MAX_WATCHED: usize = 20;
+
+impl Supervisor {
+    /// Answers `ralph.report`.
+    pub(crate) fn ralph_report(&mut self, params: &ReportParams, reply: Reply) {
+        let now = self.now();
+        // A name that nobody has is told apart from a worker that is no loop.
+        let known = self.find(&params.name).map(|_| ());
+        let found = known
+            .and_then(|()| self.find_loop(&params.name))
+            .and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
+        let from = params.from.max(1);
+        match found {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((report, course)) => {
+                tokio::spawn(async move {
+                    let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
+                    let filled = tokio::task::spawn_blocking(move || filled(report, &course, from)).await;
+                    let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
+                    let mut outcome = filled.map_err(internal);
+                    if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
+                        let listed = tokio::time::timeout(MAX_LISTING, git::ignored(&tree)).await;
+                        report.ignored =
+                            listed.unwrap_or_else(|_| Ok(IgnoredFiles::default())).unwrap_or_default();
+                    }
+                    Self::answer(reply, outcome);
+                });
+            }
+        }
+    }
+}
+
+/// What is known without reading anything.
+fn outline(slot: &Slot, now: Now) -> Result<Report> {
+    let missing = || Error::new(ErrorCode::Internal, "a loop without numbers");
+    let (ralph, spec) =
+        (slot.engine.ralph().ok_or_else(missing)?, slot.spec.ralph.as_ref().ok_or_else(missing)?);
+    let spent = ralph.spent(now);
+    let end = match slot.engine.phase() {
+        Phase::Stopped { reason } => Some(End::of(reason)),
+        Phase::Lost => Some(End::Lost),
+        _ => None,
+    };
+    let course = course_of(slot);
+    Ok(Report {
+        name: slot.spec.name.to_string(),
+        task: String::new(),
+        prompt_file: spec.prompt_file.clone(),
+        status: slot.engine.loop_status().ok_or_else(missing)?,
+        worker_status: slot.status(),
+        reason: views::reason(slot),
+        cause: views::cause(slot),
+        outage: slot.engine.outage().map(|outage| outage.kind),
+        end,
+        started: slot.started.to_rfc3339(),
+        current_iteration: ralph.iteration,
+        max_iterations: ralph.max_iterations,
+        consecutive_failures: ralph.failures,
+        gates: spec.gates.clone(),
+        done_pattern: slot.spec.done_pattern.clone(),
+        budgets: ralph.budgets.clone(),
+        seconds: spent.time.as_secs_f64(),
+        cost: spent.cost as f64 / 1e6,
+        tokens: spent.tokens,
+        baseline: vec![],
+        iterations: vec![],
+        next: None,
+        watched: None,
+        unapproved: vec![],
+        warnings: vec![],
+        snapshots: course.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
+        cwd: course.cwd,
+        worktree: slot.worktree.clone(),
+        ignored: IgnoredFiles::default(),
+    })
+}
+
+/// The same with what stands on the disk, as much as fits an answer.
+fn filled(mut report: Report, course: &Course, from: u32) -> Report {
+    report.task = first_line(&report.prompt_file);
+    let mut room = ROOM;
+    if from == 1 {
+        if let Some(base) = course.read_base() {
+            let files = base.protected.keys().take(MAX_WATCHED).cloned().collect();
+            report.watched = Some(Watched { count: base.protected.len() as u64, files });
+            (report.baseline, report.warnings) = (base.checks, base.warnings);
+            report.unapproved = course.unapproved().unwrap_or_default();
+            report.unapproved.truncate(MAX_WATCHED);
+        }
+        room = room.saturating_sub(size(&report.baseline));
+    }
+    for number in from..=report.current_iteration {
+        let Some(iteration) = course.read_iteration(number) else { continue };
+        let takes = size(&iteration);
+        if takes > room && !report.iterations.is_empty() {
+            report.next = Some(number);
+            break;
+        }
+        room = room.saturating_sub(takes);
+        report.iterations.push(iteration);
+    }
+    report
+}
+
+/// How long a value is on the wire.
+fn size(value: &impl serde::Serialize) -> usize {
+    serde_json::to_string(value).map_or(0, |text| text.len())
+}
+
+fn first_line(file: &std::path::Path) -> String {
+    let text = read_bounded(file, 1 << 20).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = text.unwrap_or_default();
+    let line =
+        text.lines().map(|line| line.trim().trim_start_matches('#').trim()).find(|line| !line.is_empty());
+    line.unwrap_or_default().chars().take(200).collect()
+}

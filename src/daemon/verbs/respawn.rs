@@ -1,0 +1,159 @@
+//! `respawn`: a worker once more, as it was spawned.
+//!
+//! What is refused is refused before anything is ended. After that it goes step by step, each of which may
+//! take its time: a live worker is ended, an unwanted worktree removed, and then the worker is born as by a
+//! spawn of its name. It never vanishes on the way: what goes wrong leaves it as it was, ended.
+
+use std::sync::Arc;
+
+use swarm_state::engine::{Event, Phase};
+use swarm_state::removal::{Permission, RemovalCommand};
+use swarm_state::spec::WorkerSpec;
+use tokio::sync::oneshot;
+
+use crate::daemon::boot::RECORD_LOST;
+use crate::daemon::caller::refuse_own;
+use crate::daemon::messages::{AfterStop, Input, Job, Newborn, Removal, Reply, Report, Respawn};
+use crate::daemon::run::remove_worktree::{ignored_note, refused};
+use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::spawn;
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::protocol::RespawnParams;
+
+impl Respawn {
+    /// Answers that somebody killed the worker meanwhile: a kill wins.
+    pub(crate) fn refuse_killed(self) {
+        let message = format!("worker '{}' was killed meanwhile", self.name);
+        Supervisor::answer::<()>(self.reply, Err(Error::new(ErrorCode::Conflict, message)));
+    }
+}
+
+impl Supervisor {
+    /// Spawns a worker again; the answer comes when its first run is up.
+    pub(crate) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
+        let before = self.asked_before(params.request.as_ref());
+        if let Some(name) = before.filter(|name| name.as_str() == params.name) {
+            return self.answer_again(&name, false, true, reply);
+        }
+        let root = self.store.paths().root().to_owned();
+        let checked = self.find(&params.name).and_then(|(name, slot)| {
+            respawnable(slot, peer)?;
+            spawn::check(&spec_of(slot), &root)?;
+            let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
+            let measured = slot.spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty());
+            let course = measured.then(|| course_of(slot));
+            Ok((name, threatened, course, slot.begin("is just being respawned")))
+        });
+        let (name, threatened, course, errand) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Self::answer::<()>(reply, Err(error)),
+        };
+        let permission = Permission { force_dirty: false, discard_ignored: params.discard_ignored };
+        let RespawnParams { clean_first, request, .. } = params;
+        let wish = Respawn { name, clean_first, permission, reply, warnings: vec![], request, errand };
+        if threatened.is_none() && course.is_none() {
+            return self.respawn_on(wish);
+        }
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            // What an agent made of its checks is not what it is measured against the next time.
+            if let Some(course) = course
+                && let Err(error) = course.refuse_unapproved().await
+            {
+                return Self::answer::<()>(wish.reply, Err(error));
+            }
+            // A worktree that must stay is no reason to end an agent that works in it.
+            if let Some(worktree) = threatened
+                && let Err(error) = git::refuse_losses(&worktree, wish.permission).await
+            {
+                let error = refused(error, &worktree, RemovalCommand::Respawn, &wish.name);
+                return Self::answer::<()>(wish.reply, Err(error));
+            }
+            drop(inbox.send(Input::Respawn(Box::new(wish))));
+        });
+    }
+
+    /// The next step: end it, clear its worktree away, or spawn it.
+    pub(crate) fn respawn_on(&mut self, mut wish: Respawn) {
+        let name = wish.name.clone();
+        if wish.errand.is_called_off() {
+            return wish.refuse_killed();
+        }
+        let slot = match self.find(name.as_str()) {
+            Ok((_, slot)) => slot,
+            Err(error) => return Self::answer::<()>(wish.reply, Err(error)),
+        };
+        if !slot.engine.is_stopped() {
+            slot.after_stop.push(AfterStop::Respawn(Box::new(wish)));
+            return self.step(&name, Event::Kill);
+        }
+        // One whose directory somebody removed would be in the way of its successor.
+        let unwanted = |path: &std::path::Path| wish.clean_first || !path.exists();
+        if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
+            wish.clean_first = false;
+            let (done, removed) = oneshot::channel();
+            let removal = Removal { permission: wish.permission, command: RemovalCommand::Respawn };
+            slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+            let context = slot.driver.context.clone();
+            tokio::spawn(async move {
+                let stopping = Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
+                match removed.await.unwrap_or(stopping) {
+                    Ok(removed) => {
+                        context.report(Report::WorktreeGone);
+                        wish.warnings.extend(ignored_note(&removed));
+                        wish.warnings.extend(removed.note);
+                        drop(context.inbox.send(Input::Respawn(Box::new(wish))));
+                    }
+                    Err(error) => Self::answer::<()>(wish.reply, Err(error)),
+                }
+            });
+            return;
+        }
+        let spec = spec_of(slot);
+        let (reply, warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
+        match spawn::check(&spec, self.store.paths().root()) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(()) => {
+                let (until_ready, respawned, request) = (false, true, wish.request);
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings, request };
+                self.bear(&name, spec, newborn);
+            }
+        }
+    }
+}
+
+/// Refuses what cannot be spawned again, or not by this caller.
+fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
+    let name = &slot.spec.name;
+    let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
+    slot.refuse_busy()?;
+    // An end that nobody here asked for was begun by a daemon that died; its killer, if there is one, asks again.
+    if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.after_stop.is_empty() {
+        return Err(conflict(format!("worker '{name}' is just being killed")).hint("try again in a moment"));
+    }
+    // The one who waits for its first run has begun it, and would be told that it was killed.
+    if slot.newborn.is_some() && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. }) {
+        return Err(conflict(format!("worker '{name}' is just starting")).hint("try again in a moment"));
+    }
+    if slot.legacy.is_some() {
+        return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
+    }
+    if slot.spec.tags.iter().any(|tag| tag == RECORD_LOST) && slot.spec.env.is_empty() {
+        let message = format!("the record of worker '{name}' was lost, so how it was spawned is not known");
+        return Err(conflict(message).hint(format!("swarm spawn --name {name} --replace -- COMMAND")));
+    }
+    refuse_own(slot, peer, "respawn itself")
+}
+
+/// The worker's spec; of a loop with the limits that were set since.
+fn spec_of(slot: &Slot) -> WorkerSpec {
+    let mut spec = Arc::unwrap_or_clone(slot.spec.clone());
+    if let (Some(wanted), Some(ralph)) = (&mut spec.ralph, slot.engine.ralph()) {
+        wanted.max_iterations = ralph.max_iterations;
+        wanted.inactivity_timeout = ralph.inactivity_timeout;
+        wanted.question_timeout = ralph.question_timeout;
+    }
+    spec
+}

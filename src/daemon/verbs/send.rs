@@ -1,0 +1,96 @@
+//! `send`: type a text into a worker's agent.
+
+use serde::Serialize;
+use swarm_state::engine::Event;
+use swarm_state::model::{Pane, Status, WorkerName};
+use tokio::sync::oneshot;
+use tokio::time::{Duration, Instant};
+
+use crate::daemon::messages::{Job, Letter, Mail, Reply};
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode, Result};
+use crate::protocol::SendParams;
+
+/// How long a text waits for an agent that comes up; less than its sender waits for the answer.
+pub(crate) const HOLD: Duration = Duration::from_secs(60);
+
+impl Supervisor {
+    /// Types a text, at once or as soon as the agent is ready: one that only comes up throws away what is
+    /// typed, and its prompt comes first.
+    pub(crate) fn send(&mut self, params: SendParams, reply: Reply) {
+        match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok((_, slot)) if slot.engine.comes_up() => {
+                slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
+            }
+            Ok((_, slot)) if slot.engine.is_ending() => {
+                let message =
+                    format!("nothing was sent, since the run of worker '{}' is ending", params.name);
+                let error = Error::new(ErrorCode::Conflict, message).hint("send it again in a moment");
+                Self::answer::<()>(reply, Err(error));
+            }
+            Ok((pane, slot)) => {
+                let (done, outcome) = oneshot::channel();
+                let reader = slot.reader.clone();
+                let (name, run) = (slot.spec.name.clone(), pane.run);
+                slot.driver.push(Job::Type { pane, reader, what: params, reply: done });
+                answer_later(outcome, reply);
+                self.step(&name, Event::Typing(run));
+            }
+        }
+    }
+
+    /// Types what had to wait until the agent was ready, or says why it was not typed.
+    pub(crate) fn release_letters(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.letters.is_empty()) else { return };
+        let waits = slot.engine.comes_up();
+        let status = slot.engine.status();
+        let (kept, due) = std::mem::take(&mut slot.letters)
+            .into_iter()
+            .partition(|letter| waits && Instant::now() < letter.until);
+        slot.letters = kept;
+        let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
+        for Letter { what, reply, .. } in due {
+            if !waits && status != Status::Waiting {
+                match what {
+                    Mail::Text(params) => self.send(params, reply),
+                    Mail::Eof(name) => self.eof(&name, reply),
+                }
+                continue;
+            }
+            let why = why.as_deref().unwrap_or("it is still coming up");
+            let message = format!("nothing was sent, since worker '{name}' is not ready: {why}");
+            let error = Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}"));
+            Self::answer::<()>(reply, Err(error));
+        }
+    }
+}
+
+/// The pane of a worker that runs, or why there is none.
+pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
+    let name = &slot.spec.name;
+    match &slot.pane {
+        Some(pane) if slot.engine.has_pane() && pane.run == slot.engine.run() => Ok(pane.clone()),
+        _ if slot.engine.has_pane() => {
+            let message = format!("worker '{name}' is just starting");
+            Err(Error::new(ErrorCode::Conflict, message).hint("try again in a moment"))
+        }
+        _ => {
+            let message = format!("worker '{name}' is not running ({})", slot.engine.status());
+            Err(Error::new(ErrorCode::Conflict, message).hint(format!("what it printed: swarm logs {name}")))
+        }
+    }
+}
+
+/// Answers when the driver has.
+pub(crate) fn answer_later<T: Serialize + Send + 'static>(
+    outcome: oneshot::Receiver<Result<T>>,
+    reply: Reply,
+) {
+    tokio::spawn(async move {
+        let outcome =
+            outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
+        Supervisor::answer(reply, outcome);
+    });
+}

@@ -1,0 +1,426 @@
+//! `spawn`: from a request to a worker whose first run is up, or to nothing at all.
+//!
+//! Everything that can be refused is refused before anything is made. A first run that does not come up
+//! takes the worker with it: no name, record, branch or pane is left of it.
+
+use std::path::{Path, PathBuf};
+
+use swarm_state::engine::{Event, Phase};
+use swarm_state::model::{PromptVia, WorkerName, Worktree};
+use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::removal::Permission;
+use swarm_state::screen::Pattern;
+use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
+
+use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
+use crate::daemon::messages::{AfterStop, Newborn, Reply};
+use crate::daemon::slot::{self, Slot};
+use crate::daemon::supervisor::Supervisor;
+use crate::daemon::{legacy, views};
+use crate::error::{Error, ErrorCode, Result};
+use crate::git;
+use crate::paths::resolve;
+use crate::protocol::{SpawnParams, Spawned};
+
+/// The most bytes of a prompt that goes as an argument. Linux takes 128 KiB for one, with what a profile puts
+/// before it.
+const MAX_ARG: u64 = 120_000;
+
+impl Supervisor {
+    /// Makes a worker; the answer comes when its first run is up.
+    pub(crate) fn spawn(&mut self, mut params: SpawnParams, peer: Option<i32>, reply: Reply) {
+        let by = workers_of(peer, &self.store);
+        if !by.is_empty() {
+            // What it starts may not do for its maker what that one may not.
+            params.env.insert(SPAWNED_BY.into(), by.join(":"));
+        }
+        if let Some(name) = self.asked_before(params.request.as_ref()) {
+            return self.answer_again(&name, params.ready_wait, false, reply);
+        }
+        match self.admit(&params, peer) {
+            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Ok(Admitted::Now(name)) => {
+                let (until_ready, respawned) = (params.ready_wait, false);
+                let seq = self.notices.seq();
+                let request = params.request.clone();
+                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![], request };
+                self.bear(&name, self.spec_of(&name, params), newborn);
+            }
+            Ok(Admitted::AfterKill(name)) => {
+                if let Some(slot) = self.slots.get_mut(&name) {
+                    slot.after_stop.push(AfterStop::Replace(Box::new(params), reply));
+                }
+                self.step(&name, Event::Kill);
+            }
+        }
+    }
+
+    /// What is asked for, as it is kept.
+    fn spec_of(&self, name: &WorkerName, mut params: SpawnParams) -> WorkerSpec {
+        if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
+            ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK);
+        }
+        let via = params.profile.route(&params.cmd, params.prompt_via, params.ralph.is_some());
+        let prompt = match &params.ralph {
+            Some(ralph) => Prompt::File(ralph.prompt_file.clone()),
+            None => params.prompt,
+        };
+        WorkerSpec {
+            name: name.clone(),
+            cmd: params.cmd,
+            cwd: params.cwd,
+            env: params.env,
+            env_names: params.env_names,
+            tags: params.tags,
+            worktree: params.worktree,
+            prompt,
+            prompt_via: via,
+            profile: params.profile,
+            ready_wait: params.ready_wait,
+            ready_timeout: params.ready_timeout.max(1),
+            done_pattern: params.done_pattern,
+            record: params.record,
+            tmux_socket: params.tmux_socket,
+            size: params.size.unwrap_or(swarm_state::spec::DEFAULT_SIZE),
+            ralph: params.ralph.map(|ralph| LoopSpec {
+                task: ralph.task,
+                question_timeout: ralph.question_timeout,
+                gates: ralph.gates,
+                budgets: ralph.budgets,
+                ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)
+            }),
+            restart: params.restart,
+        }
+    }
+
+    /// Refuses what makes no sense, and says which name it will be.
+    fn admit(&mut self, params: &SpawnParams, peer: Option<i32>) -> Result<Admitted> {
+        let name = match &params.name {
+            Some(text) => WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?,
+            None => self.free_name(&params.cwd)?,
+        };
+        if self.store.is_reserved(&name) {
+            let message = format!("the record of worker '{name}' cannot be read by this swarm");
+            return Err(
+                Error::new(ErrorCode::Exists, message).hint("choose another name; or see why: swarm ls")
+            );
+        }
+        check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
+        if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.legacy.as_ref()) {
+            if !params.replace {
+                legacy::in_use(&name, theirs)?;
+            }
+            // Nothing of it is ended or written: its files are kept with those of earlier loops.
+            return Ok(Admitted::Now(name));
+        }
+        if let Some(slot) = self.slots.get(&name) {
+            slot.refuse_busy()?;
+            refuse_own(slot, peer, "put another in its place")?;
+        }
+        match self.slots.get(&name) {
+            Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
+            Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
+            // Its server is gone and nobody resumed it: the new worker takes the name over.
+            Some(slot) if *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() => {
+                Ok(Admitted::AfterKill(name))
+            }
+            Some(slot) => {
+                let message = format!("worker '{name}' already exists ({})", slot.engine.status());
+                let hint = format!("spawn with --replace, or end it first: swarm kill {name}");
+                Err(Error::new(ErrorCode::Exists, message).hint(hint))
+            }
+            None => Ok(Admitted::Now(name)),
+        }
+    }
+
+    /// A name made from the directory, made unique.
+    fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
+        let base = cwd.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
+        let base: String = base.chars().map(legal).take(WorkerName::MAX_LEN - 8).collect();
+        let base = base.trim_start_matches('-');
+        let base = if base.is_empty() { "worker" } else { base };
+        let numbered = (2u64..).map(|n| format!("{base}-{n}"));
+        std::iter::once(base.to_owned())
+            .chain(numbered)
+            .filter_map(|text| WorkerName::new(&text).ok())
+            .find(|name| !self.slots.contains_key(name) && !self.store.is_reserved(name))
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
+    }
+
+    /// Makes the worker and starts its first run.
+    pub(crate) fn bear(&mut self, name: &WorkerName, spec: WorkerSpec, newborn: Newborn) {
+        match self.conceive(name, spec, newborn.respawned) {
+            Err(error) => Self::answer::<()>(newborn.reply, Err(error)),
+            Ok(mut slot) => {
+                (slot.request, slot.since) = (newborn.request.clone(), newborn.seq);
+                slot.newborn = Some(newborn);
+                self.slots.insert(name.clone(), slot);
+                self.step(name, Event::Start);
+                self.refuse_unsaved(name);
+            }
+        }
+    }
+
+    fn conceive(&mut self, name: &WorkerName, spec: WorkerSpec, respawned: bool) -> Result<Slot> {
+        let context = self.context(name, &spec.tmux_socket);
+        let engine = slot::engine(&spec);
+        let mut slot = Slot::new(spec, engine, context)?;
+        if !self.slots.contains_key(name) {
+            self.store.remove_unborn(name)?;
+        }
+        self.store.archive_ralph(name)?;
+        if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
+            self.store.write_task(name, task)?;
+        }
+        crate::daemon::crash::point("birth");
+        if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
+            if respawned {
+                (slot.worktree, slot.extra) = (old.worktree, old.extra);
+            } else {
+                slot.worktree = inherited(&slot.spec, old.worktree);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// A worker that could not even be written down was never there; one that was there before is not started.
+    fn refuse_unsaved(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| s.unsaved) else { return };
+        let newborn = slot.newborn.take();
+        let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
+        if newborn.as_ref().is_some_and(|n| n.respawned) {
+            self.step(name, Event::Kill);
+        } else {
+            self.forget(name);
+        }
+        if let Some(newborn) = newborn {
+            let message = format!("worker '{name}' was not spawned: {why}");
+            Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::System, message)));
+        }
+    }
+
+    /// Answers the client that waits for a new worker, when what it waits for has come.
+    pub(crate) fn answer_newborn(&mut self, name: &WorkerName, entry: &Entry) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let Some(newborn) = &slot.newborn else { return };
+        let outcome = match entry {
+            Entry::Started { .. } if !newborn.until_ready => Ok(()),
+            Entry::Ready { .. } => Ok(()),
+            Entry::Waiting { reason, .. } if newborn.until_ready => {
+                let message = format!("worker '{name}' is not ready: {reason}");
+                Err(Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}")))
+            }
+            Entry::Stopped { reason: StopReason::SpawnFailed(message) }
+            | Entry::LoopFailed { reason: StopReason::Prompt(message), .. }
+            | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. }
+            | Entry::RunEnded { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
+                slot.stillborn = !newborn.respawned;
+                let error = Error::new(ErrorCode::System, message.clone());
+                Err(if slot.stillborn || slot.engine.is_stopped() {
+                    error
+                } else {
+                    error.hint(format!("it is tried again: swarm status {name}"))
+                })
+            }
+            Entry::Stopped { reason }
+            | Entry::LoopFailed { reason, .. }
+            | Entry::LoopComplete { reason, .. } => {
+                let message = format!("worker '{name}' ended before it was ready: {}", reason.word());
+                Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name}")))
+            }
+            _ => return,
+        };
+        Self::answer_outcome(slot, outcome);
+    }
+
+    /// Answers the client that waits for a loop whose base line is being taken: that may take minutes. What it should
+    /// know of the loop it is told then; where nobody waits, whoever listens is.
+    pub(crate) fn answer_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
+        let Some(slot) = self.slots.get_mut(name) else { return };
+        let gated = is_gated(&slot.spec);
+        if let Some(newborn) = &mut slot.newborn {
+            newborn.warnings.extend(warnings);
+            if gated && !newborn.until_ready {
+                Self::answer_outcome(slot, Ok(()));
+            }
+            return;
+        }
+        for message in warnings {
+            self.tell(name, Entry::Warning { message });
+        }
+    }
+
+    fn answer_outcome(slot: &mut Slot, outcome: Result<()>) {
+        let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
+        Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
+    }
+
+    /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
+    /// given its window already, and makes it when it wakes.
+    pub(crate) fn answer_frozen(&mut self, name: &WorkerName) {
+        let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
+        let message = format!("tmux does not answer; worker '{name}' starts when it does");
+        let hint = format!("wait for it, or give it up: swarm kill {name}");
+        Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::Timeout, message).hint(hint)));
+    }
+
+    /// Removes a worker whose first run never came up, with all that was made for it.
+    pub(crate) fn bury(&mut self, name: &WorkerName) {
+        if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
+            self.step(name, Event::Kill);
+        }
+        let worktree = self.slots.get(name).and_then(|s| s.worktree.clone());
+        self.forget(name);
+        if let Some(worktree) = worktree {
+            // Only a clean one goes, and its branch only where git itself finds nothing unmerged on it.
+            tokio::spawn(async move { drop(git::remove_worktree(&worktree, Permission::default()).await) });
+        }
+    }
+
+    fn forget(&mut self, name: &WorkerName) {
+        self.slots.remove(name);
+        self.forgotten.insert(name.clone());
+        for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
+            if let Err(error) = outcome {
+                tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");
+            }
+        }
+    }
+}
+
+enum Admitted {
+    Now(WorkerName),
+    AfterKill(WorkerName),
+}
+
+/// Everything that can be refused without making anything.
+pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
+    let program = spec.cmd.first().filter(|p| !p.is_empty());
+    let program =
+        program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
+    if !spec.cwd.is_dir() {
+        return Err(Error::invalid(format!("no such directory: {}", spec.cwd.display())));
+    }
+    let path = spec.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    runnable(program, &spec.cwd, path)?;
+    if let Some(pattern) = &spec.done_pattern {
+        Pattern::compile(pattern)
+            .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
+    }
+    if let Some(ralph) = &spec.ralph {
+        check_loop(spec, ralph, root)?;
+    }
+    if spec.ralph.is_some() && spec.restart.is_some() {
+        return Err(Error::invalid("a loop has no restart policy: it starts its agent again by itself"));
+    }
+    let file = match &spec.prompt {
+        // swarm writes it itself.
+        Prompt::File(_) if spec.ralph.as_ref().is_some_and(|ralph| ralph.task.is_some()) => None,
+        Prompt::File(file) => Some(file),
+        Prompt::None | Prompt::Text(_) => None,
+    };
+    let read = |file: &PathBuf| crate::daemon::run::prompt::read_file(file).map_err(Error::invalid);
+    let prompt = file.map(read).transpose()?;
+    crate::daemon::run::prompt::refuse_blank(spec, prompt.as_deref()).map_err(Error::invalid)?;
+    check_argument(spec, prompt)
+}
+
+/// Refuses a loop whose limits or gates make no sense.
+fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
+    if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
+        return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));
+    }
+    let (gates, budgets) = (&ralph.gates, &ralph.budgets);
+    if gates.checks.iter().any(|check| check.trim().is_empty()) {
+        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
+    }
+    if ralph.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::usage("the task is empty"));
+    }
+    if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
+        return Err(Error::usage(
+            "a check's timeout, the checks side by side and the failures must be at least 1",
+        ));
+    }
+    let leaves_record = spec.profile.leaves_record(&spec.cmd);
+    if budgets.max_cost.is_some() && spec.profile.tells_cost && !leaves_record {
+        let args = spec.profile.record_args.join(" ");
+        let message = format!("--max-cost: '{}' tells what it costs only with {args}", spec.profile.name);
+        return Err(Error::invalid(message).hint(format!("add {args} to the command")));
+    }
+    if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
+        let message = format!("--max-cost: swarm cannot see what '{}' costs", spec.profile.name);
+        return Err(Error::invalid(message)
+            .hint(format!(
+                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
+                 --max-time or --max-iterations",
+                spec.profile.name
+            )));
+    }
+    if gates.is_empty() {
+        if !gates.protect.is_empty() {
+            return Err(Error::usage("--protect guards nothing without a --check or a --promise")
+                .hint("a changed file keeps a loop from being done; say when it is done: --check COMMAND"));
+        }
+        return Ok(());
+    }
+    crate::loops::check_protect(&gates.protect)?;
+    if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
+}
+
+/// Refuses a prompt that no process can be given as an argument. (A loop's file may change later; what
+/// cannot be started then is a failure of that iteration.)
+fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
+    if spec.prompt_via != PromptVia::Arg {
+        return Ok(());
+    }
+    let refuse = |why: String| {
+        let hint = "let the agent read it another way: --prompt-via stdin or --prompt-via paste";
+        Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
+    };
+    let text = match (file, &spec.prompt) {
+        (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
+        (None, Prompt::Text(text)) => text.clone(),
+        (None, Prompt::None | Prompt::File(_)) => return Ok(()),
+    };
+    if text.len() as u64 > MAX_ARG {
+        return refuse(format!("it is longer than {MAX_ARG} bytes"));
+    }
+    if text.contains('\0') { refuse("it holds a NUL byte".to_owned()) } else { Ok(()) }
+}
+
+/// Refuses a program that cannot be started from a directory with a PATH.
+fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
+    let executable =
+        |file: &PathBuf| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![cwd.join(program)]
+    } else {
+        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
+    };
+    if candidates.iter().any(executable) {
+        return Ok(());
+    }
+    // A directory on the PATH that has the name is no try at a program.
+    match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
+        Some(found) => {
+            let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
+            Err(Error::invalid(format!("cannot run {program}: {why}")))
+        }
+        None => Err(Error::invalid(format!("no such program: {program}"))
+            .hint("give a program on the PATH or a path to one; a shell alias is neither")),
+    }
+}
+
+pub(crate) fn is_gated(spec: &WorkerSpec) -> bool {
+    spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
+}
+
+/// The worktree of the worker that had the name before, when the new one asks for the same: its work goes on.
+fn inherited(spec: &WorkerSpec, old: Option<Worktree>) -> Option<Worktree> {
+    let (wanted, old) = (spec.worktree.as_ref()?, old?);
+    let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);
+    let dir = wanted.dir.as_ref().is_none_or(|d| resolve(d) == old.path);
+    (branch && dir && old.path.is_dir() && resolve(&spec.cwd).starts_with(&old.base_repo)).then_some(old)
+}
