@@ -1,9 +1,8 @@
-//! The command line: what can be typed, and the help for it.
+//! The command line: its definition for clap, and its help.
 //!
-//! Definitions and text only; `main` parses, [`crate::client`] does the work. The man pages in `man/` and
-//! the shell completions are generated from here, so a sentence is written once. Deliberately absent: any
-//! check that needs more than the typed text (a file that must exist, a setting that may stand in for a
-//! flag); those are in the verbs.
+//! `main` parses, [`crate::client`] does the work. The man pages in `man/` and the shell completions are generated
+//! from this module. Deliberately absent: checks that need more than the typed text (whether a file exists, whether
+//! a setting replaces a flag). The verbs do those.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -35,95 +34,104 @@ pub use worker::{
     Spawn, StatusArgs, WhichStatus,
 };
 
-/// `swarm --help`: one screen, grouped. (The man page lists the commands by itself.)
+/// `swarm --help`: one screen, grouped. The man page has its own list of commands.
 const SCREEN: &str = "\
-Supervise coding-agent CLIs in tmux, and loop them until the work is done.
+Supervise coding agents in tmux, and loop them until their work is verified.
 
 {usage-heading} {usage}
 
-Workers (a worker is one agent in one tmux window):
-  spawn        Start an agent; with --ralph, loop it with fresh contexts
-  ls           List the workers
-  status       Show one worker
-  peek         Show what is on a worker's screen
-  logs         Show what a worker printed
+Workers (one agent in one tmux window each):
+  spawn        Start an agent; with --ralph, run it in a loop
+  ls           List workers
+  status       Show a worker's state
+  peek         Print a worker's screen
+  logs         Print a worker's output
   send         Type text into a worker
   interrupt    Press Ctrl-C in a worker
-  eof          Tell an agent that reads its terminal that there is no more
+  eof          Send end-of-input (Ctrl-D) to a worker
   attach       Open a worker's window in this terminal
-  wait         Wait until workers are done, ready, idle or waiting for you
-  events       Tell what happens to workers
-  kill         End workers
-  respawn      Start a worker once more, as it was spawned
-  clean        Forget workers that are over, and remove what is left of them
+  wait         Wait until workers reach a state
+  events       Show events as they happen
+  kill         Stop workers and all their processes
+  respawn      Start a worker again with the same settings
+  clean        Delete finished workers and their files
 
-Loops (a loop starts its agent again and again, each time with a fresh context):
-  loop            Let an agent work on a task until it is verifiably done
-  why             Say where a loop stands, and what to do next
-  report          Show what each iteration of a loop came to
-  ralph init      Write a starter PROMPT.md   ralph template  Print that PROMPT.md
-  ralph status    Show how far a loop is      ralph ls        List the loops
-  ralph pause     Start no further agent      ralph resume    Go on after pause or loss
-  ralph logs      Show its iterations.log     ralph set       Change a running loop
-  ralph diff      Show an iteration's work    ralph restore   Bring back a former tree
-  ralph approve   Take changed checks         ralph clean     Remove what is left of it
+Loops (swarm starts the agent again and again, each time with a fresh context):
+  loop           Run an agent in a loop until its work is verified
+  why            Explain a loop's state and suggest the next step
+  report         Summarize each iteration of a loop
+  ralph init     Write a starter PROMPT.md     ralph template  Print it
+  ralph status   Show a loop's progress        ralph ls        List loops
+  ralph pause    Pause after this iteration    ralph resume    Resume a loop
+  ralph logs     Print a loop's log            ralph set       Change a setting
+  ralph diff     Show an iteration's changes   ralph restore   Check out a tree
+  ralph approve  Accept changed check scripts  ralph clean     Delete its state
 
-Loops within a session of your own:
-  session start   Loop within one session     session status  Show that loop
-  session cancel  End it                      hook            What agent CLIs call
-  hooks install   Let sessions be held        plugin install  Give them commands
+Loops inside an agent session that you started yourself:
+  session start   Start such a loop            session status  Show its progress
+  session cancel  Cancel it                    hook            Run by agents
+  hooks install   Install session hooks        plugin install  Install plugins
 
 Service:
-  daemon       Run, start, stop, restart or look at the daemon
-  doctor       Look for what is wrong, and say how to cure it
-  demo         See a whole loop run in a few seconds, with a built-in agent
-  completions  Print a completion script for your shell
+  daemon       Manage the daemon
+  doctor       Find problems and suggest fixes
+  demo         Run a complete loop in seconds with a built-in agent
+  completions  Print a shell completion script
 
 Options:
-  -c, --config <FILE>  Read this settings file too
-  -h, --help           Print this help (`swarm help COMMAND` for one command)
-  -V, --version        Print the version
+  -c, --config <FILE>  Additional settings file; overrides the others
+  -h, --help           Print help (for one command: swarm help COMMAND)
+  -V, --version        Print version
 
-Start here:  swarm demo
-Then:        swarm loop 'make the tests pass' --check 'make test' -- claude -p
-Read more:   man swarm (exit status, files), swarm spawn --help\n";
+Start with:  swarm demo
+Then:        swarm loop 'fix the tests' --check 'make test' -- claude -p
+Read more:   man swarm, man swarm-troubleshooting, swarm loop --help\n";
 
-/// What only the man page carries.
+/// Sections that only the man page has.
 const LONG: &str = "\
 Exit status:
-  0  Done. For a loop: its done pattern matched, or it used all its iterations.
-  1  The command failed, or the loop did (five failures in a row, killed, lost, paused).
-  2  Wrong use of the command line, or no worker of that name (the ralph verbs end with 1 then).
-  3  The daemon is not running (daemon status) or could not be started; or there is no place for it: HOME
-     is not set, SWARM_DIR is no directory.
-  4  This swarm and the running daemon speak different protocols (swarm daemon restart).
-  5  A wait ran out, or the daemon does not answer.
-  130  Ctrl-C twice: the follower left; the loop was told to pause and its agent goes on.
-  A command for several workers (kill, clean, send --all) deals with each by itself and ends with the
-  highest status of theirs; wait and events refuse with 2 when one of the names is unknown.
-  A standard output that is full is an error (1); one whose reader went away is not (0), and one that is
-  closed counts as /dev/null.
+  0    Success. For a loop: its done pattern matched, or all iterations were
+       used.
+  1    The command failed, or the loop failed (five failures in a row, killed,
+       lost, paused).
+  2    Invalid command line, or unknown worker (the ralph verbs exit with 1
+       then).
+  3    The daemon is not running (daemon status) or cannot start; or HOME is not
+       set, or SWARM_DIR is not a directory.
+  4    The client and the running daemon use different protocols (swarm daemon
+       restart).
+  5    A wait timed out, or the daemon does not answer.
+  130  Second Ctrl-C: the follower left. Its agent continues, and the loop
+       pauses afterwards.
+
+A command for several workers (kill, clean, send --all) handles each worker separately and exits with the \
+highest status. wait and events exit with 2 if one of the names is unknown. A full standard output is an error (1). \
+If the reader of standard output goes away, the command exits with 0. A closed standard output counts as /dev/null.
 
 Environment:
-  SWARM_DIR  Where swarm keeps its state, its socket and its logs. Default: ~/.swarm (needs HOME)
-  NO_COLOR   Do not colour the output, even on a terminal.
-  COLUMNS    The width of tables.
+  SWARM_DIR  Directory for swarm's state, socket and logs. Default: ~/.swarm
+             (requires HOME)
+  NO_COLOR   Print without colors, even on a terminal
+  COLUMNS    Width of tables
 
 Files:
-  ~/.config/swarm/config.toml  Your settings.
-  ./swarm.toml                 The settings of a project; they win over yours.
-  ~/.swarm/daemon.log          What the daemon has to say.
-  ~/.swarm/ralph/NAME/         The state of a loop: state.json, iterations.log.";
+  ~/.config/swarm/config.toml  Your settings
+  ./swarm.toml                 Settings of a project; they override yours
+  ~/.swarm/daemon.log          Log of the daemon
+  ~/.swarm/ralph/NAME/         State of a loop: state.json, iterations.log
 
-/// Supervise coding-agent CLIs in tmux, and loop them until the work is done.
+See also: swarm-config(5), swarm-state(5), swarm-promises(7), swarm-protocol(7), swarm-session(7), \
+swarm-troubleshooting(7).";
+
+/// Supervise coding agents in tmux, and loop them until their work is verified
 #[derive(Debug, Parser)]
 #[command(
     name = "swarm",
     version,
-    long_about = "Supervise coding-agent CLIs in tmux, and loop them until the work is done.\n\n\
-        A daemon in the background starts each agent in a tmux window of its own, watches it, and keeps \
-        its loop going. It is started by the first command that needs it. Agents go on when you close \
-        the terminal, and even when the daemon is stopped.",
+    long_about = "Supervise coding agents in tmux, and loop them until their work is verified.\n\n\
+        A background daemon starts each agent in its own tmux window, watches it, and runs its loop. The first \
+        command that needs the daemon starts it. Agents continue when you close the terminal, and also when \
+        the daemon stops.",
     help_template = SCREEN,
     override_usage = "swarm [OPTIONS] <COMMAND>",
     after_long_help = LONG,
@@ -132,11 +140,11 @@ Files:
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Read this settings file too; it wins over the others
+    /// Additional settings file; overrides the others
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -144,136 +152,138 @@ pub struct Cli {
 /// Every verb.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Start an agent; with --ralph, loop it with fresh contexts
+    /// Start an agent; with --ralph, run it in a loop
     #[command(long_about = worker::SPAWN_LONG)]
     Spawn(Box<Spawn>),
-    /// Let an agent work on a task until it is verifiably done
+    /// Run an agent in a loop until its work is verified
     #[command(long_about = gates::LOOP_LONG)]
     Loop(Box<Loop>),
-    /// List the workers
+    /// List workers
     Ls(Ls),
-    /// Show one worker
+    /// Show a worker's state
     Status(StatusArgs),
-    /// Show what is on a worker's screen
+    /// Print a worker's screen
     Peek(Peek),
-    /// Show what a worker printed
+    /// Print a worker's output
     Logs(Logs),
     /// Type text into a worker
-    #[command(long_about = "Type text into a worker, press Enter, and see that it was taken.\n\n\
-        An agent that is coming up gets the text when it is ready, and after its prompt. To a dialog, \
-        swarm sends only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a \
-        question, or an empty text, which presses Enter. A text with --all never answers a dialog. What could not be \
-        typed, and what may have been lost, is an error; of an agent that nobody knows, a numbered list with a \
-        chosen line and a [y/N] at the end of the screen are dialogs; a line that nobody has read yet is a warning. What \
-        follows the worker's name is text, also --help.")]
+    #[command(long_about = "Type text into a worker, press Enter, and check that the agent accepted it.\n\n\
+        An agent that is still starting gets the text when it is ready, after its prompt. In a dialog, swarm types \
+        only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a question, \
+        or an empty text, which presses Enter. A text sent with --all never answers a dialog. If swarm has no profile \
+        for the agent, it treats two things as a dialog: a numbered list with a marked line, and [y/N] at the end of \
+        the screen.\n\n\
+        The command fails if the text could not be typed or may have been lost. It prints a warning if the agent has \
+        not read the text yet. Everything after NAME is sent literally, including --help.")]
     Send(Send),
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
-    /// Tell an agent that reads its terminal that there is no more
-    #[command(long_about = "Tell an agent that reads its terminal that there is no more.\n\n\
-        Presses Ctrl-D, after what was sent before it. A program that reads lines (cat, a shell, python) sees the \
-        end of its input; after text without a line end, only that text is handed over, and a second eof ends \
-        it. To an agent that reads single keys it is a key like another. One that is coming up gets it when it \
-        is ready. While it shows a dialog nothing is pressed, and that is an error.")]
+    /// Send end-of-input (Ctrl-D) to a worker
+    #[command(long_about = "Send end-of-input (Ctrl-D) to a worker.\n\n\
+        swarm presses Ctrl-D after everything that was sent before. A program that reads lines (cat, a shell, python) \
+        then gets the end of its input. After text without a line end, Ctrl-D only passes on that text, and a \
+        second eof ends the input. In an agent that reads single keys, Ctrl-D is an ordinary key.\n\n\
+        If the agent is still starting, it gets Ctrl-D once it is ready. If it shows a dialog, swarm presses \
+        nothing, and the command fails.")]
     Eof(Eof),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
-        You see what the agent does and can type to it, and to no other. Leave with Ctrl-B, then D; the \
-        agent goes on. When an iteration of a loop ends, the next one is shown as soon as it runs (Ctrl-C \
-        leaves while you wait); when the worker is over, the command says how it ended and exits with 0.\n\n\
-        It works from inside another tmux too, which is not touched. Where that one takes Ctrl-B for itself, \
-        press it twice: Ctrl-B, Ctrl-B, D.")]
+        You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
+        agent continues. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
+        Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
+        You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
+        twice: Ctrl-B, Ctrl-B, D.")]
     Attach(Attach),
-    /// Wait until workers are done, ready, idle or waiting for you
+    /// Wait until workers reach a state
     #[command(long_about = after::WAIT_LONG)]
     Wait(Wait),
-    /// Tell what happens to workers
+    /// Show events as they happen
     #[command(long_about = after::EVENTS_LONG)]
     Events(Events),
-    /// End workers
-    #[command(long_about = "End workers, with every process they started.\n\n\
-        A loop that is killed is over. A worktree stays unless --rm-worktree is given; its branch is only \
-        removed when it holds no commit of its own. To remove a worktree with uncommitted work, also set \
-        --force-dirty; to remove one with ignored files outside caches, also set --discard-ignored (swarm clean --help \
-        lists the caches).\n\n\
-        With several names each is ended by itself, and the exit status is the highest of theirs: 0 ended, also \
-        when it had ended before; 1 it could not be, or its worktree stays; 2 no worker of that name; 5 it took \
-        too long.")]
+    /// Stop workers and all their processes
+    #[command(long_about = "Stop workers and all their processes.\n\n\
+        A killed loop is finished; swarm respawn starts it again from the first iteration. The worktree stays unless you \
+        set --rm-worktree. Its branch is deleted only if it has no commit of its own. To remove a worktree with \
+        uncommitted work, also set --force-dirty. To remove one with ignored files outside caches, also set \
+        --discard-ignored (swarm clean --help lists the caches).\n\n\
+        With several names, swarm stops each worker separately. The exit status is the highest of the results: 0 \
+        stopped, or finished before; 1 not stopped, or its worktree remains; 2 unknown worker; 5 timed out.")]
     Kill(Kill),
-    /// Start a worker once more, as it was spawned
+    /// Start a worker again with the same settings
     #[command(long_about = worker::RESPAWN_LONG)]
     Respawn(Respawn),
-    /// Forget workers that are over, and remove what is left of them
+    /// Delete finished workers and their files
     #[command(long_about = after::CLEAN_LONG)]
     Clean(Clean),
-    /// Say in ten lines where a loop stands, and what to do next
+    /// Explain a loop's state and suggest the next step
     Why(Why),
-    /// Show what each iteration of a loop came to
+    /// Summarize each iteration of a loop
     Report(ReportArgs),
-    /// Look after loops
-    #[command(long_about = "Look after loops.\n\n\
-        A loop is started with `swarm spawn --ralph`. Each iteration starts the agent anew, with a fresh \
-        context and the prompt file as it is then; what the agents know of each other is what they leave in \
-        the working directory. The loop ends when the done pattern matches, when its iterations are used up, \
-        or after five failures in a row.")]
+    /// Manage loops
+    #[command(long_about = "Manage loops.\n\n\
+        `swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh \
+        context and the current prompt file. Iterations share nothing but the files in the working directory. The loop \
+        ends when its done pattern matches or its other gates hold, when its iterations are used up, or after five \
+        failures in a row.")]
     Ralph(RalphArgs),
-    /// Look after loops within an agent's own session
+    /// Manage loops inside an agent's own session
     #[command(long_about = session::SESSION_LONG)]
     Session(SessionArgs),
-    /// What agent CLIs call
+    /// Entry point for agent hooks (internal)
     #[command(long_about = session::HOOK_LONG)]
     Hook(Hook),
-    /// Let the sessions that you start yourself be held
+    /// Manage session hooks
     #[command(long_about = hooks::HOOKS_LONG, after_long_help = hooks::HOOKS_AFTER)]
     Hooks(HooksArgs),
-    /// Give an agent the commands of loops inside a session
+    /// Manage agent plugins that add loop commands
     #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
     Plugin(PluginArgs),
-    /// Run, start, stop, restart or look at the daemon
-    #[command(long_about = "Run, start, stop, restart or look at the daemon.\n\n\
-        The daemon looks after the workers. Every command that needs it starts it, so there is seldom a \
-        reason to do it by hand. Agents live in tmux and go on without it.")]
+    /// Manage the daemon
+    #[command(long_about = "Manage the daemon.\n\n\
+        The daemon supervises the workers. Every command that needs it starts it, so you rarely have to. Agents run in \
+        tmux and continue without the daemon.")]
     Daemon(DaemonArgs),
-    /// Look for what is wrong, and say how to cure it
-    #[command(long_about = "Look for what is wrong, and say how to cure it.\n\n\
-        tmux and its server, the daemon and its socket, damaged state files, what no worker owns, git, room on \
-        the disk, permissions, settings, and whether agents outlive a logout. Nothing is changed and nothing is \
-        started.")]
+    /// Find problems and suggest fixes
+    #[command(long_about = "Find problems and suggest fixes.\n\n\
+        Checks tmux and its server, the daemon and its socket, damaged state files, files and panes that no worker owns, \
+        git, disk space, permissions, settings, and whether agents survive a logout. It changes nothing and \
+        starts nothing.")]
     Doctor(Doctor),
-    /// See a whole loop run in a few seconds, with a built-in agent
-    #[command(long_about = "See a whole loop run in a few seconds, with a built-in agent.\n\n\
-        Needs no key and costs nothing. Everything happens in a temporary directory, with a daemon and a \
-        tmux server of its own; nothing of it is left when the demo ends.")]
+    /// Run a complete loop in seconds with a built-in agent
+    #[command(long_about = "Run a complete loop in seconds with a built-in agent.\n\n\
+        The demo needs no API key and costs nothing. It runs in a temporary directory with its own daemon and tmux \
+        server, and removes all of them at the end.")]
     Demo,
-    /// Print a completion script for your shell
+    /// Print a shell completion script
     Completions(Completions),
 }
 
-/// How to print data.
+/// Output formats of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Table for people
     #[default]
     Table,
-    /// For programs
+    /// JSON for programs
     Json,
-    /// Only the names, one a line
+    /// Names only, one per line
     Names,
 }
 
-/// How to print one thing.
+/// Output formats of a single item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PageFormat {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
-/// The command line as it is meant: what follows the worker of `send` is its text, also where it looks like
-/// a wish for help, which would be answered with exit 0 and nothing sent; and `--json` is short for `--format
-/// json`.
+/// Rewrites the command line before clap parses it.
+///
+/// Everything after the worker of `send` becomes text. Otherwise clap would answer `send NAME --help` with its help
+/// and exit 0, and nothing would be sent. `--json` becomes `--format=json`.
 pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
     let verb = match word(1) {

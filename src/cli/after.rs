@@ -1,4 +1,4 @@
-//! The verbs that wait for workers, tell what happens to them, and forget them.
+//! The verbs that wait for workers, show their events, and delete them.
 
 use clap::{Args, ValueEnum};
 use swarm_state::model::WorkerName;
@@ -6,32 +6,33 @@ use swarm_state::model::WorkerName;
 use super::PageFormat;
 
 pub(super) const WAIT_LONG: &str = "\
-Wait until something holds for workers.
+Wait until workers reach a state.
 
-With several workers it waits until it is decided for each of them. Each is told in a line as soon as it is \
-decided: on standard output where it came true and ended well, on standard error where not. A loop \
-that is paused is waited for; a worker that is lost is not. Waiting goes on when the daemon is restarted or \
+With several workers, the command waits for each of them. It prints one line per worker as soon as the result is \
+known: on standard output if the worker reached the state and ended well, otherwise on standard error. The command \
+keeps waiting for a paused loop, but not for a lost worker. It also keeps waiting while the daemon is restarted or \
 killed.";
 
 pub(super) const EVENTS_LONG: &str = "\
-Tell what happens to workers: runs that start and end, iterations, waits for a person, warnings.
+Show events: runs that start and end, iterations, waits for a person, warnings.
 
-Without --follow it prints what the daemon still keeps (the last 10000 notices since it started) and ends. With \
---follow it goes on with what happens from now on, over restarts of the daemon, until its reader is gone or the \
-daemon is stopped.
+Without --follow, the command prints the notices that the daemon keeps (the last 10000 since it started) and exits. \
+With --follow, it prints new notices as they happen. It continues when the daemon restarts. It exits when its reader \
+goes away or the daemon is stopped.
 
-With --format json each line is one object. `seq` grows from notice to notice, over restarts of the daemon too; \
-`kind` says what happened, and the other fields belong to it (swarm-protocol(7)).";
+With --format json, each line is one object. `seq` grows from notice to notice, also across restarts of the daemon. \
+`kind` names the event; the other fields depend on it (see swarm-protocol(7)).";
 
 pub(super) const CLEAN_LONG: &str = "\
-Forget workers that are over, and remove what is left of them.
+Delete finished workers and their files.
 
-That is everything that bears the name: the record, the logs, the prompts, and the state of its loop and of \
-earlier loops of that name. Its worktree goes too, unless something in it would be lost: changed or untracked \
-files, an operation that is not finished (a rebase, a merge), a commit that no branch holds, a repository in it (also one that git \
-ignores) with such work or with commits that none of its remotes has. Then all of the worker stays, and what is in \
-the way is named; so it is while something that the worker left running works in it. --force-dirty deletes such work. \
-A branch goes only when swarm made it and it is merged; stashes stay in the repository.
+swarm deletes everything that belongs to the worker's name: the record, the logs, the prompts, and the state of its loop \
+and of earlier loops with that name. It also removes the worker's worktree, unless work would be lost: changed or \
+untracked files, an unfinished operation (a rebase, a merge), a commit that no branch contains, or a nested repository \
+(even an ignored one) with such work or with commits that none of its remotes has. In that case, swarm keeps the worker \
+with all its files and lists what is in the way; --force-dirty deletes such work. swarm also keeps the worker while one \
+of its processes still uses the worktree. swarm deletes a branch only if it created the branch and the branch is \
+merged. Stashes stay in the repository.
 
 Of the files that git ignores, swarm deletes caches with the worktree and lists them: directories called target, node_modules, \
 __pycache__, .venv, .tox, .nox, .eggs, .pytest_cache, .mypy_cache, .ruff_cache, .gradle, .next, .nuxt, .svelte-kit, \
@@ -40,30 +41,30 @@ __pycache__, .venv, .tox, .nox, .eggs, .pytest_cache, .mypy_cache, .ruff_cache, 
 database or a result, swarm keeps the worktree and lists the file with its size. --discard-ignored deletes such files \
 too; --force-dirty alone does not.
 
-A worker that is not over is refused: swarm kill ends it. One of an earlier swarm is only taken from the list, \
-once it has ended there and when it is named; --all leaves it.
+swarm refuses to delete a worker that is not finished; stop it first with swarm kill. A worker of an earlier swarm is \
+only removed from the list, and only if you name it and it has ended there; --all skips it.
 
-With several names each is cleaned by itself, and the exit status is the highest of theirs: 0 cleaned, 1 refused, 2 \
-no worker of that name.";
+With several names, swarm deletes each worker separately. The exit status is the highest of the results: 0 deleted, 1 \
+refused, 2 unknown worker.";
 
-/// What to wait for.
+/// The state to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WaitFor {
-    /// It is over; a loop: the whole loop is
+    /// The worker, or its whole loop, has finished
     #[default]
     Exit,
-    /// It is over, and ended well
+    /// The worker has finished and ended well
     Done,
     /// The agent shows its input box
     Ready,
-    /// The agent's turn is over: it said so, or its input box has been there unchanged for a few seconds
+    /// The agent's turn is over: its hook reported so, or its input box has not changed for a few seconds
     Idle,
-    /// It waits for a person: a dialog, a login, a trust question
+    /// The agent waits for a person: a dialog, a login, a question
     Waiting,
 }
 
 impl WaitFor {
-    /// The word on the command line.
+    /// Returns the word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Exit => "exit",
@@ -78,33 +79,35 @@ impl WaitFor {
 /// `swarm wait`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Ready and idle are read from the screen; of an agent that swarm does not know ([agents] in the settings) they \
-may never come true.
+swarm detects the states ready and idle on the screen. A worker whose agent has no profile ([agents] in the settings) \
+may never reach them.
 
 Exit status:
-  0  It came true for all, and all that are over ended well. With --all and no live worker: at once, with a note.
-  1  One ended badly, was killed or is lost; or it is over and it can not come true any more.
-  2  There is no worker of that name; then none is waited for.
-  3  The daemon was stopped meanwhile (swarm daemon stop).
-  5  The time-out ran out; who is still out is named.
+  0  All workers reached the state, and those that finished ended well. With
+     --all and no live worker, the command prints a note and exits at once.
+  1  A worker failed, was killed or is lost, or it finished without reaching the
+     state.
+  2  A name is unknown. The command then waits for none of the workers.
+  3  The daemon was stopped (swarm daemon stop).
+  5  The timeout expired. The command names the workers it still waited for.
 
 Examples:
   swarm wait build test && swarm wait deploy --for done --timeout 3600
-  swarm send agent 'run the tests' && swarm wait agent --for idle && swarm peek agent")]
+  swarm send agent 'run the tests' && swarm wait agent --for idle")]
 pub struct Wait {
-    /// The workers
+    /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Every worker that is live now
+    /// Wait for every live worker
     #[arg(long)]
     pub all: bool,
-    /// What to wait for
+    /// State to wait for
     #[arg(long = "for", value_enum, default_value_t, value_name = "WHAT")]
     pub what: WaitFor,
-    /// How long at most [default: for ever]
+    /// Maximum time to wait [default: no limit]
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
-    /// How to print it; json is one object a worker, one a line
+    /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -112,28 +115,31 @@ pub struct Wait {
 /// `swarm events`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-What --since guarantees: you get every notice after SEQ, or you are told. Notices are kept in the daemon's memory. \
-When SEQ is older than what it keeps, or of an earlier daemon, the first line says so and holds how all the \
-workers are now (kind `snapshot`, with `gap` true; its `seq` is that of the last notice which that state includes); \
-then come the notices that are kept. The same line comes when something was missed while following, and, with \
-`gap` false, at the start of --follow without --since. --since 0 means all that is kept.
+With --since SEQ, you get every notice after SEQ, or a line that reports a gap. The daemon keeps notices in memory. If \
+SEQ is older than the oldest of them, or comes from an earlier daemon, the first line has the current state of all \
+workers (kind `snapshot`, `gap` true; its `seq` is that of the last notice that this state includes). Then the kept \
+notices follow. The command prints the same line when it missed notices while following. With `gap` false, it also prints it \
+at the start of --follow without --since. --since 0 shows all kept notices.
 
-Exit status: 0, also when the reader went away; 2 for a name that no worker has; 3 when the daemon was stopped.
+Exit status:
+  0  Success, also if the reader went away
+  2  Unknown worker
+  3  The daemon was stopped
 
 Examples:
   swarm events --follow --format json | jq -c 'select(.kind == \"waiting\")'
   swarm events agent --since 1768469700000042")]
 pub struct Events {
-    /// Only these workers
+    /// Workers to show [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Go on with what happens from now on
+    /// Keep printing new events
     #[arg(short, long)]
     pub follow: bool,
-    /// Begin after this notice [default: all that is kept; with --follow from now on]
+    /// Start after this notice [default: 0; with --follow: the last]
     #[arg(long, value_name = "SEQ")]
     pub since: Option<u64>,
-    /// How to print it; json is one object a line
+    /// Output format; json prints one object per line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -141,19 +147,19 @@ pub struct Events {
 /// `swarm clean`
 #[derive(Debug, Args)]
 pub struct Clean {
-    /// The workers
+    /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Every worker that is over
+    /// Delete every finished worker
     #[arg(long)]
     pub all: bool,
-    /// Leave worktrees and their branches where they are
+    /// Keep worktrees and their branches
     #[arg(long, conflicts_with = "force_dirty")]
     pub keep_worktree: bool,
-    /// Remove a worktree even if it holds uncommitted work
+    /// Delete worktrees even with uncommitted work
     #[arg(long)]
     pub force_dirty: bool,
-    /// Delete ignored files outside caches too
+    /// Also delete ignored files outside caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
 }

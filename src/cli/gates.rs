@@ -1,4 +1,4 @@
-//! What makes a loop a verified one: its gates and its budgets. For `spawn --ralph` and `loop` alike.
+//! Gates and budgets, for `spawn --ralph` and `loop`.
 
 use std::path::PathBuf;
 
@@ -13,80 +13,92 @@ use super::worker::{Route, WorktreeArgs, parse_size};
 
 /// The help of `loop` in long form and in its man page.
 pub(super) const LOOP_LONG: &str = "\
-Let an agent work on a task until it is verifiably done.
+Run an agent in a loop until its work is verified.
 
-Each iteration starts the agent anew, with a clean context. It is told the task, the rules, what has changed \
-since the start, which checks failed last time, and the progress so far. When it ends, every check is run: the loop is \
-complete when all of them exit with 0 and the agent has said, in words of its own, exactly \
-<promise>COMPLETE</promise> (--promise changes the word, --no-promise asks for none).
+Each iteration starts the agent again with a clean context. swarm gives it the task, the rules, the changes since the \
+start, the checks that failed last time, and the progress so far. When the agent ends, swarm runs every check. The loop \
+is complete when all checks exit with 0 and the agent has printed exactly <promise>COMPLETE</promise> in its own text. \
+--promise changes the word; --no-promise requires none.
 
-The checks are also run once before the first iteration; what failed already then is told to the agent. Files that \
-stand as programs or scripts in a check's own text, the file that make or just reads, the scripts of the package.json that npm, \
-pnpm, yarn or bun reads (not what any of these runs in turn), and files named with \
---protect may not be changed by an iteration: it does not count as done until \
-they are as they were, or you say `swarm ralph approve NAME`. `swarm why NAME` says which are watched.
+swarm also runs the checks once before the first iteration. This baseline shows which of them failed already, and swarm \
+reports those to the agent.
 
-After each iteration the whole tree, but for what git ignores and what lies in a repository within it, is kept as a commit \
-under refs/swarm/; `swarm ralph restore` brings it back. The command follows the loop and exits with 0 only when it is complete; Ctrl-C pauses it.
+Some files are watched: programs and scripts named in a check's own command, the file that make or just reads, the \
+scripts in the package.json that npm, pnpm, yarn or bun reads, and the files named with --protect. Scripts that these \
+run in turn are not watched. An iteration that changes a watched file does not count as done until the file is restored \
+or you run `swarm ralph approve NAME`. `swarm why NAME` lists the watched files.
 
-Claude Code and Codex get hooks for each run, by which an interactive agent tells that its turn is over, and any that its \
-context is full: that ends the iteration. swarm-spawn(1) says what else they tell, and how to turn them off.";
+After each iteration, swarm saves the whole tree, except ignored files and nested repositories, as a commit under \
+refs/swarm/. `swarm ralph restore` checks it out again. The command follows the loop and exits with 0 only if the loop is \
+complete. Ctrl-C pauses the loop.
+
+swarm gives Claude Code and Codex hooks for each run. An interactive agent then reports that its turn is over, and \
+every agent that its context is full; both end the iteration. swarm-spawn(1) has the other reports, and how to turn \
+hooks off.";
 
 const LOOP_EXAMPLES: &str = "\
 Examples:
-  swarm loop 'make the tests pass' --check 'cargo test' -- claude -p --dangerously-skip-permissions
-  swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 --max-time 1800 -- claude -p --output-format json
-  swarm loop 'fix the types' --check 'mypy src/' --no-promise -- codex exec --full-auto";
+  swarm loop 'make the tests pass' --check 'cargo test' -- \\
+      claude -p --dangerously-skip-permissions
+  swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 \\
+      --max-time 1800 -- claude -p --output-format json
+  swarm loop 'fix the types' --check 'mypy src/' --no-promise -- \\
+      codex exec --full-auto";
 
-/// How a loop can end, and examples.
+/// The table of ends, and examples.
 fn loop_after() -> String {
     format!(
-        "How a loop ends, as `stop_reason` of the result, `status` of its state.json, and exit status (of two that \
-         are true the first is told, but failures before iterations):\n{}A loop that is paused (status `paused`), when the daemon stopped or with reason no_progress or budget_unseen, has not ended, nor has \
-         one that was cancelled with Ctrl-C: its follower exits with 1 (130 after a second Ctrl-C, which leaves at once), \
-         and `swarm ralph resume` goes on.\n\n{LOOP_EXAMPLES}",
+        "How a loop ends: stop_reason of the result, status in state.json, exit status, meaning. If several apply, \
+         the first one in the table is reported; but repeated failures come before max_iterations.\n\n{}\n\
+         A paused loop has not ended: `swarm ralph resume` continues it. A loop is paused by Ctrl-C, when the daemon \
+         stops, and with the reasons no_progress and budget_unseen. Its follower exits with 1, or with 130 after a \
+         second Ctrl-C, which leaves at once.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }
 
 /// Gates.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Gates (all that are asked for must hold)")]
+#[command(next_help_heading = "Gates (all requested gates must hold)")]
 pub struct GateArgs {
-    /// A shell command that must exit with 0 (may be given several times; they run in order)
+    /// Shell command that must exit with 0 (repeatable)
     ///
-    /// It runs with `sh -c` in the worker's directory, without input, in the agent's environment; SWARM_CHECK there names the
-    /// file that it prints into. When it ends, all that it started is ended with it, also what went into the background and
-    /// made itself a daemon, as sccache and Gradle do: start such a thing yourself, before the loop.
+    /// Checks run in order, with `sh -c` in the worker's directory, without input and in the agent's environment. SWARM_CHECK
+    /// names the file that receives the output. When a check ends, swarm ends every process that the check started, even a
+    /// daemon such as those of sccache and Gradle. Start such a daemon yourself before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
-    /// How long a check may take [default: 120]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time limit for each check [default: 120]
+    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub check_timeout: Option<u64>,
-    /// How many checks run side by side [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Number of checks to run in parallel [default: 1]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub check_jobs: Option<u32>,
-    /// The agent must say <promise>TOKEN</promise>
+    /// Require the agent to print <promise>TOKEN</promise>
     ///
-    /// It counts in words of the agent's own: as the CLI's transcript has them, where it keeps one (Claude Code, Codex); else
-    /// as the JSON has them that it prints; else alone on a line of new output, which a tool can print as well. `swarm why`
-    /// and `swarm report` tell which of them it was: transcript, result or screen.
+    /// Only the agent's own text counts. swarm reads it in the CLI's transcript if there is one (Claude Code, Codex),
+    /// otherwise in the JSON that the agent prints, otherwise on the screen, where the promise must be alone on a line of new
+    /// output and a tool can print it as well. `swarm why` and `swarm report` show the source: transcript, result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
-    /// A promise counts only with so many tool calls in its iteration; 0 lets any count [default: 1]
-    #[arg(long, value_name = "N")]
+    /// Tool calls required for a promise to count [default: 1]
+    ///
+    /// They are counted in the iteration of the promise. With 0, every promise counts.
+    #[arg(hide_short_help = true, long, value_name = "N")]
     pub min_tool_calls: Option<u64>,
-    /// What becomes of a promise without work [default: reject]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    /// Response to a promise without tool calls [default: reject]
+    #[arg(hide_short_help = true, long, value_name = "WHAT", value_enum)]
     pub on_promise_no_work: Option<NoWork>,
-    /// Ask only for the checks that passed before the first iteration
-    #[arg(long)]
+    /// Require only the checks that passed in the baseline
+    #[arg(hide_short_help = true, long)]
     pub allow_preexisting: bool,
-    /// Files that no iteration may change (may be given several times); ** goes into directories
+    /// Files that no iteration may change (repeatable)
+    ///
+    /// `**` matches subdirectories.
     #[arg(long, value_name = "GLOB")]
     pub protect: Vec<String>,
-    /// Let iterations change protected files and the scripts that checks run
-    #[arg(long)]
+    /// Allow changes to protected files and check scripts
+    #[arg(hide_short_help = true, long)]
     pub allow_changed_checks: bool,
 }
 
@@ -94,25 +106,28 @@ pub struct GateArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Budgets")]
 pub struct BudgetArgs {
-    /// End the loop after this much time that the machine was awake, its checks included
+    /// Stop the loop after this time, checks included
+    ///
+    /// Time while the machine is suspended does not count.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
-    /// End the loop after the iteration that passes this cost; pause it after one that tells none
+    /// Stop once the total cost exceeds USD
     ///
-    /// Claude Code tells it with --output-format json; what tells tokens alone needs prices in the settings.
+    /// swarm stops the loop after the iteration that exceeds the limit, and pauses it if an iteration reports no cost. Claude
+    /// Code reports its cost with --output-format json. For an agent that reports only tokens, set prices in the settings.
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<u64>,
-    /// The same for tokens; what came from a cache does not count
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Stop once the tokens exceed N; cached ones do not count
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Failures in a row that end the loop [default: 5]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Failures in a row that stop the loop [default: 5]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: Option<u32>,
-    /// End an iteration after this long, and go on
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End an iteration after this time and start the next
+    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub iteration_timeout: Option<u64>,
-    /// Pause the loop when so many iterations in a row changed nothing
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Pause after N iterations in a row without changes
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub no_progress: Option<u32>,
 }
 
@@ -120,71 +135,80 @@ pub struct BudgetArgs {
 #[derive(Debug, Args)]
 #[command(after_long_help = loop_after())]
 pub struct Loop {
-    /// What is to be done
+    /// Task for the agent
     #[arg(value_name = "TASK", conflicts_with = "spec")]
     pub task: Option<String>,
-    /// The same in a file, read afresh for each iteration; one of the two is needed
+    /// Task file instead of TASK, read for each iteration
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
-    /// The most iterations, 1 to 100 [default: 25]
+    /// Maximum iterations, 1 to 100 [default: 25]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub max_iterations: Option<u32>,
-    /// Ask for no promise
+    /// Require no promise
     #[arg(long, conflicts_with = "promise")]
     pub no_promise: bool,
-    /// The agent, if the command does not name it: claude, codex, opencode, gemini, qwen, aider or one in your settings
+    /// Agent profile [default: derived from the command]
+    ///
+    /// One of claude, codex, opencode, gemini, qwen, aider, or one in your settings. Without COMMAND, swarm runs the
+    /// profile's command.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The model, passed on to the agent's command
-    #[arg(long, value_name = "MODEL")]
+    /// Model, passed to the agent's command
+    #[arg(hide_short_help = true, long, value_name = "MODEL")]
     pub model: Option<String>,
-    /// Print the result only
-    #[arg(short, long)]
+    /// Print only the result
+    #[arg(hide_short_help = true, short, long)]
     pub quiet: bool,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    /// Output format of the result
+    #[arg(hide_short_help = true, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-    /// Return at once instead of following the loop
+    /// Return without following the loop
     #[arg(short, long)]
     pub detach: bool,
-    /// Print also what the agent prints
-    #[arg(long, conflicts_with_all = ["detach", "quiet"])]
+    /// Also print the agent's output
+    #[arg(hide_short_help = true, long, conflicts_with_all = ["detach", "quiet"])]
     pub stream: bool,
-    /// The worker's name [default: made from the directory's]
+    /// Worker name [default: derived from the directory]
     #[arg(long)]
     pub name: Option<WorkerName>,
-    /// Where the agent works [default: here]
-    #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
+    /// Directory the agent works in [default: current directory]
+    #[arg(hide_short_help = true, long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable for the agent; KEY alone takes its value from your environment
-    #[arg(long, value_name = "KEY[=VALUE]")]
+    /// Set a variable; KEY alone copies it from your environment
+    #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
-    /// Label the worker (may be given several times)
-    #[arg(long, value_name = "TAG")]
+    /// Label for the worker (repeatable)
+    #[arg(hide_short_help = true, long, value_name = "TAG")]
     pub tag: Vec<String>,
-    /// End a live worker of the same name first
-    #[arg(long)]
+    /// Stop a live worker with the same name first
+    #[arg(hide_short_help = true, long)]
     pub replace: bool,
-    /// Keep everything the agent prints, raw
-    #[arg(long)]
+    /// Save the agent's raw output
+    #[arg(hide_short_help = true, long)]
     pub record: bool,
-    /// How the contract reaches the agent; auto decides by the command
-    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    /// Way to deliver the prompt; auto depends on the command
+    #[arg(hide_short_help = true, long, value_name = "HOW", value_enum, default_value_t)]
     pub prompt_via: Route,
-    /// One more gate: a regular expression (as in Python's re) that the agent must print
-    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    /// Additional gate: output to match, a regular expression
+    ///
+    /// The syntax is that of Python's re. ^ and $ match at the start and the end of each line.
+    #[arg(hide_short_help = true, long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
-    /// End an iteration after this long without activity [default: 60; 1800 for a one-task command such as claude -p]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End an iteration after this time without activity [default: 60]
+    ///
+    /// For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
+    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
-    /// Fail an iteration if the agent's question is not answered within this time; 0: no limit [default: 600]
-    #[arg(long, value_name = "SECONDS")]
+    /// Time to answer an agent's question; 0: no limit [default: 600]
+    ///
+    /// If nobody answers in time, the iteration fails.
+    #[arg(hide_short_help = true, long, value_name = "SECONDS")]
     pub question_timeout: Option<u64>,
-    /// Columns and rows of the window, 20x5 to 1000x500 [default: 200x50]
-    #[arg(long, value_name = "COLSxROWS", value_parser = parse_size)]
+    /// Window size, 20x5 to 1000x500 [default: 200x50]
+    #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
     pub size: Option<(u16, u16)>,
-    /// Use this tmux server: a socket's path, or a name as in tmux -L
-    #[arg(long, value_name = "SOCKET")]
+    /// tmux server: a socket path, or a name as in tmux -L
+    #[arg(hide_short_help = true, long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
     /// The gates.
     #[command(flatten)]
@@ -195,12 +219,12 @@ pub struct Loop {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
-    /// The agent's command [default: `command` of the settings, or what --agent is started with]
-    #[arg(last = true, value_name = "COMMAND")]
+    /// Agent command [default: `command` in the settings, or --agent's]
+    #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
 }
 
-/// [`OnNoWork`] as the command line spells it.
+/// [`OnNoWork`] as an option's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoWork(pub OnNoWork);
 
@@ -211,20 +235,22 @@ impl ValueEnum for NoWork {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self.0 {
-            OnNoWork::Reject => PossibleValue::new("reject").help("It does not count"),
-            OnNoWork::Warn => PossibleValue::new("warn").help("It counts, with a warning"),
-            OnNoWork::Accept => PossibleValue::new("accept").help("It counts"),
+            OnNoWork::Reject => PossibleValue::new("reject").help("The promise does not count"),
+            OnNoWork::Warn => PossibleValue::new("warn").help("The promise counts, with a warning"),
+            OnNoWork::Accept => PossibleValue::new("accept").help("The promise counts"),
         })
     }
 }
 
-/// US dollars, as millionths.
+/// Parses US dollars into millionths.
 fn parse_dollars(text: &str) -> Result<u64, String> {
-    let amount: f64 =
-        text.trim_start_matches('$').parse().map_err(|_| "no amount of dollars, as in 2.50".to_owned())?;
+    let amount: f64 = text
+        .trim_start_matches('$')
+        .parse()
+        .map_err(|_| "not an amount of dollars, as in 2.50".to_owned())?;
     if amount.is_finite() && (0.000_001..=1e9).contains(&amount) {
         Ok((amount * 1e6).round() as u64)
     } else {
-        Err("an amount of dollars is more than 0, as in 2.50".into())
+        Err("the amount must be more than 0, as in 2.50".into())
     }
 }

@@ -1,4 +1,4 @@
-//! The verbs that put hooks and commands where agents find them.
+//! The verbs that install hooks and plugins for agents.
 
 use std::path::PathBuf;
 
@@ -7,45 +7,44 @@ use serde::Serialize;
 
 use super::PageFormat;
 
-/// What more there is to know about `swarm hooks`.
+/// The help of `hooks` in long form and in its man page.
 pub(super) const HOOKS_LONG: &str = "\
-Let the sessions that you start yourself be held by swarm.\n\n\
-An agent runs `swarm hook EVENT` at the turns of a session; that is how a loop inside a session goes on when the agent \
-wants to stop, and how /ralph-loop and its like are read. Sessions that swarm starts need none of this: they get their \
-hooks for the run, and no file of yours is touched.\n\n\
-Everything else in the file stays. What stood there before is kept: uninstall gives back the very same bytes unless \
-somebody changed the file since, and takes out only swarm's hooks then. Where the program is gone, the hooks do nothing.";
+Manage session hooks.\n\n\
+Session hooks let swarm continue a session that you started yourself. At the end of each turn the agent runs \
+`swarm hook EVENT`. This is how a loop inside a session continues, and how swarm reads /ralph-loop and the other loop \
+commands. Sessions that swarm starts need no installation: they get their hooks for the run, and none of your files \
+changes.\n\n\
+install keeps everything else in the settings file, and saves a copy of the file. uninstall restores the same bytes. If \
+the file was changed since, uninstall removes only swarm's hooks. If the swarm program is missing, the hooks do nothing.";
 
-/// What only the man page carries.
+/// The sections after the options of `hooks`.
 pub(super) const HOOKS_AFTER: &str = "\
 Files:
   claude, project  .claude/settings.json in the current directory
-  claude, user     ~/.claude/settings.json (CLAUDE_CONFIG_DIR names another directory)
+  claude, user     ~/.claude/settings.json, or in CLAUDE_CONFIG_DIR
   codex, project   .codex/hooks.json in the current directory
-  codex, user      ~/.codex/hooks.json (CODEX_HOME names another directory)
+  codex, user      ~/.codex/hooks.json, or in CODEX_HOME
 
-Claude Code needs version 2.1: an older one may run no hook of a file that names an event it does not know.
-  The commands are those of `swarm plugin install`; with the hooks alone /ralph-loop, /ulw-loop and /cancel-ralph
-  need the files that it puts into .claude/commands.
+Claude Code: version 2.1 or newer is required. An older one may run no hook at all if the file names an event that is new to it. \
+The commands /ralph-loop, /ulw-loop and /cancel-ralph need files in .claude/commands, which `swarm plugin install` writes.
 
-Codex asks once, in its window, whether it may run new hooks ('Trust all and continue'); `codex exec` skips those
-  that were not trusted, without a word, unless it gets --dangerously-bypass-hook-trust. Hooks of a project are read
-  only where the project is trusted: its window asks for that too, or [projects.\"DIR\"] in its config.toml has
-  trust_level = \"trusted\". It has no commands of others: type a blank first, so that the line is a prompt, which
-  the hook reads:
-     /ralph-loop \"TASK\" --max-iterations 20 --completion-promise DONE
-     /ulw-loop \"TASK\"
-     /cancel-ralph
-     /do-it:ralph 30
-     /do-it:cancel-ralph
-  For `codex exec` no blank is needed: codex exec '/ralph-loop \"TASK\"'.
+Codex: the window asks once whether new hooks may run ('Trust all and continue'). `codex exec` skips untrusted hooks without \
+a message, unless it gets --dangerously-bypass-hook-trust. Codex reads a project's hooks only if the project is trusted: \
+accept the question in its window, or set trust_level = \"trusted\" under [projects.\"DIR\"] in its config.toml. Codex \
+has no custom commands. Type a space first, so that the line is a prompt, which the hook reads:
+   /ralph-loop \"TASK\" --max-iterations 20 --completion-promise DONE
+   /ulw-loop \"TASK\"
+   /cancel-ralph
+   /do-it:ralph 30
+   /do-it:cancel-ralph
+`codex exec` needs no space: codex exec '/ralph-loop \"TASK\"'.
 
-opencode has no hooks of this kind but plugins: swarm plugin install --agent opencode";
+opencode: it has plugins instead of such hooks; run swarm plugin install --agent opencode.";
 
 /// `swarm hooks`
 #[derive(Debug, Args)]
 pub struct HooksArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: HooksCommand,
 }
@@ -53,21 +52,21 @@ pub struct HooksArgs {
 /// Every verb of `swarm hooks`.
 #[derive(Debug, Subcommand)]
 pub enum HooksCommand {
-    /// Put the hooks into an agent's settings file
+    /// Install session hooks
     Install(HookPlace),
-    /// Take them out again
+    /// Remove session hooks
     Uninstall(HookPlace),
-    /// Say where hooks are installed
+    /// Show where hooks are installed
     Status(HooksStatus),
 }
 
-/// Which settings file.
+/// The settings file.
 #[derive(Debug, Args)]
 pub struct HookPlace {
-    /// For which sessions: those in this directory, or all of yours
+    /// Scope of the installation
     #[arg(long, value_enum, default_value_t, value_name = "SCOPE")]
     pub scope: HookScope,
-    /// Of which agent
+    /// Agent to configure
     #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     pub agent: HookAgent,
 }
@@ -75,30 +74,30 @@ pub struct HookPlace {
 /// `swarm hooks status`
 #[derive(Debug, Args)]
 pub struct HooksStatus {
-    /// Only this scope
+    /// Scope to show [default: both]
     #[arg(long, value_enum, value_name = "SCOPE")]
     pub scope: Option<HookScope>,
-    /// Only this agent
+    /// Agent to show [default: all]
     #[arg(long, value_enum, value_name = "AGENT")]
     pub agent: Option<HookAgent>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
 
-/// For which sessions.
+/// The sessions that hooks or plugins apply to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookScope {
-    /// Those in the current directory
+    /// Sessions in the current directory
     #[default]
     Project,
-    /// All of the user's
+    /// All your sessions
     User,
 }
 
 impl HookScope {
-    /// The word for it.
+    /// Returns the word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -119,7 +118,7 @@ pub enum HookAgent {
 }
 
 impl HookAgent {
-    /// The word for it.
+    /// Returns the word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -128,26 +127,30 @@ impl HookAgent {
     }
 }
 
-/// What more there is to know about `swarm plugin`.
+/// The help of `plugin` in long form and in its man page.
 pub(super) const PLUGIN_LONG: &str = "\
-Give an agent the commands of loops inside a session.\n\n\
-For Claude Code two plugins, swarm and do-it, are written into a directory that is a marketplace, the settings file of \
-the scope names it and enables both, and the bare names /ralph-loop, /ulw-loop and /cancel-ralph are put into \
-.claude/commands. The plugins bring their hooks along. A file of the same name that is not ours is never touched: then \
-nothing is installed. A session that is running does not see any of it; the first new one may still say 'Unknown \
-command' while it learns of the marketplace.\n\n\
-For opencode a plugin file does the same work at the end of each turn.";
+Manage agent plugins that add loop commands.\n\n\
+For Claude Code, install writes two plugins, swarm and do-it, into a directory that is a plugin marketplace. It names the \
+marketplace in the settings file of the scope, enables both plugins, and puts the commands /ralph-loop, /ulw-loop and \
+/cancel-ralph into .claude/commands. The plugins include the hooks. If a file of the same name exists that swarm did not \
+write, nothing is installed. A running session does not see the plugins. The first new session may print 'Unknown \
+command' until it has loaded the marketplace.\n\n\
+For opencode, install writes one plugin file, which does the same at the end of each turn.";
 
-/// What only the man page carries.
+/// The sections after the options of `plugin`.
 pub(super) const PLUGIN_AFTER: &str = "\
 Commands in Claude Code:
-  /ralph-loop \"TASK\" [--max-iterations N] [--completion-promise TEXT] [--min-tool-calls M]
-                     [--on-promise-no-work reject|warn|accept]
-  /ulw-loop \"TASK\"   the same, with an instruction to work at full strength
-  /cancel-ralph      ends the loop
-  /do-it:ralph [MAX_ITERATIONS], /do-it:cancel-ralph
+  /ralph-loop \"TASK\" [--max-iterations N] [--completion-promise TEXT]
+              [--min-tool-calls M] [--on-promise-no-work reject|warn|accept]
+                     Start a loop
+  /ulw-loop \"TASK\"   Start a loop that tells the agent to work at full strength
+  /cancel-ralph      Cancel the loop
+  /do-it:ralph [MAX_ITERATIONS]
+                     Loop a do-it project
+  /do-it:cancel-ralph
+                     Cancel that loop
 
-By Claude Code's own means it is, after `swarm plugin install --dir DIR`:
+To install with Claude Code's own commands, run `swarm plugin install --dir DIR`, then:
   claude plugin marketplace add DIR
   claude plugin install swarm@swarm
   claude plugin install do-it@swarm";
@@ -155,7 +158,7 @@ By Claude Code's own means it is, after `swarm plugin install --dir DIR`:
 /// `swarm plugin`
 #[derive(Debug, Args)]
 pub struct PluginArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: PluginCommand,
 }
@@ -163,22 +166,22 @@ pub struct PluginArgs {
 /// Every verb of `swarm plugin`.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
-    /// Write the plugins and the commands, and enable them
+    /// Install plugins and commands
     Install(PluginPlace),
-    /// Take away what install wrote
+    /// Remove plugins and commands
     Uninstall(PluginPlace),
 }
 
-/// Where the plugin goes.
+/// The plugin's agent, scope and directory.
 #[derive(Debug, Args)]
 pub struct PluginPlace {
-    /// For which sessions: those in this directory, or all of yours
+    /// Scope of the installation
     #[arg(long, value_enum, default_value_t, value_name = "SCOPE")]
     pub scope: HookScope,
-    /// For which agent
+    /// Agent to configure
     #[arg(long, value_enum, default_value_t, value_name = "AGENT")]
     pub agent: PluginAgent,
-    /// Where the marketplace of Claude Code's plugins is written [default: claude-plugin in swarm's directory]
+    /// Marketplace directory [default: claude-plugin in SWARM_DIR]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }

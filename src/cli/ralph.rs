@@ -10,7 +10,7 @@ use super::{Format, PageFormat};
 /// `swarm ralph`
 #[derive(Debug, Args)]
 pub struct RalphArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: RalphCommand,
 }
@@ -18,64 +18,71 @@ pub struct RalphArgs {
 /// Every verb of `swarm ralph`.
 #[derive(Debug, Subcommand)]
 pub enum RalphCommand {
-    /// Write a starter PROMPT.md here
+    /// Write a starter PROMPT.md
     Init(RalphInit),
-    /// Print that starter prompt
+    /// Print the starter prompt
     Template,
-    /// Show how far a loop is
+    /// Show a loop's progress
     Status(RalphStatus),
-    /// Let the current agent finish, then start no other
-    #[command(long_about = "Let the current agent finish, then start no other.\n\n\
-        Nothing is sent to the agent. A loop that waits after a failure stops waiting at once. On a \
-        full disk the pause is kept all the same.")]
+    /// Pause a loop after the current iteration
+    #[command(long_about = "Pause a loop after the current iteration.\n\n\
+        The current agent may finish, and no other starts. swarm sends nothing to the agent. If the loop waits after a \
+        failure, the wait ends at once. A pause is kept even if the disk is full.")]
     Pause(RalphPause),
-    /// Let a paused or lost loop go on
-    #[command(long_about = "Let a paused or lost loop go on.\n\n\
-        The count goes on where it was. If the agent is still at work, the loop waits for it; if not, the \
-        next iteration starts. An iteration that was lost with the tmux server is repeated. On a full disk it \
-        is refused, since it could not be kept.\n\n\
+    /// Resume a paused or lost loop
+    #[command(long_about = "Resume a paused or lost loop.\n\n\
+        The iteration count continues. If the agent still runs, the loop waits for it; otherwise the next iteration \
+        starts. An iteration that was lost with the tmux server is repeated. On a full disk swarm refuses to resume, \
+        because it could not save the change.\n\n\
         --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
         environment, so that no process list shows it.")]
     Resume(RalphResume),
-    /// List the loops
+    /// List loops
     Ls(RalphLs),
-    /// Show a loop's iterations.log
+    /// Print a loop's iterations.log
     Logs(RalphLogs),
-    /// Change a setting of a loop while it runs
-    #[command(long_about = "Change a setting of a loop while it runs.\n\n\
-        Keys: max_iterations, inactivity_timeout and question_timeout (seconds), done_pattern (null removes it), prompt_file. The \
-        change holds from the next iteration on.")]
+    /// Change a setting of a running loop
+    #[command(long_about = "Change a setting of a running loop.\n\n\
+        The change applies from the next iteration. The keys are:\n\n  \
+          max_iterations      Maximum iterations\n  \
+          inactivity_timeout  Seconds without activity that end an iteration\n  \
+          question_timeout    Seconds to answer an agent's question\n  \
+          done_pattern        Regular expression; null removes it\n  \
+          prompt_file         Prompt file")]
     Set(RalphSet),
     /// Show what an iteration changed
-    #[command(long_about = "Show what an iteration changed, or all that changed since the loop began.\n\n\
-        After each iteration swarm keeps the tree as a commit, untracked files included, ignored ones not. The \
-        refs are refs/swarm/NAME/LOOP/ITERATION; git log, git show and git diff take them.")]
+    #[command(long_about = "Show what an iteration changed, or all changes since the loop began.\n\n\
+        After each iteration, swarm saves the tree as a commit, with untracked files and without ignored ones. Its ref is \
+        refs/swarm/NAME/LOOP/ITERATION, which git log, git show and git diff accept.")]
     Diff(RalphDiff),
-    /// Check an iteration's tree out into a new worktree
-    #[command(long_about = "Check the tree that an iteration left out into a new worktree.\n\n\
-        Nothing that is there is touched. Iteration 0 is the tree before the first. The last line printed is the \
-        worktree's path alone.")]
+    /// Check out an iteration's tree into a new worktree
+    #[command(long_about = "Check out an iteration's tree into a new worktree.\n\n\
+        Existing files stay as they are. Iteration 0 is the tree before the first iteration. The last line of the output \
+        is the path of the new worktree.")]
     Restore(RalphRestore),
-    /// Take changed checks and protected files as they are
-    #[command(long_about = "Take changed checks and protected files as they are.\n\n\
-        An iteration that changed a script which a check runs, a file named with --protect, or the task's own file does not \
-        count as done. Look at the change (swarm ralph diff NAME); when it is right, say so with this. An agent \
-        cannot approve its own work: not from its pane, a check or what it left running, not through a worker that it \
-        spawned. From within swarm's own tmux (a window opened while attached, say) nobody can who is no worker; use a terminal \
-        of your own. The same holds for ralph set, ralph resume, respawn and spawn --replace.")]
+    /// Accept changes to check scripts
+    #[command(long_about = "Accept changes to check scripts and protected files.\n\n\
+        An iteration does not count as done if it changed a script that a check runs, a file named with --protect, or \
+        the loop's task file. Look at the change (swarm ralph diff NAME), and accept it with this command if it is \
+        right.\n\n\
+        An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
+        not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
+        tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
+        and spawn --replace.")]
     Approve(RalphApprove),
-    /// Remove the state of loops that are over
-    #[command(long_about = "Remove the state of loops that are over.\n\n\
-        That is the directory with state.json, iterations.log and the iterations' files. When a name is used \
-        again, the state of the loop before is kept under NAME.1, NAME.2 and so on; NAME means all of them, \
-        NAME.1 that one. The worker's own record and its logs stay: swarm ls and swarm ralph status still show it.")]
+    /// Delete the state of finished loops
+    #[command(long_about = "Delete the state of finished loops.\n\n\
+        The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
+        again, swarm keeps the state of the earlier loop as NAME.1, NAME.2 and so on. NAME deletes all of them, \
+        NAME.1 only that one. The worker's record and its logs stay, so swarm ls and swarm ralph status still show the \
+        worker.")]
     Clean(RalphClean),
 }
 
 /// `swarm ralph init`
 #[derive(Debug, Args)]
 pub struct RalphInit {
-    /// Overwrite PROMPT.md if it is there
+    /// Overwrite an existing PROMPT.md
     #[arg(long)]
     pub force: bool,
 }
@@ -83,9 +90,9 @@ pub struct RalphInit {
 /// `swarm ralph status`
 #[derive(Debug, Args)]
 pub struct RalphStatus {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -93,16 +100,16 @@ pub struct RalphStatus {
 /// `swarm ralph pause`
 #[derive(Debug, Args)]
 pub struct RalphPause {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
 }
 
 /// `swarm ralph resume`
 #[derive(Debug, Args)]
 pub struct RalphResume {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// Set a variable for the agent's next runs; KEY alone copies its value from your environment
+    /// Set a variable; KEY alone copies it from your environment
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
 }
@@ -110,7 +117,7 @@ pub struct RalphResume {
 /// `swarm ralph ls`
 #[derive(Debug, Args)]
 pub struct RalphLs {
-    /// How to print them
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
 }
@@ -118,12 +125,12 @@ pub struct RalphLs {
 /// `swarm ralph logs`
 #[derive(Debug, Args)]
 pub struct RalphLogs {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// Go on printing until the loop is over
+    /// Keep printing until the loop has finished
     #[arg(short, long)]
     pub follow: bool,
-    /// How many lines, from the end [default: all]
+    /// Number of lines from the end [default: all]
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<u32>,
 }
@@ -131,9 +138,9 @@ pub struct RalphLogs {
 /// `swarm ralph set`
 #[derive(Debug, Args)]
 pub struct RalphSet {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// What to change
+    /// Settings to change
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_pair)]
     pub changes: Vec<(String, String)>,
 }
@@ -148,15 +155,17 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
 /// `swarm ralph clean`
 #[derive(Debug, Args)]
 pub struct RalphClean {
-    /// The loop's worker, or the kept state of an earlier loop of that name, as in agent.1
+    /// Worker name, or an earlier loop of that name (agent.1)
     #[arg(required_unless_present = "all", conflicts_with = "all", value_parser = parse_state)]
     pub name: Option<String>,
-    /// Every loop that is over, and what earlier loops left, also those of a name whose loop is live
+    /// Delete the state of every finished and every earlier loop
+    ///
+    /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
 }
 
-/// A worker's name, or one with the number of an earlier loop.
+/// Parses a worker's name, with or without the number of an earlier loop.
 fn parse_state(text: &str) -> Result<String, String> {
     let base = match text.rsplit_once('.') {
         Some((base, number)) if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) => base,
@@ -168,9 +177,9 @@ fn parse_state(text: &str) -> Result<String, String> {
 /// `swarm ralph diff`
 #[derive(Debug, Args)]
 pub struct RalphDiff {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// Which iteration [default: all that changed since the start]
+    /// Iteration number [default: all changes since the start]
     #[arg(value_name = "ITERATION", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
 }
@@ -178,15 +187,15 @@ pub struct RalphDiff {
 /// `swarm ralph restore`
 #[derive(Debug, Args)]
 pub struct RalphRestore {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// Whose tree; 0 is the one before the first iteration
+    /// Iteration number; 0 is the tree before the first
     #[arg(value_name = "ITERATION")]
     pub iteration: u32,
-    /// Where to [default: REPOSITORY-worktrees/NAME-ITERATION]
+    /// Directory [default: REPOSITORY-worktrees/NAME-ITERATION]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// The new branch [default: swarm/NAME-ITERATION]
+    /// New branch [default: swarm/NAME-ITERATION]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
 }
@@ -194,33 +203,33 @@ pub struct RalphRestore {
 /// `swarm ralph approve`
 #[derive(Debug, Args)]
 pub struct RalphApprove {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
 }
 
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
 }
 
 /// `swarm report`
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The loop's worker
+    /// Worker name
     pub name: WorkerName,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: ReportFormat,
 }
 
-/// How to print a report.
+/// Output formats of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// Markdown, for people
+    /// Markdown for people
     #[default]
     Md,
-    /// For programs
+    /// JSON for programs
     Json,
 }

@@ -9,7 +9,7 @@ use super::PageFormat;
 /// `swarm daemon`
 #[derive(Debug, Args)]
 pub struct DaemonArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: DaemonCommand,
 }
@@ -17,23 +17,23 @@ pub struct DaemonArgs {
 /// Every verb of `swarm daemon`.
 #[derive(Debug, Subcommand)]
 pub enum DaemonCommand {
-    /// Start it in the background
+    /// Start the daemon in the background
     Start,
-    /// Pause the loops and end the daemon; agents at work go on
+    /// Pause all loops and stop the daemon; agents continue
     Stop,
-    /// End it and start it anew; nothing is paused
+    /// Restart the daemon without pausing loops
     Restart,
-    /// Say whether it runs
-    #[command(after_long_help = "Exit status:\n  0  It runs.\n  3  It does not.")]
+    /// Show whether the daemon runs
+    #[command(after_long_help = "Exit status:\n  0  The daemon runs.\n  3  It does not run.")]
     Status(DaemonStatus),
-    /// Be the daemon, in the foreground (for service managers)
+    /// Run the daemon in the foreground, as service managers need
     Run(DaemonRun),
 }
 
 /// `swarm daemon status`
 #[derive(Debug, Args)]
 pub struct DaemonStatus {
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -49,10 +49,10 @@ pub struct DaemonRun {
 /// `swarm doctor`
 #[derive(Debug, Args)]
 #[command(
-    after_long_help = "Exit status:\n  0  Nothing failed (a warning is no failure).\n  1  Something did."
+    after_long_help = "Exit status:\n  0  Every check passed; warnings are allowed.\n  1  A check failed."
 )]
 pub struct Doctor {
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -61,11 +61,11 @@ pub struct Doctor {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  bash:  swarm completions bash > ~/.local/share/bash-completion/completions/swarm
-  zsh:   swarm completions zsh > ~/.zfunc/_swarm    (with ~/.zfunc in your fpath)
-  fish:  swarm completions fish > ~/.config/fish/completions/swarm.fish")]
+  swarm completions bash > ~/.local/share/bash-completion/completions/swarm
+  swarm completions zsh > ~/.zfunc/_swarm    (with ~/.zfunc in your fpath)
+  swarm completions fish > ~/.config/fish/completions/swarm.fish")]
 pub struct Completions {
-    /// Your shell
+    /// Shell to complete for
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(["bash", "zsh", "fish"])
         .map(|name| name.parse::<Shell>().unwrap_or(Shell::Bash)))]
     pub shell: Shell,

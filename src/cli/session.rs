@@ -1,4 +1,4 @@
-//! Loops within a session, and what agents call.
+//! The verbs of session loops, and the entry point for agent hooks.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,21 @@ use clap::{Args, Subcommand};
 
 use super::PageFormat;
 
-/// What `swarm session --help` says.
+/// The help of `session` in long form and in its man page.
 pub(super) const SESSION_LONG: &str = "\
-Look after loops within a session.
+Manage loops inside an agent's own session.
 
-A session loop is one agent session that its own Stop hook keeps going: each time the agent wants to stop without its \
-promise, the task comes back to it. The hooks must be there first: swarm hooks install, or the plugin (swarm plugin \
-install). Inside the agent the same is done with /ralph-loop, /ulw-loop, /do-it:ralph and /cancel-ralph.
+A session loop is one agent session that its own Stop hook keeps going: each time the agent tries to stop without \
+its promise, the hook returns the task to it. Install the hooks first (swarm hooks install) or the plugin (swarm plugin \
+install). Inside the agent, /ralph-loop, /ulw-loop, /do-it:ralph and /cancel-ralph do the same as these commands. \
+swarm-session(7) is the guide.
 
-The loop's state is a file in the project's .claude directory. It may be read and edited; removing it ends the loop.";
+The loop's state is a file in the project's .claude directory. You may read and edit it. If you delete it, the loop ends.";
 
 /// `swarm session`
 #[derive(Debug, Args)]
 pub struct SessionArgs {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: SessionCommand,
 }
@@ -27,84 +28,88 @@ pub struct SessionArgs {
 /// Every verb of `swarm session`.
 #[derive(Debug, Subcommand)]
 pub enum SessionCommand {
-    /// Start a loop in a session, or let the one that was kept go on
+    /// Start a loop in a session, or resume a paused one
     #[command(after_long_help = START_AFTER)]
     Start(Box<SessionStart>),
-    /// Show the loop of a session
-    #[command(after_long_help = "Exit status:\n  0  A loop is active.\n  1  None is.")]
+    /// Show the progress of a session loop
+    #[command(after_long_help = "Exit status:\n  0  A loop is active.\n  1  No loop is active.")]
     Status(SessionWhich),
-    /// List the loops that were seen here, and how each stands
+    /// List session loops and their state
     Ls(SessionLs),
-    /// End a loop: the agent's next stop is its last
+    /// Cancel a session loop at the agent's next stop
     Cancel(SessionPlace),
-    /// Show what became of each stop: what was found, what was decided, and why
+    /// Show each decision of the Stop hook and its reason
     Logs(SessionWhich),
 }
 
 const START_AFTER: &str = "\
 Examples:
-  swarm session start 'implement the parser' --max-iterations 20 --completion-promise DONE
-  swarm session start --do-it 30          (a do-it project; checks it first)
-  swarm session start                     (lets a paused loop go on)
+  swarm session start 'write the parser' -n 20 --completion-promise DONE
+  swarm session start --do-it 30          (loop a do-it project)
+  swarm session start                     (resume a paused loop)
 
-A start in a session whose loop was paused, or was let stop in doubt, lets it go on where it was; -n gives it another limit.
+If the loop of the session was paused, or swarm let it stop because it was in doubt, start resumes it; -n sets a new limit.
 
-Options may also stand within the task, as they do behind /ralph-loop; what is in quotes there, and what follows `--`, is text.";
+Options may also be part of the task, as after /ralph-loop. Quoted words and everything after `--` are text.";
 
 /// `swarm session start`
 #[derive(Debug, Args)]
 pub struct SessionStart {
-    /// The task; `-` reads it from standard input
+    /// Task for the agent; - reads standard input
     #[arg(value_name = "TASK")]
     pub task: Vec<String>,
-    /// Turns: 1 to 100, or 0 for no limit [default: 20]
+    /// Maximum turns, 1 to 100; 0: no limit [default: 20]
     #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
     pub max_iterations: Option<u32>,
-    /// What the agent must say when it is done, as <promise>TOKEN</promise> [default: DONE]
+    /// Require <promise>TOKEN</promise> to finish [default: DONE]
     #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = parse_promise)]
     pub completion_promise: Option<swarm_state::promise::Promise>,
-    /// Tool calls without which a promise is none [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Tool calls required for a promise to count [default: 1]
+    #[arg(hide_short_help = true, long, value_name = "N", allow_negative_numbers = true)]
     pub min_tool_calls: Option<u64>,
-    /// What to do with a promise without them [default: reject]
-    #[arg(long, value_enum, value_name = "POLICY")]
+    /// Response to a promise without tool calls [default: reject]
+    #[arg(hide_short_help = true, long, value_enum, value_name = "POLICY")]
     pub on_promise_no_work: Option<super::NoWork>,
-    /// Put the instruction to work without holding back before each turn
+    /// Tell the agent before each turn to work at full strength
     #[arg(long, conflicts_with = "do_it")]
     pub ulw: bool,
-    /// Loop a do-it project by its contract, MAX turns at most
+    /// Loop a do-it project, for at most MAX turns
     #[arg(long, value_name = "MAX", num_args = 0..=1, allow_negative_numbers = true, default_missing_value = "", conflicts_with = "completion_promise")]
     pub do_it: Option<String>,
-    /// A contract of your own in place of the built-in one
-    #[arg(long, value_name = "FILE", requires = "do_it")]
+    /// File that replaces the built-in contract
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "do_it")]
     pub contract: Option<PathBuf>,
-    /// Make the project's branch when it is not there
-    #[arg(long, requires = "do_it")]
+    /// Create the project's branch if it is missing
+    #[arg(hide_short_help = true, long, requires = "do_it")]
     pub create_branch: bool,
-    /// Keep progress and open changes of the run before when that was on another branch
-    #[arg(long, requires = "do_it")]
+    /// Archive the previous run if it was on another branch
+    ///
+    /// The archive has the progress and the uncommitted changes of that run.
+    #[arg(hide_short_help = true, long, requires = "do_it")]
     pub archive_on_branch_change: bool,
-    /// Pause after N stops in a row without a change in the tree (0: never)
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    /// Pause after N stops without changes in the tree; 0: never
+    #[arg(hide_short_help = true, long, value_name = "N", allow_negative_numbers = true)]
     pub no_diff_limit: Option<u32>,
-    /// Whose loop it is [default: the agent session around this command]
-    #[arg(long, value_name = "ID", value_parser = parse_session)]
+    /// Session of the loop [default: the session of this command]
+    #[arg(hide_short_help = true, long, value_name = "ID", value_parser = parse_session)]
     pub session_id: Option<swarm_state::session::SessionId>,
-    /// The project's directory [default: the current one]
+    /// Project directory [default: current directory]
     #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// How to print it
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    /// Output format
+    #[arg(hide_short_help = true, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
 
-/// Which loop.
+/// The session loop.
 #[derive(Debug, Args)]
 pub struct SessionPlace {
-    /// Whose loop [default: the session around this command, else the only one in this directory]
+    /// Session of the loop [default: the session of this command]
+    ///
+    /// Outside an agent session, the default is the only loop in the directory.
     #[arg(long, value_name = "ID", value_parser = parse_session)]
     pub session_id: Option<swarm_state::session::SessionId>,
-    /// The project's directory [default: the current one]
+    /// Project directory [default: current directory]
     #[arg(long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 }
@@ -112,10 +117,10 @@ pub struct SessionPlace {
 /// `swarm session status` and `swarm session logs`
 #[derive(Debug, Args)]
 pub struct SessionWhich {
-    /// Which loop.
+    /// The session loop.
     #[command(flatten)]
     pub place: SessionPlace,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
 }
@@ -123,26 +128,26 @@ pub struct SessionWhich {
 /// `swarm session ls`
 #[derive(Debug, Args)]
 pub struct SessionLs {
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: super::Format,
 }
 
-/// What `swarm hook --help` says.
+/// The help of `hook` in long form and in its man page.
 pub(super) const HOOK_LONG: &str = "\
-What agent CLIs call; there is no reason to type it.
+Entry point for agent hooks; you do not run it yourself.
 
-It reads what the CLI tells its hook, as JSON, from standard input (or from INPUT, as Codex's notify gives it). It always ends \
-with status 0 and says nothing when in doubt, so it never harms the agent. Events: stop, subagent-stop, stop-failure, \
-session-start, session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify; any other \
-passes.";
+The command reads the hook's JSON from standard input, or from INPUT as in Codex's notify. It always exits with 0. If anything \
+is in doubt, it prints nothing, so it never harms the agent. Events: stop, subagent-stop, stop-failure, session-start, \
+session-end, user-prompt-submit, pre-tool-use, post-tool-use, pre-compact, notification, codex-notify. It ignores other \
+events.";
 
 /// `swarm hook`
 #[derive(Debug, Args)]
 pub struct Hook {
-    /// What happened
+    /// Event name
     pub event: String,
-    /// What the CLI tells, where it does not come on standard input
+    /// The hook's JSON [default: read from standard input]
     pub input: Option<String>,
 }
 

@@ -15,12 +15,12 @@ fn spawn(args: &[&str]) -> Spawn {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn definition_passes_the_checks_of_clap() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn what_follows_the_worker_of_send_is_text() {
+fn words_after_the_worker_of_send_are_text() {
     let meant = |words: &[&str]| -> Vec<String> {
         let args = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
         as_meant(args).into_iter().skip(1).map(|arg| arg.into_string().unwrap()).collect()
@@ -56,7 +56,7 @@ fn help_fits_on_one_screen_and_names_every_command() {
         assert_eq!(error.kind(), ErrorKind::DisplayHelp);
         let text = error.render().to_string();
         assert!(text.lines().count() <= 50, "{} rows", text.lines().count());
-        assert!(text.lines().all(|line| line.chars().count() <= 88), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let names = |command: &clap::Command, before: &str| -> Vec<String> {
             command.get_subcommands().map(|c| format!("{before}{}", c.get_name())).collect()
         };
@@ -169,7 +169,7 @@ fn a_prompt_may_begin_with_a_dash() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_command_lines_exit_with_2() {
     for line in [
         "spawn --name a/b -- x",
         "spawn --name= -- x",
@@ -225,7 +225,7 @@ fn what_makes_no_sense_is_refused() {
         "",
     ] {
         let words: Vec<&str> = line.split(' ').filter(|w| !w.is_empty()).collect();
-        let error = parse(&words).err().unwrap_or_else(|| panic!("{line} was taken"));
+        let error = parse(&words).err().unwrap_or_else(|| panic!("{line} was accepted"));
         assert_eq!(error.exit_code(), 2, "{line}");
     }
     let error = parse(&["status", "a b"]).unwrap_err().to_string();
@@ -233,7 +233,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn missing_loop_flags_are_not_claps_business() {
+fn missing_loop_flags_pass_the_parser() {
     assert!(spawn(&["--ralph", "--", "x"]).ralph.ralph);
     assert!(spawn(&["--ralph"]).cmd.is_empty());
 }
@@ -244,7 +244,7 @@ fn sizes() {
 }
 
 #[test]
-fn help_of_clean_names_every_cache_that_goes() {
+fn help_of_clean_names_every_deleted_cache() {
     use swarm_state::ignored::{CACHE_DIRS, CACHE_ENDINGS, CACHE_FILES, CACHE_MARKERS};
     let text = after::CLEAN_LONG;
     let markers = CACHE_MARKERS.iter().map(|(file, _)| *file);

@@ -111,19 +111,17 @@ impl End {
     /// What it means, for the table in the man page.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::AllChecksPassed => "every gate holds, checks among them",
-            Self::PromiseAccepted => "every gate holds, the promise among them and no check",
-            Self::DonePattern => "the done pattern appeared, and nothing else was asked for",
-            Self::MaxIterations => "the iterations are used up",
-            Self::BudgetExhausted => "the cost or the tokens are used up",
-            Self::Timeout => "the time is used up",
-            Self::Failed => {
-                "too many failures in a row, no iteration that succeeded, or an error that a retry does not fix"
-            }
-            Self::Killed => "somebody killed it",
-            Self::Cancelled => "whoever ran it in the foreground gave it up",
-            Self::PromptMissing => "the prompt or the spec is gone or cannot be read",
-            Self::Lost => "the tmux server went away under it; swarm ralph resume goes on",
+            Self::AllChecksPassed => "all gates hold, including a check",
+            Self::PromiseAccepted => "all gates hold, with a promise and no check",
+            Self::DonePattern => "the done pattern matched; it is the only gate",
+            Self::MaxIterations => "all iterations are used",
+            Self::BudgetExhausted => "the cost or token limit was exceeded",
+            Self::Timeout => "the time limit was reached",
+            Self::Failed => "failures in a row, no success, or a fatal error",
+            Self::Killed => "the loop was killed",
+            Self::Cancelled => "the user canceled it in the foreground",
+            Self::PromptMissing => "the prompt or task file is missing, unreadable",
+            Self::Lost => "the tmux server is gone; resume continues",
         }
     }
 
@@ -171,12 +169,8 @@ pub fn table() -> String {
     let mut text = String::new();
     for end in End::ALL {
         if end == End::MaxIterations {
-            text += &row(
-                end,
-                false,
-                "the iterations are used up, one succeeded, and no gate but a done pattern was requested",
-            );
-            text += &row(end, true, "the iterations are used up, and not every gate holds");
+            text += &row(end, false, "iterations used up; no gate but a done pattern");
+            text += &row(end, true, "iterations used up; not every gate holds");
         } else {
             text += &row(end, true, end.meaning());
         }

@@ -1,6 +1,6 @@
-//! The man pages in `man/` are generated from the command line's definition and stay in step with it.
+//! Checks that the man pages in `man/`, the help and the README match the code.
 //!
-//! `UPDATE_DOCS=1 cargo test --test it docs` writes them anew.
+//! `UPDATE_DOCS=1 cargo test --test it docs` writes them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ fn on_disk() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn man_pages_are_in_step_with_the_command_line() {
+fn man_pages_match_the_command_line() {
     let wanted = pages();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::create_dir_all(directory()).expect("man/ can be made");
@@ -68,11 +68,16 @@ fn man_pages_are_in_step_with_the_command_line() {
 }
 
 #[test]
-fn the_pages_tell_the_exit_codes() {
+fn pages_list_the_exit_codes() {
     let pages = pages();
-    for code in
-        ["0  Done", "1  The command failed", "2  Wrong use", "3  The daemon", "4  This swarm", "5  A wait"]
-    {
+    for code in [
+        "0    Success",
+        "1    The command failed",
+        "2    Invalid",
+        "3    The daemon",
+        "4    The client",
+        "5    A wait",
+    ] {
         assert!(pages["swarm.1"].contains(code), "{code}");
     }
     assert!(pages.contains_key("swarm-ralph-status.1"));
@@ -81,7 +86,7 @@ fn the_pages_tell_the_exit_codes() {
 
 /// One source: the table of ends in the page is the code's.
 #[test]
-fn the_page_of_loop_has_the_table_of_ends() {
+fn page_of_loop_has_the_table_of_ends() {
     let page = &pages()["swarm-loop.1"];
     for line in swarm_state::ends::table().lines() {
         assert!(page.contains(&to_roff(line)), "{line} in {page}");
