@@ -70,22 +70,22 @@ my @clis = (
         program => 'qwen',
         retries => 1,
         tui     => [qw(qwen -y)],
-        via     => [qw(--prompt-via paste)],
-        oneshot => [qw(qwen -y)],
+        oneshot => [qw(qwen -y -p)],
         asks    => [qw(qwen)],
         arrives => { tui => 'exact', oneshot => 'exact, then white space' },
         first_run => {
-            auth => [ [qw(qwen)], qr/auth|log ?in/i, qr/auth/i, qw(--prompt-via paste) ],
+            auth => [ [qw(qwen)], qr/auth|log ?in/i, qr/auth/i ],
         },
     },
     {
         name    => 'aider',
         program => 'aider',
+        retries => 1,
         toolless => 1,
         tui     => [qw(aider)],
         via     => [qw(--prompt-via paste)],
         oneshot => [qw(aider)],
-        arrives => { tui => 'exact', oneshot => 'exact' },
+        arrives => { tui => 'whole, then To suggest changes to a', oneshot => 'whole, then To suggest changes to a' },
     },
 );
 
