@@ -271,6 +271,18 @@ fn aider() -> Profile {
             r"^(?P<input>(?:(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?\n)*",
             r"(?:[a-z-]+(?: multi)?)?>(?:[ \u00a0][^\n]*)?)\Z",
         )]),
+        // Below it may stand what the error means, and the mark. After an answer the tokens stand there.
+        error: words(&[concat!(
+            r"^[ ░]*(?P<error>litellm\.\w+: [^\n]*)(?:\n[^\n]+){0,3}?",
+            r"(?:\n\n?─{8}[^\n]*\n(?:[a-z-]+(?: multi)?)?>[^\n]*)?\s*\Z",
+        )]),
+        outage: vec![
+            Wording { pattern: r"^litellm\.AuthenticationError\b".into(), kind: Kind::Login },
+            Wording {
+                pattern: r"^litellm\.(?:RateLimit|ServiceUnavailable|InternalServer)Error\b".into(),
+                kind: Kind::Overload,
+            },
+        ],
         hides_input: true,
         startup: vec![marker(r"(?i)^[^\n]*\blog ?in to [^\n]*\(Y\)es/\(N\)o[^\n]*\Z", "login dialog")],
         permission: vec![marker(r"^[^\n]*\(Y\)es/\(N\)o[^\n]*:\Z", "question")],

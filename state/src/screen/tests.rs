@@ -168,6 +168,29 @@ fn a_failed_request_on_opencodes_screen_is_read() {
 }
 
 #[test]
+fn a_failed_request_at_the_end_of_aiders_output_is_read() {
+    let shown = |text: &str| reader("aider", "x", None).shown_error(text);
+    let error =
+        "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided";
+    let meaning = "The API provider is not able to authenticate you. Check your API key.";
+    let rule = "─".repeat(80);
+    let first = format!("Repo-map: using 1024 tokens, auto refresh\n\n  ░{error}\n{meaning}\n");
+    assert_eq!(shown(&first).as_deref(), Some(error), "a one-shot command");
+    assert_eq!(shown(&format!("{first}\n{rule}\n>")).as_deref(), Some(error), "its screen");
+    assert_eq!(shown(&format!("{first}{rule}\narchitect multi> go on")).as_deref(), Some(error));
+    for (what, text) in [
+        (
+            "it tries again",
+            format!("{first}Retrying in 0.2 seconds...\n\nThat is all.\n\nTokens: 7 sent, 4 received.\n"),
+        ),
+        ("a quoted error", format!("The log has:\n{error}\n\nTokens: 7 sent, 4 received.\n{rule}\n> ")),
+        ("a person went on", format!("{first}\n{rule}\n> go on\n\nThat is all.\n")),
+    ] {
+        assert_eq!(shown(&text), None, "{what}");
+    }
+}
+
+#[test]
 fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
     let text = "Do you trust the files in this folder?\n\n❯ No, exit\n  Yes, I trust this folder\n";
     for cli in ["claude", "codex", "opencode", "gemini", "aider", "sh"] {
