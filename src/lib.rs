@@ -31,6 +31,7 @@ pub mod demo;
 pub mod doctor;
 mod environ;
 pub mod error;
+mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -183,7 +183,12 @@ impl Paths {
 
     /// The program of the last daemon, from which wrappers, recorders and hooks are started.
     pub fn helper(&self) -> PathBuf {
-        self.root.join("bin").join("swarm")
+        self.helper_dir().join("swarm")
+    }
+
+    /// The directory of that program.
+    pub fn helper_dir(&self) -> PathBuf {
+        self.root.join("bin")
     }
 
     /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform.

@@ -42,14 +42,14 @@
 //! Deliberately absent: environment variables as settings, and a command line given as one string (what it
 //! means would depend on a shell).
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use swarm_state::profiles::Profile;
 use swarm_state::promise::Promise;
 
 use crate::error::{Error, Result};
+use crate::files::read_bounded;
 
 mod agents;
 mod outage;
@@ -331,25 +331,14 @@ pub fn size(text: &str) -> Option<(u16, u16)> {
 
 /// A file's text; `None` when it is not there and need not be.
 fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
-    match read_regular(path) {
+    let text = read_bounded(path, MAX_FILE).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    });
+    match text {
         Ok(text) => Ok(Some(text)),
         Err(error) if !required && is_absent(&error) => Ok(None),
         Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
     }
-}
-
-/// The text of a regular file. Anything else may have no end, or block, already when it is opened.
-fn read_regular(path: &Path) -> io::Result<String> {
-    let found = fs::metadata(path)?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let mut text = String::new();
-    fs::File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if found.len().max(text.len() as u64) > MAX_FILE {
-        return Err(io::Error::other("it is longer than 1 MiB"));
-    }
-    Ok(text)
 }
 
 /// There is no such file; or a directory above it is a file, and then there is none either.

@@ -14,7 +14,7 @@
 //! that what is on disk is what is true.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -24,8 +24,6 @@ use swarm_state::model::WorkerName;
 use crate::error::{Error, Result};
 use crate::paths::{Paths, private_dir};
 
-mod atomic;
-mod bounded;
 mod legacy;
 mod load;
 mod lock;
@@ -37,8 +35,8 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-pub use atomic::{write_atomic, write_unsynced};
-pub use bounded::read_bounded;
+use crate::files::{file_name, is_temporary, sync_dir};
+pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LOG_LIMIT, Tail};
@@ -136,10 +134,11 @@ impl Store {
                 .max_by_key(|path| (file_name(path).len(), path.clone()))
         };
         let iterations: Vec<_> = loops.iter().filter_map(latest).collect();
-        let fixed = [self.paths.root().to_owned(), self.paths.workers_dir()];
+        let paths = &self.paths;
+        let fixed = [paths.root().to_owned(), paths.workers_dir(), paths.helper_dir()];
         for dir in loops.into_iter().chain(iterations).chain(fixed) {
             for file in entries(&dir) {
-                if atomic::is_temporary(&file) {
+                if is_temporary(&file) {
                     // A left-over is harmless; so is failing to remove it.
                     let _ = fs::remove_file(file);
                 }
@@ -156,11 +155,6 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The file's name as text; empty when it has none.
-fn file_name(path: &Path) -> &str {
-    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
-}
-
 /// "cannot VERB 'PATH': CAUSE".
 fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
     Error::system(format!("cannot {verb} '{}'", path.display()), cause)
@@ -173,11 +167,6 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// Makes a finished rename or removal in `dir` durable.
-fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 /// Moves a file that cannot be read out of the way, as `FILE.corrupt-TIME`; gives its new path.

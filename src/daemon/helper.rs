@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::files::replace;
 use crate::paths::Paths;
 use crate::procs;
 
@@ -66,15 +67,8 @@ impl Helper {
     fn put(&self) -> io::Result<()> {
         let own = own_executable(&self.installed);
         let dir = self.placed.parent().unwrap_or(Path::new("/"));
-        // Only the daemon that holds the lock writes here; one that was killed may have left a part.
-        let part = dir.join(".swarm.tmp");
-        let _ = fs::remove_file(&part);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let written = self.write(&own, &part).and_then(|()| fs::rename(&part, &self.placed));
-        if written.is_err() {
-            let _ = fs::remove_file(&part);
-        }
-        written
+        replace(&self.placed, |part| self.write(&own, part))
     }
 
     fn write(&self, own: &Path, part: &Path) -> io::Result<()> {

@@ -19,8 +19,8 @@ use sha2::{Digest, Sha256};
 use super::layout;
 use super::merge::{self, Shape};
 use crate::error::{Error, ErrorCode, Result};
+use crate::files;
 use crate::paths::{Paths, private_dir};
-use crate::store;
 
 /// A settings file is a few KB; nobody's has a thousand times as much.
 const SIZE_MAX: u64 = 8 << 20;
@@ -147,7 +147,7 @@ fn write_ours(
         kept.written = hash(text.as_bytes());
     }
     let json = serde_json::to_vec_pretty(&kept).map_err(|e| Error::system("cannot keep the original", e))?;
-    store::write_atomic(place, &json).map_err(|e| failed("write", place, e))?;
+    files::write_atomic(place, &json).map_err(|e| failed("write", place, e))?;
     replace(file, before, &text)?;
     Ok(if before.is_none() { Change::Created } else { Change::Changed })
 }
@@ -237,13 +237,7 @@ fn replace(file: &Path, before: Option<&Present>, text: &str) -> Result<()> {
 
 /// Writes `text` to `file` with `mode`, whole or not at all.
 pub(super) fn replace_with(file: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = file.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-    let written = fill(&temporary, mode, text).and_then(|()| fs::rename(&temporary, file));
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
+    files::replace(file, |temporary| fill(temporary, mode, text))
 }
 
 fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! Files in, settings or one error out.
 
+use std::fs;
+
 use proptest::prelude::*;
 use swarm_state::model::PromptVia;
 use tempfile::TempDir;
@@ -55,7 +57,7 @@ fn only_a_regular_file_of_a_sane_size_is_read() {
     std::os::unix::fs::symlink("fifo", dir.path("link")).unwrap();
     for name in ["fifo", "link"] {
         let error = Settings::load(&dir.path("none"), Some(&dir.path(name)), None).unwrap_err();
-        assert!(error.message.ends_with(&format!("{name}': it is no regular file")), "{error}");
+        assert!(error.message.ends_with(&format!("{name}': it is not a regular file")), "{error}");
     }
     let line = "# a comment\n";
     let most = line.repeat(usize::try_from(MAX_FILE).unwrap() / line.len());
@@ -63,7 +65,7 @@ fn only_a_regular_file_of_a_sane_size_is_read() {
     assert!(Settings::load(&file, None, None).is_ok());
     let file = dir.file("long.toml", &format!("{most}{line}"));
     let error = Settings::load(&file, None, None).unwrap_err();
-    assert!(error.message.ends_with("it is longer than 1 MiB"), "{error}");
+    assert!(error.message.ends_with("it is larger than 1048576 bytes"), "{error}");
 }
 
 #[test]

@@ -16,10 +16,10 @@ use swarm_state::model::WorkerName;
 use super::load::aside_sentence;
 use super::lock::lock_dir;
 use super::{
-    Problem, Store, atomic, entries, failed, file_name, read, set_aside, sync_dir, write_atomic,
-    write_unsynced,
+    Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic, write_unsynced,
 };
 use crate::error::{Error, ErrorCode, Result};
+use crate::files::write_with;
 use crate::paths::private_dir;
 
 /// What tells one version of a file from the next without reading it.
@@ -103,8 +103,8 @@ impl Store {
             RalphRead::Bad(problem) => self.note(problem),
         }
         let bytes = file.to_bytes().map_err(|e| failed("write", &path, e))?;
-        let metadata = atomic::write_with(&path, |file| file.write_all(&bytes))
-            .map_err(|e| failed("write", &path, e))?;
+        let metadata =
+            write_with(&path, |file| file.write_all(&bytes)).map_err(|e| failed("write", &path, e))?;
         Ok(RalphStamp::of(&metadata))
     }
 

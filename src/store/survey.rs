@@ -10,7 +10,8 @@ use std::sync::Mutex;
 use swarm_state::format::{self, FORMAT, FormatError, Record};
 use swarm_state::model::{Run, WorkerName};
 
-use super::{Problem, Store, atomic, entries, file_name, read};
+use super::{Problem, Store, entries, read};
+use crate::files::{file_name, writer_of};
 use crate::paths::Paths;
 use crate::procs;
 
@@ -68,7 +69,7 @@ pub fn survey(paths: &Paths) -> Survey {
             survey.loop_file(&dir, &path);
         }
     }
-    for path in entries(paths.root()) {
+    for path in entries(paths.root()).into_iter().chain(entries(&paths.helper_dir())) {
         survey.note_temporary(&path);
     }
     // A store that was never opened only reads.
@@ -142,19 +143,8 @@ impl Survey {
     }
 
     fn note_temporary(&mut self, path: &Path) {
-        if writer(path).is_some_and(|pid| !procs::is_alive(pid)) {
+        if writer_of(path).is_some_and(|pid| !procs::is_alive(pid)) {
             self.temporary.push(path.to_owned());
         }
     }
-}
-
-/// The process that writes a temporary file: `.NAME.PID-N.tmp` of ours, `NAME.PID.new` of tmux's settings.
-fn writer(path: &Path) -> Option<i32> {
-    let file = file_name(path);
-    let head = match file.strip_suffix(".new") {
-        Some(head) => head,
-        None if atomic::is_temporary(path) => file.strip_suffix(".tmp")?.rsplit_once('-')?.0,
-        None => return None,
-    };
-    head.rsplit_once('.')?.1.parse().ok()
 }

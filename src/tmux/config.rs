@@ -4,13 +4,13 @@
 //! option, which ends the server at the next window on tmux 3.3a to 3.6; it is set window by window. Even a
 //! user's own file cannot bring it in.
 
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use super::{Options, PANE_TERM, Version, quote};
 use crate::error::{Error, Result};
+use crate::files::write_unsynced;
 
 /// Rows of scrollback that a pane keeps (about 0.5 KB each).
 pub const HISTORY_LIMIT: u32 = 10_000;
@@ -75,15 +75,7 @@ pub(super) fn write(options: &Options, version: Option<Version>) -> Result<()> {
     let attempt = || -> std::io::Result<()> {
         let dir = path.parent().unwrap_or(Path::new("."));
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let mut file =
-            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&name)?;
-        let done = file.write_all(&text(options, version)).and_then(|()| std::fs::rename(&name, path));
-        if done.is_err() {
-            let _ = std::fs::remove_file(&name);
-        }
-        done
+        write_unsynced(path, &text(options, version))
     };
     attempt().map_err(|cause| Error::system(format_args!("cannot write {}", path.display()), cause))
 }

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{sync_dir, write_unsynced};
 use crate::procs::{self, Proc};
 
 const LAUNCH: &str = "launch.json";
@@ -52,7 +53,7 @@ impl LaunchSpec {
     /// # Errors
     /// What the system says.
     pub fn write(&self, dir: &Path) -> io::Result<()> {
-        put(dir, LAUNCH, &serde_json::to_vec(self)?)
+        write_unsynced(&dir.join(LAUNCH), &serde_json::to_vec(self)?)
     }
 
     /// Reads and unlinks it.
@@ -135,20 +136,18 @@ pub(super) fn write_forced(dir: &Path, forced: &[Proc]) {
     }
     // A process may give itself a name of several lines.
     let line = |proc: &Proc| format!("{} {}\n", proc.pid, proc.comm.replace(char::is_control, "?"));
-    let _ = put(dir, FORCED, forced.iter().map(line).collect::<String>().as_bytes());
+    let _ = write_unsynced(&dir.join(FORCED), forced.iter().map(line).collect::<String>().as_bytes());
 }
 
 /// Takes the room for the record. On a disk that is full already there is none, and the record is tried all
 /// the same.
 pub(super) fn reserve(dir: &Path) {
-    let _ = create(&dir.join(RESERVED)).and_then(|mut file| file.write_all(&[b' '; ROOM]));
+    let _ = write_unsynced(&dir.join(RESERVED), &[b' '; ROOM]);
 }
 
 /// Writes the agent's pid. Nothing depends on it being durable.
 pub(super) fn write_started(dir: &Path, pid: i32) {
-    let part = dir.join("started.part");
-    let written = create(&part).and_then(|mut file| writeln!(file, "{pid}"));
-    let _ = written.and_then(|()| std::fs::rename(&part, dir.join(STARTED)));
+    let _ = write_unsynced(&dir.join(STARTED), format!("{pid}\n").as_bytes());
 }
 
 /// Writes the record into the reserved room and makes it durable, in one step for whoever reads it.
@@ -162,19 +161,7 @@ pub(super) fn write_exit(dir: &Path, record: &ExitRecord) -> io::Result<()> {
     file.write_all(&text)?;
     file.set_len(text.len().try_into().unwrap_or(u64::MAX))?;
     file.sync_all()?;
+    // Not `files::replace`: that takes new blocks, which a full disk does not have.
     std::fs::rename(&part, dir.join(EXIT))?;
-    File::open(dir)?.sync_all()
-}
-
-/// Writes a whole file by way of another.
-fn put(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let part = dir.join(format!("{name}.part"));
-    create(&part)?.write_all(bytes)?;
-    std::fs::rename(&part, dir.join(name))
-}
-
-fn create(path: &Path) -> io::Result<File> {
-    // Anew, so that nobody's old mode or link is taken over.
-    let _ = std::fs::remove_file(path);
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    sync_dir(dir)
 }

@@ -73,7 +73,7 @@ fn an_editor_in_the_middle_of_its_write_is_waited_for() {
     let worker = name("agent");
     fixture.store.write_ralph(&worker, &ralph()).unwrap();
     let path = fixture.paths().ralph_state(&worker);
-    let mut editor = File::create(&path).unwrap();
+    let mut editor = fs::File::create(&path).unwrap();
     let writer = thread::spawn(move || {
         thread::sleep(std::time::Duration::from_millis(20));
         editor.write_all(EDITED).unwrap();

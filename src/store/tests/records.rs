@@ -141,7 +141,7 @@ fn a_failed_write_leaves_the_earlier_file_and_nothing_else() {
     let fixture = Fixture::new();
     let path = fixture.paths().workers_dir().join("x.json");
     write_atomic(&path, b"before").unwrap();
-    let full = atomic::write_with(&path, |file| {
+    let full = crate::files::write_with(&path, |file| {
         file.write_all(b"half of")?;
         Err(io::Error::from(io::ErrorKind::StorageFull))
     });

@@ -1,0 +1,139 @@
+//! Reads and writes single files: a read is bounded, a write happens whole or not at all.
+//!
+//! The store, the wrapper, the hooks and tmux's configuration use it. It does not decide where files are
+//! ([`crate::paths`]) or what they mean.
+//!
+//! A write goes to a temporary file in the same directory, which is then renamed. There are two grades.
+//! [`write_atomic`] waits for the disk: use it for what decides how a worker goes on after a power cut.
+//! [`write_unsynced`] does not wait. Its file survives a killed daemon, but perhaps not a power cut. That is enough
+//! for facts about panes, which do not survive a power cut either. Waiting for the disk takes most of the time
+//! between two iterations.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The suffix of a file that is being written: `.NAME.PID-N.tmp`.
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// Writes `bytes` to `path` with mode 0600 and waits until the file and its directory are on the disk. After a
+/// failure the earlier file is still there and the temporary file is gone.
+///
+/// # Errors
+/// The system's error.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, |file| file.write_all(bytes)).map(drop)
+}
+
+/// Writes as [`write_atomic`] does, but does not wait for the disk. Readers see the old file or the new one. After a
+/// power cut there may be either of them, or an empty file.
+///
+/// # Errors
+/// The system's error.
+pub fn write_unsynced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace(path, |temporary| create(temporary)?.write_all(bytes))
+}
+
+/// Writes as [`write_atomic`] does. Returns the metadata of the new file from before anybody else could open it.
+pub(crate) fn write_with(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<Metadata> {
+    let metadata = replace(path, |temporary| {
+        let mut file = create(temporary)?;
+        write(&mut file)?;
+        file.sync_all()?;
+        file.metadata()
+    })?;
+    sync_dir(path.parent().unwrap_or(Path::new("/")))?;
+    Ok(metadata)
+}
+
+/// Calls `fill` to make a temporary file and renames that file to `path`. After a failure the temporary file is gone.
+///
+/// # Errors
+/// Those of `fill` and of the rename.
+pub(crate) fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let (name, pid) = (file_name(path), std::process::id());
+    let temporary = path.with_file_name(format!(".{name}.{pid}-{count}{TEMPORARY_SUFFIX}"));
+    let done = fill(&temporary).and_then(|filled| fs::rename(&temporary, path).map(|()| filled));
+    if done.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    done
+}
+
+fn create(temporary: &Path) -> io::Result<File> {
+    // Truncates instead of `create_new`: a dead process with our pid may have left this file.
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temporary)
+}
+
+/// Makes a finished rename or removal in `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+/// Whether `path` is the temporary file of a write, finished or not.
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    let name = file_name(path);
+    name.starts_with('.') && name.ends_with(TEMPORARY_SUFFIX)
+}
+
+/// The process that writes, or wrote, a temporary file.
+pub(crate) fn writer_of(path: &Path) -> Option<i32> {
+    let name = file_name(path).strip_suffix(TEMPORARY_SUFFIX).filter(|_| is_temporary(path))?;
+    name.rsplit_once('-')?.0.rsplit_once('.')?.1.parse().ok()
+}
+
+/// The file's name as text; empty when the path has none.
+pub(crate) fn file_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Reads a whole regular file of at most `limit` bytes. `/dev/null` counts as an empty file. Other users may have
+/// put any file at `path`: a daemon must neither hang on a FIFO nor read a device.
+///
+/// # Errors
+/// The system's error; `InvalidInput` if it is not a regular file; `FileTooLarge` over the limit.
+pub fn read_bounded(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    // Without this flag, opening a FIFO waits for its writer.
+    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        let is_null = path.canonicalize().is_ok_and(|path| path == Path::new("/dev/null"));
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+        return if is_null { Ok(vec![]) } else { Err(error) };
+    }
+    let mut bytes = vec![];
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        fs::write(&file, "12345").unwrap();
+        assert_eq!(read_bounded(&file, 5).unwrap(), b"12345");
+        assert_eq!(read_bounded(&file, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let fifo = dir.path().join("fifo");
+        nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for path in [&fifo, dir.path(), Path::new("/dev/zero")] {
+            assert!(read_bounded(path, 5).is_err(), "{}", path.display());
+        }
+        assert_eq!(read_bounded(Path::new("/dev/null"), 5).unwrap(), b"");
+        let missing = read_bounded(&dir.path().join("missing"), 5).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+    }
+}
