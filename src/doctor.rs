@@ -13,7 +13,6 @@ mod place;
 mod service;
 mod tools;
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -178,11 +177,6 @@ async fn look() -> Vec<Check> {
     };
     checks.push(logout::check(pid));
     checks
-}
-
-/// A path as a shell takes it for one word, so that a cure works as it is printed.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 fn own_server(paths: &Paths) -> Tmux {

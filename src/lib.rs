@@ -46,6 +46,7 @@ pub mod ralph;
 pub mod room;
 pub mod session;
 pub mod settings;
+mod shell;
 pub mod store;
 pub mod tmux;
 pub mod wrapper;

@@ -39,19 +39,6 @@ pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
     }
 }
 
-/// The command as one would type it.
-pub(super) fn shell_words(cmd: &[String]) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
-    let quote = |word: &String| {
-        if !word.is_empty() && word.chars().all(plain) {
-            word.clone()
-        } else {
-            format!("'{}'", word.replace('\'', r"'\''"))
-        }
-    };
-    cmd.iter().map(quote).collect::<Vec<_>>().join(" ")
-}
-
 /// Returns the facts that the next step for a worker depends on.
 pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
     Situation {

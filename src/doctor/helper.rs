@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Check, quoted};
+use super::Check;
 use crate::paths::Paths;
 use crate::procs::can_execute;
+use crate::shell::quote_path;
 use crate::store::DaemonLock;
 
 /// What is wrong with it; nothing while no daemon runs.
@@ -34,8 +35,10 @@ pub(super) fn check(paths: &Paths) -> Option<Check> {
                 "{} cannot be started ({why}); panes and hooks use {shown} until that is moved",
                 placed.display()
             );
-            let cure =
-                format!("look at it and its file system, then start a worker: ls -ld {}", quoted(&placed));
+            let cure = format!(
+                "look at it and its file system, then start a worker: ls -ld {}",
+                quote_path(&placed)
+            );
             Some(Check::warn("helper", message, cure))
         }
         (Err(why), Err(other)) => {

@@ -9,9 +9,10 @@ use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
-use super::{Check, Seen, quoted};
+use super::{Check, Seen};
 use crate::error::{Error, Result};
 use crate::git;
+use crate::shell::quote_path;
 use crate::store::{DaemonLock, Damage, Found};
 use crate::tmux::Survey as Server;
 
@@ -40,7 +41,7 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
     }
     for path in &seen.disk.temporary {
         let message = format!("'{}' is left of a write that was cut off", path.display());
-        checks.push(Check::warn("left-overs", message, format!("rm {}", quoted(path))));
+        checks.push(Check::warn("left-overs", message, format!("rm {}", quote_path(path))));
     }
     for (worker, run, path) in &seen.disk.runs {
         // It is no left-over while it lives; the pane is told of.
@@ -92,7 +93,7 @@ fn damaged(found: &Found) -> Check {
         }
         Damage::Unreadable => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            Check::fail("state-files", message, format!("look at it with: ls -ld {}", quoted(path)))
+            Check::fail("state-files", message, format!("look at it with: ls -ld {}", quote_path(path)))
         }
     }
 }
@@ -117,7 +118,8 @@ pub(super) fn panes(seen: &Seen) -> Vec<Check> {
                 }
                 None => {
                     let message = format!("pane {} of swarm's tmux session is of no worker", row.pane);
-                    let cure = format!("look at it: tmux -S {} attach -t '{}'", quoted(&socket), row.pane);
+                    let cure =
+                        format!("look at it: tmux -S {} attach -t '{}'", quote_path(&socket), row.pane);
                     Check::warn("orphans", message, cure)
                 }
             }
@@ -155,7 +157,7 @@ pub(super) async fn branches(seen: &Seen) -> Vec<Check> {
 async fn advice(found: &git::Leftover) -> Result<Check> {
     let git::Leftover { repo, branch, worktree } = found;
     let merged = git::is_merged(repo, branch).await?;
-    let (repo, shown) = (quoted(repo), repo.display());
+    let (repo, shown) = (quote_path(repo), repo.display());
     let Some(path) = worktree else {
         let message = format!("branch '{branch}' in '{shown}' is of no worker");
         let cure = match merged {
@@ -166,7 +168,7 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     };
     let mut message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
     let losses = if path.exists() { git::losses(path).await? } else { Losses::default() };
-    let path = quoted(path);
+    let path = quote_path(path);
     if !losses.work.is_empty() {
         let shown: Vec<&str> = losses.work.iter().take(3).map(String::as_str).collect();
         message.push_str(&format!(", and holds work that stands nowhere else: {}", shown.join(", ")));
@@ -189,5 +191,5 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
 /// One of which git cannot say what is in it.
 fn unknown(found: &git::Leftover) -> Check {
     let message = format!("branch '{}' in '{}' is of no worker", found.branch, found.repo.display());
-    Check::warn("orphans", message, format!("look into it: git -C {} worktree list", quoted(&found.repo)))
+    Check::warn("orphans", message, format!("look into it: git -C {} worktree list", quote_path(&found.repo)))
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use super::{Check, quoted};
+use super::Check;
 use crate::paths::Paths;
 use crate::settings::Settings;
+use crate::shell::quote_path;
 
 /// Bytes free below which nothing can be trusted to be saved, and below which it will soon be so.
 const NO_ROOM: u64 = 64 << 20;
@@ -40,7 +41,7 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
     }
     let mut open = vec![];
     collect_open(root, &mut open, &mut 0);
-    let cure = format!("chmod -R go-rwx {}", quoted(root));
+    let cure = format!("chmod -R go-rwx {}", quote_path(root));
     if found.mode() & 0o077 != 0 {
         let message = format!("{shown} is open to other users (mode {:04o})", found.mode() & 0o7777);
         return vec![Check::warn("permissions", message, cure)];
@@ -84,11 +85,11 @@ pub(super) fn room(paths: &Paths) -> Check {
         Ok(room) => room,
         Err(error) => {
             let message = format!("the room at {} cannot be told: {error}", place.display());
-            return Check::warn("disk", message, format!("look at it with: df {}", quoted(place)));
+            return Check::warn("disk", message, format!("look at it with: df {}", quote_path(place)));
         }
     };
     let free_mib = free >> 20;
-    let cure = format!("make room, then look again with: df {}", quoted(place));
+    let cure = format!("make room, then look again with: df {}", quote_path(place));
     if no_inodes {
         return Check::fail(
             "disk",

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use swarm_state::notice::counted;
 
-use super::{Check, lost, quoted};
+use super::{Check, lost};
 use crate::client::connect::{self, Probe};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty, Listing};
+use crate::shell::quote_path;
 use crate::store::{DaemonLock, Survey};
 
 /// How long a daemon may take to answer; it does so at once whatever else hangs.
@@ -26,7 +27,7 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
         let found = fs::symlink_metadata(&socket);
         if found.is_ok_and(|found| !found.file_type().is_socket()) {
             let message = format!("{} is there and is no socket of ours", socket.display());
-            let cure = format!("look at it, then move it away: mv {0} {0}.old", quoted(&socket));
+            let cure = format!("look at it, then move it away: mv {0} {0}.old", quote_path(&socket));
             checks.push(Check::fail("socket", message, cure));
         }
     }
@@ -66,7 +67,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &Survey) -> Vec<Che
     let socket = paths.socket();
     if !nobody {
         let Err(error) = connect::probe(paths).await else { return vec![] };
-        let cure = format!("look at it: ls -l {}", quoted(&socket));
+        let cure = format!("look at it: ls -l {}", quote_path(&socket));
         return vec![Check::of("daemon", error, &cure)];
     }
     if let Some(pid) = holder {

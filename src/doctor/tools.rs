@@ -3,8 +3,9 @@
 use swarm_state::model::Pane;
 use swarm_state::notice::counted;
 
-use super::{Check, Level, Seen, own_server, quoted};
+use super::{Check, Level, Seen, own_server};
 use crate::paths::Paths;
+use crate::shell::quote_path;
 use crate::tmux::{Survey as Server, Version};
 use crate::{git, procs};
 
@@ -110,7 +111,7 @@ fn silent_fix(seen: &Seen) -> String {
             "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, and their \
              loops can be resumed: kill -9 {pid}"
         ),
-        None => format!("look who has it: grep -aF {} /proc/net/unix", quoted(&seen.paths.tmux_socket())),
+        None => format!("look who has it: grep -aF {} /proc/net/unix", quote_path(&seen.paths.tmux_socket())),
     }
 }
 

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use swarm_state::hook::HookEvent;
 
+use crate::shell::quote_path;
+
 /// Seconds that an agent gives one of our hooks. Each entry that we write says so, and [`super::run`] stays below it.
 pub const TIMEOUT_SECONDS: u64 = 10;
 
@@ -18,12 +20,7 @@ const SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$
 
 /// The command for an event, for whatever shell the CLI uses.
 pub fn command(program: &Path, event: HookEvent) -> String {
-    format!("sh -c '{SCRIPT}' {MARK} {} {}", quoted(&program.to_string_lossy()), event.word())
-}
-
-/// A text as one word of a shell.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+    format!("sh -c '{SCRIPT}' {MARK} {} {}", quote_path(program), event.word())
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ mod tests {
         let hooks = settings(dir.path())["hooks"].clone();
         assert_eq!(hooks.as_object().unwrap().len(), CLAUDE.len());
         let said = hooks["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
-        assert!(said.ends_with("'/opt/swarm' stop"), "{said}");
+        assert!(said.ends_with(" /opt/swarm stop"), "{said}");
         passed(&["claude", "-p"], dir.path()).unwrap();
         assert_eq!(settings(dir.path())["hooks"].as_object().unwrap().len(), CLAUDE_ONCE.len());
     }

@@ -62,7 +62,8 @@ fn split(line: &str) -> Option<Vec<String>> {
                 loop {
                     match chars.next()? {
                         '"' => break,
-                        '\\' | '$' | '`' => return None,
+                        '\\' => word.push(chars.next().filter(|c| matches!(c, '$' | '`' | '"' | '\\'))?),
+                        '$' | '`' => return None,
                         c => word.push(c),
                     }
                 }

@@ -10,6 +10,7 @@ use super::race::finish;
 use crate::checks::Plan;
 use crate::environ::misleads;
 use crate::error::Result;
+use crate::shell;
 
 /// The file of an iteration's prompt in its folder.
 pub(super) const CONTRACT: &str = "contract.md";
@@ -113,8 +114,7 @@ impl CommandAgent {
         let (prompt_file, place) = (self.folder.join(CONTRACT), self.folder.join("agent"));
         crate::paths::private_dir(&place)?;
         crate::store::write_unsynced(&prompt_file, prompt.as_bytes()).map_err(trouble)?;
-        let words: Vec<String> = self.argv.iter().map(|word| quoted(word)).collect();
-        let line = format!("exec {} < {}", words.join(" "), quoted(&prompt_file.to_string_lossy()));
+        let line = format!("exec {} < {}", shell::join(&self.argv), shell::quote_path(&prompt_file));
         let plan = Plan {
             commands: std::slice::from_ref(&line),
             cwd: &self.cwd,
@@ -152,11 +152,6 @@ impl Agent for CommandAgent {
         self.ran(prompt)
             .unwrap_or_else(|error| AgentState { error: Some(error.to_string()), ..AgentState::default() })
     }
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The caller's environment, less what misleads and what is no text.

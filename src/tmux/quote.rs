@@ -42,19 +42,6 @@ pub(super) fn line<S: AsRef<[u8]>>(words: &[S]) -> Vec<u8> {
     line
 }
 
-/// A POSIX shell word.
-pub(super) fn shell(bytes: &[u8]) -> Vec<u8> {
-    let mut quoted = vec![b'\''];
-    for byte in bytes {
-        match byte {
-            b'\'' => quoted.extend_from_slice(b"'\\''"),
-            _ => quoted.push(*byte),
-        }
-    }
-    quoted.push(b'\'');
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -110,6 +97,5 @@ mod tests {
         for text in ["", "a;b", "-x", "#{pane_id}", "a b"] {
             assert_eq!(argument(OsStr::new(text)), text);
         }
-        assert_eq!(shell(b"it's"), b"'it'\\''s'");
     }
 }

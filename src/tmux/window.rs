@@ -13,6 +13,7 @@ use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
 use super::plain::{self, Output, Words};
 use super::{NewWindow, Tmux, quote};
 use crate::error::{Error, Result};
+use crate::shell::quote_bytes;
 
 /// What the commands that make a window print.
 const MADE: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
@@ -199,7 +200,7 @@ fn recorder(argv: &[OsString]) -> OsString {
     let mut line = b"umask 077; exec".to_vec();
     for word in argv {
         line.push(b' ');
-        line.extend(quote::shell(word.as_bytes()));
+        line.extend_from_slice(&quote_bytes(word.as_bytes()));
     }
     let doubled = |byte: &u8| [*byte].repeat(1 + usize::from(matches!(byte, b'#' | b'%')));
     OsString::from_vec(line.iter().flat_map(doubled).collect())
@@ -269,6 +270,6 @@ mod tests {
         let odd = NewWindow { cwd: "/x#[y".into(), ..new(&["p", "q"]) };
         assert_eq!(program(&odd)[3], "/");
         let argv = ["/s", "/a'b#%.log"].map(OsString::from);
-        assert_eq!(recorder(&argv), "umask 077; exec '/s' '/a'\\''b##%%.log'");
+        assert_eq!(recorder(&argv), "umask 077; exec /s \"/a'b##%%.log\"");
     }
 }

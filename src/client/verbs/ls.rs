@@ -9,11 +9,12 @@ use swarm_state::screen::printable;
 use crate::cli::{Format, Ls, WhichStatus};
 use crate::client::connect::QUICK;
 use crate::client::context::Context;
-use crate::client::worker::{age, iteration, shell_words, situation};
+use crate::client::worker::{age, iteration, situation};
 use crate::error::Error;
 use crate::out::CommandResult;
 use crate::out::table;
 use crate::protocol::{Call, Empty, Listing, WorkerView};
+use crate::shell::join;
 
 pub(super) async fn run(ctx: &Context, args: &Ls) -> CommandResult {
     let workers = list(ctx).await?;
@@ -75,7 +76,7 @@ fn row(worker: &WorkerView, now: DateTime<FixedOffset>) -> Vec<String> {
         worker.status.to_string(),
         iteration(worker),
         age(&worker.started, now),
-        shell_words(&worker.cmd),
+        join(&worker.cmd),
         worker.tags.join(","),
     ]
 }
@@ -128,7 +129,7 @@ mod tests {
         worker.started = "2026-01-01T10:00:00+01:00".into();
         let now = DateTime::parse_from_rfc3339("2026-01-01T10:05:30+00:00").unwrap();
         let row = row(&worker, now);
-        assert_eq!(row, ["a", "running", "3/9", "1h", r"sh -c 'echo '\''hi'\'''", ""]);
+        assert_eq!(row, ["a", "running", "3/9", "1h", r#"sh -c "echo 'hi'""#, ""]);
         assert_eq!(iteration(&view("b", "running", json!({}))), "-");
         assert_eq!(age("nonsense", now), "?");
     }

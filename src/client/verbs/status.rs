@@ -9,10 +9,11 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK;
 use crate::client::context::Context;
-use crate::client::worker::{age, is_loop, iteration, loop_status, shell_words, situation};
+use crate::client::worker::{age, is_loop, iteration, loop_status, situation};
 use crate::out::CommandResult;
 use crate::out::{Colour, Out};
 use crate::protocol::{Call, Named, WorkerView};
+use crate::shell::join;
 
 pub(super) async fn run(ctx: &Context, args: &StatusArgs) -> CommandResult {
     let call = Call::Status(Named { name: args.name.to_string() });
@@ -40,7 +41,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     if is_loop(worker) {
         say("loop", format!("{}, iteration {}", loop_status(worker), iteration(worker)));
     }
-    say("command", shell_words(&worker.cmd));
+    say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
     if let Some(tree) = &worker.worktree {
         say("worktree", format!("{} (branch {})", tree.path.display(), tree.branch));
