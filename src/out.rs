@@ -16,6 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::Serialize;
 use swarm_state::screen::printable;
 use tokio::sync::oneshot;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::error::Error;
 
@@ -249,38 +250,15 @@ fn closed_or(error: &io::Error) -> Failure {
     }
 }
 
-/// How many columns `text` takes on a terminal: wide characters two, combining ones none.
-pub fn columns(text: &str) -> usize {
-    text.chars().map(char_columns).sum()
-}
-
-/// Close enough to what terminals do; the table only has to stay straight.
-fn char_columns(c: char) -> usize {
-    match u32::from(c) {
-        0x300..=0x36f | 0x200b..=0x200f | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0x303e
-        | 0x3041..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
-}
-
 /// `text` cut to `width` columns, with `…` where something is missing.
 pub fn fit(text: &str, width: usize) -> String {
-    if columns(text) <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
     let mut cut = String::new();
     let mut used = 0;
     for c in text.chars() {
-        used += char_columns(c);
+        used += c.width().unwrap_or(0);
         if used + 1 > width {
             break;
         }
@@ -298,10 +276,10 @@ pub fn fit(text: &str, width: usize) -> String {
 pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Option<usize>) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
-    let mut widths: Vec<usize> = head.iter().map(|h| columns(h)).collect();
+    let mut widths: Vec<usize> = head.iter().map(|h| h.width()).collect();
     for row in &rows {
         for (at, cell) in widths.iter_mut().zip(row) {
-            *at = (*at).max(columns(cell));
+            *at = (*at).max(cell.width());
         }
     }
     if let Some(width) = width {
@@ -321,7 +299,7 @@ fn row_line(row: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (cell, width) in row.iter().zip(widths) {
         let cell = fit(cell, *width);
-        let gap = width.saturating_sub(columns(&cell)) + 2;
+        let gap = width.saturating_sub(cell.width()) + 2;
         line.push_str(&cell);
         line.extend(std::iter::repeat_n(' ', gap));
     }
@@ -347,7 +325,7 @@ mod tests {
     fn a_narrow_terminal_cuts_the_flexible_column_only() {
         let long = "x".repeat(100);
         let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(30));
-        assert_eq!(columns(&lines[1]), 30);
+        assert_eq!(lines[1].width(), 30);
         assert!(lines[1].starts_with("agent  xxx") && lines[1].ends_with('…'), "{lines:?}");
         let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(1));
         assert_eq!(lines[1], format!("agent  {}…", "x".repeat(7)));
@@ -360,7 +338,7 @@ mod tests {
         for width in 1..=160 {
             let lines = table(&["NAME", "CMD", "TAGS"], &cells, &[1, 2, 0], Some(width));
             // Three columns of at least 8, with two blanks between them.
-            assert!(lines.iter().all(|line| columns(line) <= width.max(28)), "{width}: {lines:?}");
+            assert!(lines.iter().all(|line| line.width() <= width.max(28)), "{width}: {lines:?}");
         }
     }
 
@@ -374,7 +352,7 @@ mod tests {
     fn cutting_never_splits_a_character() {
         for width in 0..12 {
             let cut = fit("a日本語é\u{301}zz", width);
-            assert!(columns(&cut) <= width, "{width}: {cut}");
+            assert!(cut.width() <= width, "{width}: {cut}");
         }
         assert_eq!(fit("abc", 3), "abc");
         assert_eq!(fit("abcd", 3), "ab…");
