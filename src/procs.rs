@@ -53,7 +53,7 @@ pub fn is_alive(pid: i32) -> bool {
     }
     #[cfg(target_os = "linux")]
     if let Some(stat) = linux::stat(pid) {
-        return !matches!(stat.state, b'Z' | b'X');
+        return !linux::is_dead(&stat);
     }
     !matches!(kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH))
 }
@@ -61,7 +61,7 @@ pub fn is_alive(pid: i32) -> bool {
 /// When a process was started, as in [`Proc`]. None when it is not there, or the system does not say.
 pub fn start_time(pid: i32) -> Option<u64> {
     #[cfg(target_os = "linux")]
-    return linux::stat(pid).map(|stat| stat.start_time);
+    return linux::stat(pid).map(|stat| stat.starttime);
     #[cfg(not(target_os = "linux"))]
     {
         let _ = pid;
@@ -184,7 +184,7 @@ pub fn can_execute(path: &std::path::Path) -> std::io::Result<()> {
 /// Whether a process was stopped by a signal (SIGSTOP), and waits for SIGCONT. False where the system does not say.
 pub fn is_stopped(pid: i32) -> bool {
     #[cfg(target_os = "linux")]
-    return linux::stat(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't'));
+    return linux::stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
     #[cfg(not(target_os = "linux"))]
     {
         let _ = pid;
@@ -311,10 +311,9 @@ pub fn seems_to_read(root: i32) -> bool {
 pub fn cpu_seconds(root: i32) -> f64 {
     #[cfg(target_os = "linux")]
     {
-        let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-        let own = linux::stat(root).map_or(0, |stat| stat.ticks);
-        let ticks = linux::tree(root).iter().fold(own, |sum, stat| sum.saturating_add(stat.ticks));
-        ticks as f64 / per_second.max(1) as f64
+        let own = linux::stat(root);
+        let ticks = own.iter().chain(&linux::tree(root)).map(linux::ticks).fold(0, u64::saturating_add);
+        ticks as f64 / procfs::ticks_per_second().max(1) as f64
     }
     #[cfg(not(target_os = "linux"))]
     {
@@ -340,6 +339,14 @@ pub fn ancestors(pid: i32) -> Vec<i32> {
     #[cfg(not(target_os = "linux"))]
     let _ = (pid, &mut line);
     line
+}
+
+#[cfg(target_os = "linux")]
+impl From<procfs::process::Stat> for Proc {
+    fn from(stat: procfs::process::Stat) -> Self {
+        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, session: sid, .. } = stat;
+        Self { pid, ppid, start_time, comm, sid }
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -1,5 +1,3 @@
-//! What `/proc` says. Used by [`super`] alone.
-
 //! `/proc`, and signals that cannot hit the wrong process.
 
 use std::collections::HashSet;
@@ -7,71 +5,40 @@ use std::os::fd::OwnedFd;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use procfs::process::Stat;
+use procfs::{Current, FromRead, Uptime, ticks_per_second};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::Semaphore;
 
 use super::{Pid, Proc, Signal, kill};
 use crate::room;
 
-/// What `/proc/PID/stat` says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    pub pid: i32,
-    pub comm: String,
-    pub state: u8,
-    pub ppid: i32,
-    pub sid: i32,
-    /// User and system, own and reaped children's.
-    pub ticks: u64,
-    pub start_time: u64,
+/// User and system time of a process and of the children it reaped, in clock ticks.
+pub(super) fn ticks(stat: &Stat) -> u64 {
+    let reaped = [stat.cutime, stat.cstime].map(|ticks| u64::try_from(ticks).unwrap_or(0));
+    [stat.utime, stat.stime].into_iter().chain(reaped).fold(0, u64::saturating_add)
 }
 
-impl From<Stat> for Proc {
-    fn from(stat: Stat) -> Self {
-        let Stat { pid, ppid, start_time, comm, sid, .. } = stat;
-        Self { pid, ppid, start_time, comm, sid }
-    }
-}
-
-/// Reads the line. The name may hold anything, also `)`: the fields begin after the last one.
-pub(super) fn parse(line: &[u8]) -> Option<Stat> {
-    let text = String::from_utf8_lossy(line);
-    let (head, tail) = text.rsplit_once(')')?;
-    let (pid, comm) = head.split_once('(')?;
-    let fields: Vec<&str> = tail.split_ascii_whitespace().collect();
-    let number = |index: usize| fields.get(index)?.parse::<i64>().ok();
-    // Numbering: fields[0] is the third of proc(5).
-    let ticks = (11..15)
-        .try_fold(0u64, |sum, index| Some(sum.saturating_add(u64::try_from(number(index)?).unwrap_or(0))))?;
-    Some(Stat {
-        pid: pid.trim().parse().ok()?,
-        comm: comm.to_owned(),
-        state: *fields.first()?.as_bytes().first()?,
-        ppid: i32::try_from(number(1)?).ok()?,
-        sid: i32::try_from(number(3)?).ok()?,
-        ticks,
-        start_time: fields.get(19)?.parse().ok()?,
-    })
-}
-
-/// The present, as [`Stat::start_time`] counts it.
+/// The current time in clock ticks since boot, as in [`Proc::start_time`].
 pub(super) fn now() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/uptime").ok()?;
-    let seconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??;
-    // Two places, as it is written: a product a hair too small must not lose a tick.
-    Some((seconds * ticks as f64).round() as u64)
+    // /proc/uptime has two decimals: rounding keeps a product slightly too small from losing a tick.
+    Some((Uptime::current().ok()?.uptime * ticks_per_second() as f64).round() as u64)
 }
 
-/// How long ago a process was started; it may be a tick more.
+/// How long ago a process was started; may be one tick too much.
 pub(super) fn age(pid: i32) -> Option<Duration> {
-    let ticks = now()?.checked_sub(stat(pid)?.start_time)?;
-    let per_second = u64::try_from(nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok()??).ok()?;
-    Some(Duration::from_millis(ticks.saturating_mul(1000).checked_div(per_second)?))
+    let ticks = now()?.checked_sub(stat(pid)?.starttime)?;
+    Some(Duration::from_millis(ticks.saturating_mul(1000).checked_div(ticks_per_second())?))
 }
 
+/// `None` if the process is gone, also if it ended during the read.
 pub(super) fn stat(pid: i32) -> Option<Stat> {
-    parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    Stat::from_file(format!("/proc/{pid}/stat")).ok()
+}
+
+/// Whether a process has ended and waits to be reaped.
+pub(super) fn is_dead(stat: &Stat) -> bool {
+    matches!(stat.state, 'Z' | 'X')
 }
 
 /// As [`super::find_all`].
@@ -108,7 +75,7 @@ pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
 fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(stat).filter(|stat| !matches!(stat.state, b'Z' | b'X')).collect()
+    pids.filter_map(stat).filter(|stat| !is_dead(stat)).collect()
 }
 
 pub(super) fn tree(root: i32) -> Vec<Stat> {
@@ -124,7 +91,7 @@ pub(super) fn pick(root: i32, mut rest: Vec<Stat>) -> Vec<Stat> {
     let mut tree = Vec::new();
     rest.retain(|stat| stat.pid > 1 && stat.pid != root);
     loop {
-        let belongs = |stat: &Stat| members.contains(&stat.ppid) || members.contains(&stat.sid);
+        let belongs = |stat: &Stat| members.contains(&stat.ppid) || members.contains(&stat.session);
         let (found, left): (Vec<_>, Vec<_>) = rest.into_iter().partition(belongs);
         if found.is_empty() {
             return tree;
@@ -162,7 +129,7 @@ pub(super) fn send(proc: &Proc, signal: Signal) -> bool {
         return false;
     }
     let held = pidfd(proc.pid);
-    if stat(proc.pid).is_none_or(|stat| stat.start_time != proc.start_time) {
+    if stat(proc.pid).is_none_or(|stat| stat.starttime != proc.start_time) {
         return false;
     }
     if let Some(fd) = held
