@@ -1,6 +1,6 @@
 //! The report of a loop: fetched whole, and the lines that `report`, `why` and `loop` share.
 
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
@@ -81,7 +81,7 @@ pub(super) fn outcome(check: &CheckResult) -> &'static str {
 
 /// Whether the base line took all of the loop's time.
 pub(super) fn is_stuck_at_base(report: &Report) -> bool {
-    report.end == Some(End::Timeout) && report.iterations.is_empty()
+    report.end == Some(LoopEnd::Timeout) && report.iterations.is_empty()
 }
 
 /// Why there was no iteration, where the reason alone does not tell.

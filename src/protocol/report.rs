@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::ledger::Iteration;
@@ -46,7 +46,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::Kind>,
     /// How it ended; null while it has not.
-    pub end: Option<End>,
+    pub end: Option<LoopEnd>,
     /// When it was spawned: RFC 3339 with offset.
     pub started: String,
     /// The current or last iteration; 0 before the first.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use chrono::Local;
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::engine::{Effect, Event, Now, Phase, Policy, SpawnError, Worker};
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
@@ -115,7 +115,7 @@ where
                 }
             }
             if let Phase::Stopped { reason } = self.worker.phase() {
-                let end = End::of(reason);
+                let end = reason.end();
                 return Ok(self.result(end));
             }
             let Some(at) = self.worker.deadline() else {
@@ -232,7 +232,7 @@ where
         Ok(())
     }
 
-    fn result(&self, end: End) -> RalphLoopResult {
+    fn result(&self, end: LoopEnd) -> RalphLoopResult {
         let (last, spent) = self
             .worker
             .ralph()

@@ -19,7 +19,7 @@ pub struct RalphLoopResult {
     pub total_duration: f64,
     /// Every gate holds.
     pub success: bool,
-    /// How it ended: a word of [`swarm_state::ends::End`], or `paused` while it has not.
+    /// How it ended: a word of [`swarm_state::ends::LoopEnd`], or `paused` while it has not.
     pub stop_reason: String,
     /// Where the work is, when it has a worktree; empty otherwise.
     pub worktree_path: String,

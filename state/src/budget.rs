@@ -76,7 +76,7 @@ pub struct Spent {
 }
 
 /// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then the count,
-/// then what costs, as [`crate::ends::End`] has it. `out_of_iterations` is what
+/// then what costs, as [`crate::ends::LoopEnd`] has it. `out_of_iterations` is what
 /// [`out_of_iterations`] says of the loop.
 pub fn exhausted(
     budgets: &Budgets,
@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ends::End;
+    use crate::ends::LoopEnd;
 
     fn budgets() -> impl Strategy<Value = Budgets> {
         let limit = || prop::option::of(0_u64..6);
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(out_of_iterations(false, false), StopReason::AllFailed);
         assert_eq!(out_of_iterations(true, false), StopReason::Unverified);
         // The order of the ends; failures alone come before it.
-        let ends = [End::MaxIterations, End::BudgetExhausted, End::Timeout];
+        let ends = [LoopEnd::MaxIterations, LoopEnd::BudgetExhausted, LoopEnd::Timeout];
         assert!(ends.is_sorted());
         assert_eq!(
             exhausted(&Budgets::default(), all, 4, (4, 5), StopReason::MaxIterations),

@@ -92,15 +92,10 @@ impl Cause {
     /// The cause for a person to read, one line without a full stop.
     pub fn text(&self) -> String {
         match self {
-            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.word()),
-            Self::Stopped { reason, failure: None } => reason.word(),
+            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
+            Self::Stopped { reason, failure: None } => reason.text(),
             Self::Lost => "the tmux server went away".to_owned(),
-            Self::Paused { by } => match by {
-                PauseBy::User => "paused".to_owned(),
-                PauseBy::Shutdown => "paused when the daemon stopped".to_owned(),
-                PauseBy::NoProgress => "paused: no progress".to_owned(),
-                PauseBy::BudgetUnseen => format!("paused: {}", crate::budget::UNSEEN),
-            },
+            Self::Paused { by } => by.state_text(),
             Self::NeedsPerson { text } | Self::Restart { text } => text.clone(),
             Self::Outage { outage, message, retry_seconds, .. } if outage.needs_person() => {
                 format!("needs you: {message} (swarm retries within {})", duration(*retry_seconds, " "))

@@ -1,45 +1,237 @@
-//! How a loop can end: one table of the words, the status and the exit code.
+//! How workers and loops end: one row for each reason, one row for each end.
 //!
-//! [`StopReason`] is what the engine knows; an [`End`] is what people and scripts are told of it: the
-//! `stop_reason` of a result, the exit code of whoever follows the loop. The man page prints this table and a
-//! test holds the two together, so there is one source. Deliberately absent: pauses, which end nothing.
+//! [`StopReason`] is the engine's reason with its data. A [`LoopEnd`] is the class of reasons that people and scripts see: the
+//! `stop_reason` of a result and the follower's exit status. Everything that swarm prints or decides about an end is derived
+//! from these two tables. The man page prints [`table`]. Deliberately absent: pauses, which do not end a loop.
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::LoopStatus;
-use crate::notice::StopReason;
+use crate::gates::NO_GATE;
+use crate::model::{Exit, LoopStatus};
+use crate::words::{counted, dollars, duration};
 
-/// How a loop ended. In the order of precedence: of two that are true, the earlier is told; too many failures in a row
-/// alone come before the iterations, since a loop that only fails must not look as if it had worked to its end.
+/// Why a worker has finished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The done pattern matched, and no other gate was requested.
+    Complete,
+    /// The iteration limit was reached, at least one iteration succeeded, and no gate but a done pattern was requested.
+    MaxIterations,
+    /// Every gate holds, at least one check among them.
+    Verified,
+    /// Every gate holds, a promise among them and no check.
+    Promised,
+    /// The iteration limit was reached before every gate held.
+    Unverified,
+    /// The iteration limit was reached, and no iteration succeeded.
+    AllFailed,
+    /// The time limit was reached; seconds.
+    OutOfTime(u64),
+    /// The cost limit was reached; millionths of a US dollar.
+    Cost {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// The token limit was reached.
+    Tokens {
+        /// Used.
+        spent: u64,
+        /// Allowed.
+        limit: u64,
+    },
+    /// Every check failed before the first iteration and is excused, and no other gate was requested.
+    NoGate,
+    /// The agent's API reported an error that a retry does not fix; the agent's message.
+    Outage(String),
+    /// This many iterations failed in a row.
+    Failures(u32),
+    /// The prompt file is missing or cannot be read; the documented message.
+    Prompt(String),
+    /// A person or script killed the worker.
+    Killed,
+    /// The command of a plain worker exited.
+    Exited(Exit),
+    /// A plain worker could not be started; the error.
+    SpawnFailed(String),
+    /// A plain worker failed again after this many restarts in a row.
+    GaveUp(u32),
+}
+
+/// Everything that follows from one [`StopReason`].
+struct ReasonRow {
+    end: LoopEnd,
+    /// `reason=…` in `iterations.log` and `reason` in `state.json`: one word without spaces.
+    slug: &'static str,
+    /// The reason for a person to read.
+    text: String,
+    is_success: bool,
+    /// The follower's line. `{iterations}` and `{text}` are replaced.
+    follow: &'static str,
+    /// The start of the line in `iterations.log`.
+    log: &'static str,
+}
+
+impl ReasonRow {
+    /// A reason to stop that is a success.
+    fn done(end: LoopEnd, slug: &'static str, text: &str) -> Self {
+        let (follow, log) = ("loop complete after {iterations}", "[DONE] loop complete");
+        Self { end, slug, text: text.to_owned(), is_success: true, follow, log }
+    }
+
+    /// A reason to stop that is a failure.
+    fn failed(end: LoopEnd, slug: &'static str, text: impl Into<String>) -> Self {
+        let (follow, log) = ("loop failed after {iterations}: {text}", "[FAIL] loop failed");
+        Self { end, slug, text: text.into(), is_success: false, follow, log }
+    }
+}
+
+impl StopReason {
+    /// The table of reasons.
+    fn row(&self) -> ReasonRow {
+        use {LoopEnd as End, ReasonRow as Row};
+        match self {
+            Self::Complete => Row::done(End::DonePattern, "done_pattern", "done pattern matched"),
+            Self::Verified => Row::done(End::AllChecksPassed, "all_checks_passed", "every gate holds"),
+            Self::Promised => Row::done(End::PromiseAccepted, "promise_accepted", "promise accepted"),
+            Self::MaxIterations => Row::done(End::MaxIterations, "max_iterations", "max iterations"),
+            Self::Unverified => {
+                Row::failed(End::MaxIterations, "max_iterations", "max iterations, and not every gate holds")
+            }
+            Self::AllFailed => {
+                Row::failed(End::Failed, "all_failed", "max iterations, and no iteration succeeded")
+            }
+            Self::OutOfTime(limit) => {
+                Row::failed(End::Timeout, "timeout", format!("out of time ({})", duration(*limit, " ")))
+            }
+            Self::Cost { spent, limit } => Row::failed(
+                End::BudgetExhausted,
+                "budget_exhausted",
+                format!("out of budget ({} of {})", dollars(*spent), dollars(*limit)),
+            ),
+            Self::Tokens { spent, limit } => Row::failed(
+                End::BudgetExhausted,
+                "budget_exhausted",
+                format!("out of budget ({spent} of {limit} tokens)"),
+            ),
+            Self::NoGate => Row::failed(End::Failed, "no_gate", NO_GATE),
+            Self::Outage(message) => Row::failed(End::Failed, "outage", message.clone()),
+            Self::Failures(failures) => Row {
+                follow: "{text}, stopping loop",
+                ..Row::failed(End::Failed, "consecutive_failures", counted(*failures, "consecutive failure"))
+            },
+            Self::Prompt(message) => Row::failed(End::PromptMissing, "prompt_file", message.clone()),
+            Self::Killed => Row {
+                follow: "killed after {iterations}",
+                log: "[DONE] loop killed",
+                ..Row::failed(End::Killed, "killed", "killed")
+            },
+            Self::Exited(exit) => {
+                Row { is_success: exit.is_success(), ..Row::failed(End::Failed, "exited", exit_text(*exit)) }
+            }
+            Self::SpawnFailed(message) => Row::failed(End::Failed, "spawn_failed", message.clone()),
+            Self::GaveUp(restarts) => Row::failed(
+                End::Failed,
+                "max_restarts",
+                format!("gave up after {}", counted(*restarts, "restart")),
+            ),
+        }
+    }
+
+    /// The end of a loop that stopped for this reason.
+    pub fn end(&self) -> LoopEnd {
+        self.row().end
+    }
+
+    /// True when the worker did what was requested.
+    pub fn is_success(&self) -> bool {
+        self.row().is_success
+    }
+
+    /// One word without spaces, for `reason=…` in the log and `reason` in `state.json`.
+    pub fn slug(&self) -> &'static str {
+        self.row().slug
+    }
+
+    /// The reason for a person to read, as `status` shows it.
+    pub fn text(&self) -> String {
+        self.row().text
+    }
+
+    /// The loop's status in `state.json`.
+    pub fn loop_status(&self) -> LoopStatus {
+        self.end().status(!self.is_success())
+    }
+
+    /// The follower's exit status.
+    pub fn exit_code(&self) -> u8 {
+        self.end().exit_code(!self.is_success())
+    }
+
+    /// The text that the follower prints when the loop has stopped.
+    pub fn follow_text(&self, iterations: u32) -> String {
+        let ReasonRow { follow, text, .. } = self.row();
+        follow.replace("{iterations}", &counted(iterations, "iteration")).replace("{text}", &text)
+    }
+
+    /// The line for `iterations.log`, without the time.
+    pub fn log_line(&self, iterations: u32) -> String {
+        let ReasonRow { log, slug, .. } = self.row();
+        format!("{log} after {} reason={slug}", counted(iterations, "iteration"))
+    }
+}
+
+fn exit_text(exit: Exit) -> String {
+    match exit {
+        Exit::Code(0) => "exited".to_owned(),
+        Exit::Code(code) => format!("exit status {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Lost => "its pane vanished".to_owned(),
+        Exit::Unknown => "exit status unknown".to_owned(),
+    }
+}
+
+/// How a loop ended, in order of precedence: of two that apply, swarm reports the earlier. One exception: too many
+/// failures in a row come before the iteration limit, since a loop that only fails must not look as if it had finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum LoopEnd {
     /// Every gate holds, checks among them.
     AllChecksPassed,
     /// Every gate holds, the promise among them and no check.
     PromiseAccepted,
-    /// The done pattern appeared, and nothing else was asked for.
+    /// The done pattern matched, and no other gate was requested.
     DonePattern,
-    /// The iterations are used up.
+    /// The iteration limit was reached.
     MaxIterations,
-    /// The cost or the tokens are used up.
+    /// The cost or token limit was reached.
     BudgetExhausted,
-    /// The time is used up.
+    /// The time limit was reached.
     Timeout,
     /// Too many failures in a row, no iteration that succeeded, or an error that a retry does not fix.
     Failed,
-    /// Somebody killed it.
+    /// A person or script killed the loop.
     Killed,
-    /// Whoever ran it in the foreground gave it up.
+    /// The user interrupted a loop that ran in the foreground.
     Cancelled,
-    /// The prompt or the spec is gone or cannot be read.
+    /// The prompt or the spec is missing or cannot be read.
     PromptMissing,
-    /// The tmux server went away under it; it can be resumed.
+    /// The tmux server went away; the loop can be resumed.
     Lost,
 }
 
-impl End {
-    /// All of them, in order of precedence.
+/// Everything that follows from one [`LoopEnd`].
+struct EndRow {
+    word: &'static str,
+    status: LoopStatus,
+    exit_code: u8,
+    meaning: &'static str,
+}
+
+impl LoopEnd {
+    /// All ends, in order of precedence.
     pub const ALL: [Self; 11] = [
         Self::AllChecksPassed,
         Self::PromiseAccepted,
@@ -54,125 +246,69 @@ impl End {
         Self::Lost,
     ];
 
-    /// The end that a stopped loop came to.
-    pub fn of(reason: &StopReason) -> Self {
-        match reason {
-            StopReason::Complete => Self::DonePattern,
-            StopReason::Verified => Self::AllChecksPassed,
-            StopReason::Promised => Self::PromiseAccepted,
-            StopReason::MaxIterations | StopReason::Unverified => Self::MaxIterations,
-            StopReason::OutOfTime(_) => Self::Timeout,
-            StopReason::Cost { .. } | StopReason::Tokens { .. } => Self::BudgetExhausted,
-            StopReason::Prompt(_) => Self::PromptMissing,
-            StopReason::Killed => Self::Killed,
-            StopReason::NoGate
-            | StopReason::Outage(_)
-            | StopReason::Failures(_)
-            | StopReason::AllFailed
-            | StopReason::Exited(_)
-            | StopReason::SpawnFailed(_)
-            | StopReason::GaveUp(_) => Self::Failed,
+    /// The table of ends. The row of `MaxIterations` is the one of a loop whose gates all hold.
+    fn row(self) -> EndRow {
+        use LoopStatus::{Failed, Paused, Running, Stopped};
+        let row = |word, status, exit_code, meaning| EndRow { word, status, exit_code, meaning };
+        match self {
+            Self::AllChecksPassed => {
+                row("all_checks_passed", Stopped, 0, "all gates hold, including a check")
+            }
+            Self::PromiseAccepted => {
+                row("promise_accepted", Stopped, 0, "all gates hold, with a promise and no check")
+            }
+            Self::DonePattern => {
+                row("done_pattern", Stopped, 0, "the done pattern matched; it is the only gate")
+            }
+            Self::MaxIterations => {
+                row("max_iterations", Stopped, 0, "iterations used up; no gate but a done pattern")
+            }
+            Self::BudgetExhausted => {
+                row("budget_exhausted", Failed, 1, "the cost or token limit was exceeded")
+            }
+            Self::Timeout => row("timeout", Failed, 1, "the time limit was reached"),
+            Self::Failed => row("failed", Failed, 1, "failures in a row, no success, or a fatal error"),
+            Self::Killed => row("killed", Stopped, 1, "the loop was killed"),
+            Self::Cancelled => row("cancelled", Paused, 1, "the user canceled it in the foreground"),
+            Self::PromptMissing => {
+                row("prompt_missing", Failed, 1, "the prompt or task file is missing, unreadable")
+            }
+            Self::Lost => row("lost", Running, 1, "the tmux server is gone; resume continues"),
         }
     }
 
-    /// Whether the iterations ran out though more was asked for than a done pattern: what [`Self::status`] and
-    /// [`Self::exit_code`] call `gated`. It makes a difference to [`Self::MaxIterations`] alone.
-    pub fn is_missed(reason: &StopReason) -> bool {
-        Self::of(reason) == Self::MaxIterations && !reason.is_success()
-    }
-
-    /// The end that a word of [`StopReason::slug`] stands for; `None` for one of a worker that is no loop, or a
-    /// later swarm's.
-    pub fn of_slug(slug: &str) -> Option<Self> {
-        match slug {
-            "consecutive_failures" | "all_failed" | "outage" | "no_gate" => Some(Self::Failed),
-            "prompt_file" => Some(Self::PromptMissing),
-            word => Self::ALL.into_iter().find(|end| end.word() == word),
-        }
+    /// The end with this [`Self::word`]; `None` for other words of [`StopReason::slug`] and those of a later swarm.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|end| end.word() == word)
     }
 
     /// The word in a result's `stop_reason`.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::AllChecksPassed => "all_checks_passed",
-            Self::PromiseAccepted => "promise_accepted",
-            Self::DonePattern => "done_pattern",
-            Self::MaxIterations => "max_iterations",
-            Self::BudgetExhausted => "budget_exhausted",
-            Self::Timeout => "timeout",
-            Self::Failed => "failed",
-            Self::Killed => "killed",
-            Self::Cancelled => "cancelled",
-            Self::PromptMissing => "prompt_missing",
-            Self::Lost => "lost",
-        }
+        self.row().word
     }
 
-    /// What it means, for the table in the man page.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::AllChecksPassed => "all gates hold, including a check",
-            Self::PromiseAccepted => "all gates hold, with a promise and no check",
-            Self::DonePattern => "the done pattern matched; it is the only gate",
-            Self::MaxIterations => "all iterations are used",
-            Self::BudgetExhausted => "the cost or token limit was exceeded",
-            Self::Timeout => "the time limit was reached",
-            Self::Failed => "failures in a row, no success, or a fatal error",
-            Self::Killed => "the loop was killed",
-            Self::Cancelled => "the user canceled it in the foreground",
-            Self::PromptMissing => "the prompt or task file is missing, unreadable",
-            Self::Lost => "the tmux server is gone; resume continues",
-        }
+    /// The loop's status in `state.json`. `missed`: a gate did not hold; matters for [`Self::MaxIterations`] alone.
+    pub fn status(self, missed: bool) -> LoopStatus {
+        if missed && self == Self::MaxIterations { LoopStatus::Failed } else { self.row().status }
     }
 
-    /// The loop's status in `state.json`. `gated`: more was asked for than a done pattern.
-    pub fn status(self, gated: bool) -> LoopStatus {
-        match self {
-            Self::MaxIterations if gated => LoopStatus::Failed,
-            Self::AllChecksPassed
-            | Self::PromiseAccepted
-            | Self::DonePattern
-            | Self::MaxIterations
-            | Self::Killed => LoopStatus::Stopped,
-            Self::BudgetExhausted | Self::Timeout | Self::Failed | Self::PromptMissing => LoopStatus::Failed,
-            Self::Cancelled => LoopStatus::Paused,
-            Self::Lost => LoopStatus::Running,
-        }
-    }
-
-    /// The exit code of whoever follows the loop. `gated`: more was asked for than a done pattern.
-    pub fn exit_code(self, gated: bool) -> u8 {
-        match self {
-            Self::AllChecksPassed | Self::PromiseAccepted | Self::DonePattern => 0,
-            Self::MaxIterations => u8::from(gated),
-            Self::BudgetExhausted
-            | Self::Timeout
-            | Self::Failed
-            | Self::Killed
-            | Self::Cancelled
-            | Self::PromptMissing
-            | Self::Lost => 1,
-        }
+    /// The follower's exit status. `missed`: a gate did not hold; matters for [`Self::MaxIterations`] alone.
+    pub fn exit_code(self, missed: bool) -> u8 {
+        if missed && self == Self::MaxIterations { 1 } else { self.row().exit_code }
     }
 }
 
-/// The table for the man page: every end, its status and its exit code.
+/// The table for the man page: every end, its status and its exit status.
 pub fn table() -> String {
-    let row = |end: End, gated: bool, meaning: &str| {
-        format!(
-            "  {:<18} {:<8} {}  {meaning}\n",
-            end.word(),
-            end.status(gated).as_str(),
-            end.exit_code(gated)
-        )
+    let row = |end: LoopEnd, missed: bool, meaning: &str| {
+        let (status, code) = (end.status(missed).as_str(), end.exit_code(missed));
+        format!("  {:<18} {status:<8} {code}  {meaning}\n", end.word())
     };
     let mut text = String::new();
-    for end in End::ALL {
-        if end == End::MaxIterations {
-            text += &row(end, false, "iterations used up; no gate but a done pattern");
+    for end in LoopEnd::ALL {
+        text += &row(end, false, end.row().meaning);
+        if end == LoopEnd::MaxIterations {
             text += &row(end, true, "iterations used up; not every gate holds");
-        } else {
-            text += &row(end, true, end.meaning());
         }
     }
     text
@@ -181,14 +317,13 @@ pub fn table() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Exit;
 
     #[test]
     fn words_on_the_wire_are_the_words_of_the_table() {
-        for end in End::ALL {
+        for end in LoopEnd::ALL {
             assert_eq!(serde_json::to_value(end).unwrap(), end.word());
         }
-        assert!(End::ALL.is_sorted());
+        assert!(LoopEnd::ALL.is_sorted());
     }
 
     #[test]
@@ -196,11 +331,11 @@ mod tests {
         let table = table();
         let rows: Vec<Vec<&str>> =
             table.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
-        assert_eq!(rows.len(), End::ALL.len() + 1);
-        for end in End::ALL {
-            for gated in [false, true] {
-                let code = end.exit_code(gated).to_string();
-                let row = vec![end.word(), end.status(gated).as_str(), &code];
+        assert_eq!(rows.len(), LoopEnd::ALL.len() + 1);
+        for end in LoopEnd::ALL {
+            for missed in [false, true] {
+                let code = end.exit_code(missed).to_string();
+                let row = vec![end.word(), end.status(missed).as_str(), &code];
                 assert!(rows.contains(&row), "{row:?} in {table}");
             }
         }
@@ -208,12 +343,12 @@ mod tests {
 
     #[test]
     fn success_is_exit_code_0_and_a_loop_that_failed_or_can_go_on_is_1() {
-        for end in End::ALL {
-            for gated in [false, true] {
-                match (end.status(gated), end.exit_code(gated)) {
+        for end in LoopEnd::ALL {
+            for missed in [false, true] {
+                match (end.status(missed), end.exit_code(missed)) {
                     (LoopStatus::Stopped, 0)
                     | (LoopStatus::Failed | LoopStatus::Paused | LoopStatus::Running, 1) => {}
-                    (LoopStatus::Stopped, 1) => assert_eq!(end, End::Killed),
+                    (LoopStatus::Stopped, 1) => assert_eq!(end, LoopEnd::Killed),
                     wrong => panic!("{end:?}: {wrong:?}"),
                 }
             }
@@ -242,13 +377,11 @@ mod tests {
             StopReason::SpawnFailed(m()),
             StopReason::GaveUp(1),
         ] {
-            let (end, gated) = (End::of(&reason), End::is_missed(&reason));
-            assert_eq!(gated, reason == StopReason::Unverified);
-            assert_eq!(end.exit_code(gated) == 0, reason.is_success(), "{reason:?}");
-            // Of these only a plain worker ends.
-            let plain =
-                matches!(reason, StopReason::Exited(_) | StopReason::SpawnFailed(_) | StopReason::GaveUp(_));
-            assert_eq!(End::of_slug(reason.slug()), (!plain).then_some(end), "{reason:?}");
+            assert_eq!(reason.exit_code() == 0, reason.is_success(), "{reason:?}");
+            let is_stopped = reason.loop_status() == LoopStatus::Stopped;
+            assert_eq!(is_stopped, reason.is_success() || reason == StopReason::Killed, "{reason:?}");
+            let named = LoopEnd::from_word(reason.slug());
+            assert!(named.is_none_or(|end| end == reason.end()), "{reason:?}");
         }
     }
 }

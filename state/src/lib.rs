@@ -33,6 +33,8 @@
 //! with a worktree).
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
+pub mod words;
+
 pub mod model;
 
 pub mod spec;

@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 mod lines;
 mod reason;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
-pub use reason::{Counts, IterationExit, PauseBy, StopReason};
-pub use words::{counted, dollars, duration, named};
+pub use reason::{Counts, IterationExit, PauseBy};
+
+pub use crate::ends::StopReason;
+pub use crate::words::{counted, dollars, duration, named};
 
 /// Something that happened to a worker. Seconds are whole seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 //! knows no connection and no clock.
 
 use serde_json::Value;
-use swarm_state::ends;
+use swarm_state::ends::LoopEnd;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
 
@@ -166,10 +166,9 @@ impl Machine {
         let text = |key: &str| worker.metadata.get(key).and_then(Value::as_str).unwrap_or_default();
         let why = || worker.reason.clone().unwrap_or_else(|| text("reason").replace('_', " "));
         match (loop_status(worker), text("reason")) {
-            (status @ ("stopped" | "failed"), slug) => Some(match ends::End::of_slug(slug) {
-                Some(ends::End::Killed) => self.over(&StopReason::Killed),
-                Some(ends::End::PromptMissing) => self.over(&StopReason::Prompt(why())),
-                // A loop that missed its gates has failed; the word is the same.
+            (status @ ("stopped" | "failed"), slug) => Some(match LoopEnd::from_word(slug) {
+                Some(LoopEnd::Killed) => self.over(&StopReason::Killed),
+                // A loop whose gates did not hold has failed; the word is the same.
                 Some(end) if end.exit_code(status == "failed") == 0 => End::done(),
                 Some(_) | None => End { error: Some(why()), ..self.gave_up() },
             }),
@@ -207,37 +206,24 @@ impl Machine {
 
     /// Exit status 1 of a loop that can go on, and how.
     pub(super) fn resumable(&self) -> End {
-        let code = ends::End::Lost.exit_code(true);
+        let code = LoopEnd::Lost.exit_code(true);
         End { code, error: None, hint: Some(format!("to go on: swarm ralph resume {}", self.name)) }
     }
 
     /// Exit status 1 of a loop that is over: it cannot be resumed, only looked into.
     fn gave_up(&self) -> End {
-        let code = ends::End::Failed.exit_code(true);
+        let code = LoopEnd::Failed.exit_code(true);
         End { code, error: None, hint: Some(format!("what happened: swarm ralph logs {}", self.name)) }
     }
 
-    /// The table of ends has the code.
+    /// The end of the follower when the loop has stopped for `reason`.
     fn over(&self, reason: &StopReason) -> End {
-        let code = ends::End::of(reason).exit_code(ends::End::is_missed(reason));
+        let code = reason.exit_code();
         match reason {
-            StopReason::Complete
-            | StopReason::Verified
-            | StopReason::Promised
-            | StopReason::MaxIterations => End { code, error: None, hint: None },
-            StopReason::Prompt(message) => End { code, error: Some(message.clone()), ..self.gave_up() },
             StopReason::Killed => End { code, error: None, hint: None },
-            StopReason::Unverified
-            | StopReason::AllFailed
-            | StopReason::OutOfTime(_)
-            | StopReason::Cost { .. }
-            | StopReason::Tokens { .. }
-            | StopReason::NoGate
-            | StopReason::Outage(_)
-            | StopReason::Failures(_)
-            | StopReason::Exited(_)
-            | StopReason::SpawnFailed(_)
-            | StopReason::GaveUp(_) => End { code, ..self.gave_up() },
+            StopReason::Prompt(message) => End { code, error: Some(message.clone()), ..self.gave_up() },
+            reason if reason.is_success() => End { code, error: None, hint: None },
+            _ => End { code, ..self.gave_up() },
         }
     }
 }

@@ -268,7 +268,7 @@ fn heard(notice: &Notice, what: WaitFor, known: bool) -> Option<Verdict> {
                 StopReason::Killed => Outcome::Killed,
                 _ => Outcome::Failed,
             };
-            return Some(over(outcome, reason.word(), what));
+            return Some(over(outcome, reason.text(), what));
         }
         // It may have been resumed since.
         Entry::Lost { .. } if !known => return Some(Verdict::Lost),

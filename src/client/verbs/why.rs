@@ -2,7 +2,7 @@
 
 use swarm_state::advice::{Situation, next_step};
 use swarm_state::cause::Cause;
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
@@ -91,7 +91,7 @@ fn at_checks(report: &Report) -> String {
 /// What to do next.
 fn next(report: &Report) -> String {
     let name = &report.name;
-    let is_unfinished = |end: End| end.exit_code(true) != 0;
+    let is_unfinished = |end: LoopEnd| end.exit_code(true) != 0;
     let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
     let was_changed = verdict.is_some_and(|verdict| !verdict.changed.is_empty());
     // While an agent works, it may still put right what no iteration ended with.
@@ -125,16 +125,22 @@ fn next(report: &Report) -> String {
 }
 
 /// What to do after an end.
-fn after(report: &Report, end: End) -> String {
+fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {
-        End::Lost => format!("swarm ralph resume {name}"),
-        End::AllChecksPassed | End::PromiseAccepted | End::DonePattern => match &report.worktree {
-            Some(worktree) => {
-                format!("git -C '{}' merge {}", worktree.base_repo.display(), work(report, &worktree.branch))
+        LoopEnd::Lost => format!("swarm ralph resume {name}"),
+        LoopEnd::AllChecksPassed | LoopEnd::PromiseAccepted | LoopEnd::DonePattern => {
+            match &report.worktree {
+                Some(worktree) => {
+                    format!(
+                        "git -C '{}' merge {}",
+                        worktree.base_repo.display(),
+                        work(report, &worktree.branch)
+                    )
+                }
+                None => format!("look at the work: swarm ralph diff {name}"),
             }
-            None => format!("look at the work: swarm ralph diff {name}"),
-        },
+        }
         _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
             "ask for something that does not fail already, or leave --allow-preexisting out".to_owned()
         }
@@ -144,13 +150,13 @@ fn after(report: &Report, end: End) -> String {
         _ if is_stuck_at_base(report) => {
             "give it more time (--max-time) or quicker checks; a respawn would end the same".to_owned()
         }
-        End::MaxIterations | End::BudgetExhausted | End::Timeout => {
+        LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
             format!("more of it: swarm respawn {name}; or look: swarm report {name}")
         }
-        End::PromptMissing => {
+        LoopEnd::PromptMissing => {
             format!("put {} back, then swarm respawn {name}", report.prompt_file.display())
         }
-        End::Failed | End::Killed | End::Cancelled => {
+        LoopEnd::Failed | LoopEnd::Killed | LoopEnd::Cancelled => {
             format!("see what it printed: swarm logs {name}; then swarm respawn {name}")
         }
     }

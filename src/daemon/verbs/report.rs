@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::engine::{Now, Phase};
 use swarm_state::ignored::IgnoredFiles;
 
@@ -60,8 +60,8 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         (slot.engine.ralph().ok_or_else(missing)?, slot.spec.ralph.as_ref().ok_or_else(missing)?);
     let spent = ralph.spent(now);
     let end = match slot.engine.phase() {
-        Phase::Stopped { reason } => Some(End::of(reason)),
-        Phase::Lost => Some(End::Lost),
+        Phase::Stopped { reason } => Some(reason.end()),
+        Phase::Lost => Some(LoopEnd::Lost),
         _ => None,
     };
     let course = course_of(slot);

@@ -226,7 +226,7 @@ impl Supervisor {
             Entry::Stopped { reason }
             | Entry::LoopFailed { reason, .. }
             | Entry::LoopComplete { reason, .. } => {
-                let message = format!("worker '{name}' ended before it was ready: {}", reason.word());
+                let message = format!("worker '{name}' ended before it was ready: {}", reason.text());
                 Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm logs {name}")))
             }
             _ => return,

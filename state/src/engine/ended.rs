@@ -74,7 +74,7 @@ impl Worker {
         self.last_exit?;
         let Some(ralph) = &self.ralph else {
             let Phase::Stopped { reason } = &self.phase else { return None };
-            return matches!(reason, StopReason::Complete | StopReason::Killed).then(|| reason.word());
+            return matches!(reason, StopReason::Complete | StopReason::Killed).then(|| reason.text());
         };
         let (_, last_end) = ralph.last_end.as_ref()?;
         let (exit, message) = if let Entry::IterationFailed { exit, message, .. } = last_end {

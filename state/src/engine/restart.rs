@@ -138,7 +138,7 @@ impl Worker {
             AfterRun::Over | AfterRun::GiveUp(_) => None,
             AfterRun::Again(wait) => {
                 let at = now.wall.checked_add_signed(chrono::TimeDelta::from_std(wait).unwrap_or_default());
-                restarts.next = Some(NextRun { why: end.word(), at: at.unwrap_or(now.wall) });
+                restarts.next = Some(NextRun { why: end.text(), at: at.unwrap_or(now.wall) });
                 Some(wait.as_secs())
             }
         };

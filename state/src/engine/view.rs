@@ -2,7 +2,6 @@
 
 use super::{Phase, Watch, Why, Worker};
 use crate::cause::Cause;
-use crate::ends::End;
 use crate::model::{LoopStatus, Outcome, Status};
 use crate::notice::{Entry, StopReason};
 use crate::outage::Outage;
@@ -163,7 +162,7 @@ impl Worker {
     pub fn loop_status(&self) -> Option<LoopStatus> {
         let ralph = self.ralph.as_ref()?;
         Some(match &self.phase {
-            Phase::Stopped { reason } => End::of(reason).status(End::is_missed(reason)),
+            Phase::Stopped { reason } => reason.loop_status(),
             Phase::Idle
             | Phase::Spawning { .. }
             | Phase::Starting { .. }

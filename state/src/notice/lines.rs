@@ -1,6 +1,6 @@
 //! A notice in words: the line of `iterations.log`, and what the follower prints.
 
-use super::{Entry, IterationExit, PauseBy, StopReason, counted, duration};
+use super::{Entry, IterationExit, duration};
 
 impl Entry {
     /// The line that the follower prints, without its line end; `None` when it prints nothing.
@@ -74,12 +74,10 @@ impl Entry {
                 format!("iteration {iteration} is out of time ({})", duration(*limit, " "))
             }
             Self::DonePatternMatched { .. } => "done pattern matched, stopping loop".to_owned(),
-            Self::LoopComplete { iterations, .. } => format!("loop complete after {}", count(*iterations)),
-            Self::LoopFailed { reason, iterations } => failed_text(reason, *iterations),
-            Self::Paused { by: PauseBy::User } => "paused".to_owned(),
-            Self::Paused { by: PauseBy::Shutdown } => "paused (the daemon is stopping)".to_owned(),
-            Self::Paused { by: PauseBy::NoProgress } => "paused (no progress)".to_owned(),
-            Self::Paused { by: PauseBy::BudgetUnseen } => format!("paused ({})", crate::budget::UNSEEN),
+            Self::LoopComplete { iterations, reason } | Self::LoopFailed { iterations, reason } => {
+                reason.follow_text(*iterations)
+            }
+            Self::Paused { by } => by.follow_text(),
             Self::Resumed => "resumed".to_owned(),
             Self::Waiting { reason, .. } => format!("waiting for a person: {reason}"),
             Self::PromptFailed { message, .. } => format!("prompt not delivered: {message}"),
@@ -90,7 +88,7 @@ impl Entry {
             Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
             Self::PromptSent { .. } => "prompt sent".to_owned(),
             Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
-            Self::Stopped { reason } => format!("over: {}", reason.word()),
+            Self::Stopped { reason } => format!("over: {}", reason.text()),
             Self::RunEnded { run, exit, backoff, message, .. } => {
                 let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
                 let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
@@ -134,18 +132,10 @@ impl Entry {
                 let what = if *whole { "max-time" } else { "iteration-timeout" };
                 vec![format!("[TIMEOUT] iteration {iteration} {what}={limit}s")]
             }
-            Self::LoopComplete { iterations, reason } => {
-                vec![format!("[DONE] loop complete after {} reason={}", count(*iterations), reason.slug())]
+            Self::LoopComplete { iterations, reason } | Self::LoopFailed { iterations, reason } => {
+                vec![reason.log_line(*iterations)]
             }
-            Self::LoopFailed { iterations, reason } => {
-                let head =
-                    if *reason == StopReason::Killed { "[DONE] loop killed" } else { "[FAIL] loop failed" };
-                vec![format!("{head} after {} reason={}", count(*iterations), reason.slug())]
-            }
-            Self::Paused { by: PauseBy::User } => vec!["[PAUSE]".into()],
-            Self::Paused { by: PauseBy::Shutdown } => vec!["[PAUSE] reason=shutdown".into()],
-            Self::Paused { by: PauseBy::NoProgress } => vec!["[PAUSE] reason=no_progress".into()],
-            Self::Paused { by: PauseBy::BudgetUnseen } => vec!["[PAUSE] reason=budget_unseen".into()],
+            Self::Paused { by } => vec![by.log_line().to_owned()],
             Self::Resumed => vec!["[RESUME]".into()],
             Self::Waiting { reason, .. } => vec![format!("[WAIT] {reason}")],
             Self::PromptFailed { message, .. } => vec![format!("[WARN] prompt not delivered: {message}")],
@@ -163,28 +153,6 @@ impl Entry {
     }
 }
 
-fn failed_text(reason: &StopReason, iterations: u32) -> String {
-    match reason {
-        StopReason::Failures(n) => format!("{}, stopping loop", counted(*n, "consecutive failure")),
-        StopReason::Killed => format!("killed after {}", count(iterations)),
-        StopReason::Complete
-        | StopReason::Verified
-        | StopReason::Promised
-        | StopReason::Unverified
-        | StopReason::AllFailed
-        | StopReason::OutOfTime(_)
-        | StopReason::Cost { .. }
-        | StopReason::Tokens { .. }
-        | StopReason::NoGate
-        | StopReason::Outage(_)
-        | StopReason::MaxIterations
-        | StopReason::Prompt(_)
-        | StopReason::Exited(_)
-        | StopReason::SpawnFailed(_)
-        | StopReason::GaveUp(_) => format!("loop failed after {}: {}", count(iterations), reason.word()),
-    }
-}
-
 fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
     format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
 }
@@ -192,9 +160,4 @@ fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
 /// A command of several lines, in one.
 fn one_line(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// `1 iteration`, `47 iterations`.
-fn count(iterations: u32) -> String {
-    counted(iterations, "iteration")
 }

@@ -1,8 +1,8 @@
-//! How an iteration ended, who paused a loop, and why a worker is over.
+//! How an iteration ended, and who paused a loop.
 
 use serde::{Deserialize, Serialize};
 
-use super::{counted, dollars, duration};
+use crate::budget::UNSEEN;
 
 /// How an iteration ended, as the log and the follower word it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ pub enum PauseBy {
 }
 
 impl PauseBy {
-    /// The word in `reason`, where swarm paused it for a reason of its own.
+    /// The word in `reason` where swarm paused the loop.
     pub fn slug(self) -> Option<&'static str> {
         match self {
             Self::User | Self::Shutdown => None,
@@ -143,133 +143,38 @@ impl PauseBy {
         }
     }
 
-    /// True when it is a person's own doing, so that who follows waits for what the person does next.
+    /// The state of the paused loop for a person to read.
+    pub fn state_text(self) -> String {
+        match self {
+            Self::User => "paused".to_owned(),
+            Self::Shutdown => "paused when the daemon stopped".to_owned(),
+            Self::NoProgress => "paused: no progress".to_owned(),
+            Self::BudgetUnseen => format!("paused: {UNSEEN}"),
+        }
+    }
+
+    /// The text that the follower prints when the loop is paused.
+    pub fn follow_text(self) -> String {
+        match self {
+            Self::User => "paused".to_owned(),
+            Self::Shutdown => "paused (the daemon is stopping)".to_owned(),
+            Self::NoProgress => "paused (no progress)".to_owned(),
+            Self::BudgetUnseen => format!("paused ({UNSEEN})"),
+        }
+    }
+
+    /// The line for `iterations.log`, without the time.
+    pub fn log_line(self) -> &'static str {
+        match self {
+            Self::User => "[PAUSE]",
+            Self::Shutdown => "[PAUSE] reason=shutdown",
+            Self::NoProgress => "[PAUSE] reason=no_progress",
+            Self::BudgetUnseen => "[PAUSE] reason=budget_unseen",
+        }
+    }
+
+    /// True when a person paused the loop. Its follower then waits for what the person does next.
     pub fn is_user(self) -> bool {
-        match self {
-            Self::User => true,
-            Self::Shutdown | Self::NoProgress | Self::BudgetUnseen => false,
-        }
-    }
-}
-
-/// Why a worker has ended for good.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StopReason {
-    /// Every gate held.
-    Complete,
-    /// The iteration limit, with no gate but a done pattern.
-    MaxIterations,
-    /// Every gate held, checks or a promise among them.
-    Verified,
-    /// Every gate holds, none of them a check: the promise is what counted.
-    Promised,
-    /// The iteration limit, and the gates never held.
-    Unverified,
-    /// The iteration limit, and no iteration succeeded.
-    AllFailed,
-    /// The time limit, seconds.
-    OutOfTime(u64),
-    /// The cost limit, millionths of a US dollar.
-    Cost {
-        /// Used.
-        spent: u64,
-        /// Allowed.
-        limit: u64,
-    },
-    /// The token limit.
-    Tokens {
-        /// Used.
-        spent: u64,
-        /// Allowed.
-        limit: u64,
-    },
-    /// Every check failed before the first iteration and is excused, and nothing else was asked for.
-    NoGate,
-    /// Something that waiting does not mend, in the CLI's words.
-    Outage(String),
-    /// Five failures in a row.
-    Failures(u32),
-    /// The prompt file is gone or cannot be read; the documented message.
-    Prompt(String),
-    /// Somebody killed it.
-    Killed,
-    /// A plain worker's command ended by itself.
-    Exited(crate::model::Exit),
-    /// A plain worker could not be started.
-    SpawnFailed(String),
-    /// A plain worker was started again so many times in a row, and always in vain.
-    GaveUp(u32),
-}
-
-impl StopReason {
-    /// True when a loop that ended so has done what was asked.
-    pub fn is_success(&self) -> bool {
-        match self {
-            Self::Complete | Self::Verified | Self::Promised | Self::MaxIterations => true,
-            Self::Exited(exit) => exit.is_success(),
-            Self::Unverified
-            | Self::AllFailed
-            | Self::OutOfTime(_)
-            | Self::Cost { .. }
-            | Self::Tokens { .. }
-            | Self::NoGate
-            | Self::Outage(_)
-            | Self::Failures(_)
-            | Self::Prompt(_)
-            | Self::Killed
-            | Self::SpawnFailed(_)
-            | Self::GaveUp(_) => false,
-        }
-    }
-
-    /// One word without spaces, for `reason=…` in the log and `reason` in state.json.
-    pub fn slug(&self) -> &'static str {
-        match self {
-            Self::Complete => "done_pattern",
-            Self::MaxIterations | Self::Unverified => "max_iterations",
-            Self::AllFailed => "all_failed",
-            Self::Verified => "all_checks_passed",
-            Self::Promised => "promise_accepted",
-            Self::OutOfTime(_) => "timeout",
-            Self::Cost { .. } | Self::Tokens { .. } => "budget_exhausted",
-            Self::NoGate => "no_gate",
-            Self::Outage(_) => "outage",
-            Self::Failures(_) => "consecutive_failures",
-            Self::Prompt(_) => "prompt_file",
-            Self::Killed => "killed",
-            Self::Exited(_) => "exited",
-            Self::SpawnFailed(_) => "spawn_failed",
-            Self::GaveUp(_) => "max_restarts",
-        }
-    }
-
-    /// The phrase that `status` shows as the reason.
-    pub fn word(&self) -> String {
-        match self {
-            Self::Complete => "done pattern matched".into(),
-            Self::MaxIterations => "max iterations".into(),
-            Self::Verified => "every gate holds".into(),
-            Self::Promised => "promise accepted".into(),
-            Self::Unverified => "max iterations, and not every gate holds".into(),
-            Self::AllFailed => "max iterations, and no iteration succeeded".into(),
-            Self::OutOfTime(limit) => format!("out of time ({})", duration(*limit, " ")),
-            Self::Cost { spent, limit } => {
-                format!("out of budget ({} of {})", dollars(*spent), dollars(*limit))
-            }
-            Self::Tokens { spent, limit } => format!("out of budget ({spent} of {limit} tokens)"),
-            Self::NoGate => crate::gates::NO_GATE.into(),
-            Self::Failures(n) => counted(*n, "consecutive failure"),
-            Self::Prompt(message) | Self::SpawnFailed(message) | Self::Outage(message) => message.clone(),
-            Self::Killed => "killed".into(),
-            Self::GaveUp(restarts) => format!("gave up after {}", counted(*restarts, "restart")),
-            Self::Exited(exit) => match exit {
-                crate::model::Exit::Code(0) => "exited".into(),
-                crate::model::Exit::Code(code) => format!("exit status {code}"),
-                crate::model::Exit::Signal(signal) => format!("signal {signal}"),
-                crate::model::Exit::Lost => "its pane vanished".into(),
-                crate::model::Exit::Unknown => "exit status unknown".into(),
-            },
-        }
+        self == Self::User
     }
 }

@@ -239,8 +239,7 @@ fn a_snapshot_tells_the_same_end_as_the_notice() {
         StopReason::Prompt("gone".into()),
         StopReason::Killed,
     ] {
-        let ended = ends::End::of(&reason);
-        let status = ended.status(ends::End::is_missed(&reason)).as_str();
+        let status = reason.loop_status().as_str();
         let mut m = machine();
         m.snapshot(&snapshot(10, worker("stopped", json!({"status": status, "reason": reason.slug()}))));
         let entry = Entry::LoopFailed { iterations: 1, reason: reason.clone() };

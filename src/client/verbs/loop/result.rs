@@ -1,6 +1,6 @@
 //! What `swarm loop` prints at its end, for people or programs.
 
-use swarm_state::ends::End;
+use swarm_state::ends::LoopEnd;
 use swarm_state::screen::printable;
 
 use crate::cli::PageFormat;
@@ -20,7 +20,7 @@ pub(super) async fn print(
     let mut report = fetch(ctx, name).await?;
     // It is paused, or goes on without whoever followed it; to them it is over.
     if given_up && report.end.is_none() {
-        report.end = Some(End::Cancelled);
+        report.end = Some(LoopEnd::Cancelled);
     }
     match format {
         PageFormat::Json => ctx.out.json(&result_of(&report)),

@@ -1,4 +1,4 @@
-//! Amounts and lists in words, for every message.
+//! Amounts, durations and lists as text, for every message.
 
 /// `$1.50`; with more places where cents do not tell it.
 pub fn dollars(millionths: u64) -> String {
