@@ -5,46 +5,25 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::model::{Pane, WorkerName};
 use swarm_state::reconcile::{self, Evidence};
 use swarm_state::spec::WorkerSpec;
-use tokio::time::{sleep, timeout};
 
 use crate::daemon::messages::{Found, Input};
+use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, Slot};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::sweeping;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem};
-use crate::tmux::{Health, Row, Tmux};
+use crate::tmux::Row;
 use crate::{checks, procs, wrapper};
-
-/// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
-/// than this holds is seen by the first looks at the screens.
-const TMUX: Duration = Duration::from_secs(4);
 
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
-
-async fn look(tmux: &Tmux) -> Found {
-    let none = |silent| Found { rows: vec![], server: None, silent };
-    let found = async {
-        match tmux.health().await {
-            Health::Gone => none(false),
-            Health::Unresponsive => none(true),
-            Health::Alive { pid } => tmux
-                .list()
-                .await
-                .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
-        }
-    };
-    timeout(TMUX, found).await.unwrap_or_else(|_| none(true))
-}
 
 impl Supervisor {
     /// Loads and reconciles. Nothing is served before it is done.
@@ -73,14 +52,14 @@ impl Supervisor {
             if let Some(pid) = known.filter_map(|s| s.pane.as_ref().map(|p| p.server_pid)).next_back() {
                 tmux.expect_server(pid);
             }
-            let found = look(&tmux).await;
+            let found = panes::look(&tmux).await;
             self.find_again(&socket, &found);
             self.reconcile(&socket, &found);
-            sweeping::end_panes(&tmux, self.sweep(&socket, &found)).await;
+            panes::end_panes(&tmux, self.sweep(&socket, &found)).await;
             if self.slots.values().any(|s| s.unsettled && s.spec.tmux_socket == socket) {
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
-                    let found = look_until_it_answers(&tmux).await;
+                    let found = panes::look_until_it_answers(&tmux).await;
                     drop(inbox.send(Input::Found { socket, found }));
                 });
             }
@@ -92,7 +71,7 @@ impl Supervisor {
         self.find_again(socket, found);
         self.reconcile(socket, found);
         let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
-        tokio::spawn(async move { sweeping::end_panes(&tmux, left).await });
+        tokio::spawn(async move { panes::end_panes(&tmux, left).await });
     }
 
     /// Removes the folders of runs that are over, which a daemon that died left.
@@ -161,7 +140,7 @@ impl Supervisor {
     /// Makes workers of live panes whose record is gone: what runs must be seen, and its name is taken.
     fn find_again(&mut self, socket: &Option<String>, found: &Found) {
         for row in found.rows.iter().filter(|row| !row.dead) {
-            let Some((worker, run)) = claim_of(row) else { continue };
+            let Some((worker, run)) = panes::claim_of(row) else { continue };
             let Ok(name) = WorkerName::new(worker) else { continue };
             // A newer swarm's record is its own; the name is refused as it is.
             let known = self.slots.contains_key(&name) || self.forgotten.contains(&name);
@@ -218,7 +197,7 @@ impl Supervisor {
             if let Some(pane) = pane.clone().filter(|pane| needs_server || over && goes_on(pane)) {
                 // What the run left is still being ended, or has to be. What follows must not be beside that.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
-                context.watch_exit(pane);
+                exit::watch(&context, pane);
                 if needs_server {
                     self.step(&name, Event::Reachable(false));
                 }
@@ -232,22 +211,12 @@ impl Supervisor {
             let Some(event) = finding else { continue };
             tracing::info!(worker = %name, ?seen, ?event, "reconciled");
             if let Some(pane) = pane.filter(|_| seen.alive) {
-                context.watch_exit(pane);
+                exit::watch(&context, pane);
             }
             self.step(&name, event);
             if found.silent {
                 self.step(&name, Event::Reachable(false));
             }
-        }
-    }
-}
-
-pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> Found {
-    loop {
-        sleep(Duration::from_secs(1)).await;
-        let found = look(tmux).await;
-        if !found.silent {
-            return found;
         }
     }
 }
@@ -259,7 +228,7 @@ fn own_row<'a>(slot: &Slot, found: &'a Found) -> Option<&'a Row> {
         let same = |pane: &Pane| Some(pane.server_pid) == found.server && pane.id == row.pane;
         slot.pane.as_ref().is_some_and(same)
     };
-    let own = found.rows.iter().filter(|row| claim_of(row) == Some(wanted));
+    let own = found.rows.iter().filter(|row| panes::claim_of(row) == Some(wanted));
     own.max_by_key(|row| (!row.dead, known(row)))
 }
 
@@ -313,9 +282,4 @@ fn is_wrapper(pid: i32, run_dir: &Path) -> bool {
     let dir = run_dir.as_os_str().as_encoded_bytes();
     let argv = std::fs::read(format!("/proc/{pid}/cmdline"));
     named && argv.map_or(true, |argv| argv.is_empty() || argv.split(|byte| *byte == 0).any(|arg| arg == dir))
-}
-
-/// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.
-pub(crate) fn claim_of(row: &Row) -> Option<(&str, Run)> {
-    row.worker.as_deref().zip(row.run.map(Run))
 }

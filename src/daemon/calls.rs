@@ -3,7 +3,8 @@
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
 
-use crate::daemon::messages::{End, Input, Reply};
+use crate::daemon::messages::{End, Input};
+use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::{logs, peek, ralph_logs};
 use crate::error::{Error, ErrorCode};
@@ -16,47 +17,47 @@ impl Supervisor {
             Call::Spawn(params) => self.spawn(*params, peer, reply),
             Call::Respawn(params) => self.respawn(params, peer, reply),
             Call::Kill(params) => self.kill(params, reply),
-            Call::Ls(Empty {}) => Self::answer(reply, Ok(self.listing())),
-            Call::Status(Named { name }) => Self::answer(reply, self.status(&name)),
+            Call::Ls(Empty {}) => reply.answer(Ok(self.listing())),
+            Call::Status(Named { name }) => reply.answer(self.status(&name)),
             Call::Peek(params) => match self.find(&params.name) {
                 Ok((_, slot)) => peek::peek(slot, params.lines, reply),
-                Err(error) => Self::answer::<()>(reply, Err(error)),
+                Err(error) => reply.refuse(error),
             },
             Call::Logs(params) => match self.find(&params.name) {
                 Ok((_, slot)) => logs::logs(slot, &params, reply),
-                Err(error) => Self::answer::<()>(reply, Err(error)),
+                Err(error) => reply.refuse(error),
             },
             Call::Send(params) => self.send(params, reply),
             Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
             Call::Eof(Named { name }) => self.eof(&name, reply),
             Call::Clean(params) => self.clean(params, peer, reply),
-            Call::Attach(Named { name }) => Self::answer(reply, self.attach(&name)),
-            Call::RalphPause(Named { name }) => Self::answer(reply, self.pause(&name)),
+            Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
+            Call::RalphPause(Named { name }) => reply.answer(self.pause(&name)),
             Call::RalphResume(params) => match self.change_env(&params, peer) {
                 Ok(()) => self.resume_any(&params.name, peer, reply),
-                Err(error) => Self::answer::<()>(reply, Err(error)),
+                Err(error) => reply.refuse(error),
             },
-            Call::RalphStatus(Named { name }) => Self::answer(reply, self.ralph_status(&name)),
-            Call::RalphSet(params) => Self::answer(reply, self.ralph_set(&params, peer)),
+            Call::RalphStatus(Named { name }) => reply.answer(self.ralph_status(&name)),
+            Call::RalphSet(params) => reply.answer(self.ralph_set(&params, peer)),
             Call::RalphLogs(params) => match self.find_loop(&params.name) {
                 Ok((_, slot)) => ralph_logs::ralph_logs(slot, &params, reply),
-                Err(error) => Self::answer::<()>(reply, Err(error)),
+                Err(error) => reply.refuse(error),
             },
             Call::RalphReport(params) => self.ralph_report(&params, reply),
             Call::RalphDiff(params) => self.ralph_diff(&params, reply),
             Call::RalphRestore(params) => self.ralph_restore(params, reply),
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
-            Call::Hook(params) => Self::answer(reply, Ok(self.hook(&params, peer))),
-            Call::RalphClean(params) => Self::answer(reply, self.ralph_clean(&params, peer)),
+            Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
+            Call::RalphClean(params) => reply.answer(self.ralph_clean(&params, peer)),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {
-                Self::answer(reply, Ok(Empty {}));
+                reply.answer(Ok(Empty {}));
                 drop(self.inbox.send(Input::End(End::Handover)));
             }
             // The server hands subscriptions over as an input of their own.
             Call::Subscribe(_) => {
-                Self::answer::<()>(reply, Err(Error::new(ErrorCode::Internal, "subscribe is no plain call")));
+                reply.refuse(Error::new(ErrorCode::Internal, "subscribe is no plain call"));
             }
         }
     }

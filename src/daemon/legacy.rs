@@ -12,7 +12,8 @@ use swarm_state::format::{Legacy, RalphFile, Record};
 use swarm_state::model::{LoopStatus, WorkerName};
 use swarm_state::notice::{Entry, StopReason};
 
-use crate::daemon::messages::{Input, Reply};
+use crate::daemon::messages::Input;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
@@ -46,7 +47,7 @@ impl Supervisor {
             Some((name, legacy))
         });
         let Some((name, legacy)) = theirs else {
-            return Self::answer(reply, self.resume(text, peer));
+            return reply.answer(self.resume(text, peer));
         };
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
@@ -70,7 +71,7 @@ impl Supervisor {
         let theirs = |slot: &&Slot| slot.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
             let message = format!("worker '{name}' is another one now");
-            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::Conflict, message)));
+            return reply.refuse(Error::new(ErrorCode::Conflict, message));
         };
         let worktree_kept = slot.worktree.as_ref().map(|tree| tree.path.clone());
         let outcome = outcome.and_then(|()| self.store.remove(name));
@@ -78,7 +79,7 @@ impl Supervisor {
             self.tell(name, Entry::Cleaned);
             self.slots.remove(name);
         }
-        Self::answer(reply, outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
+        reply.answer(outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
     }
 
     /// Makes a loop of the predecessor's ours, and resumes it.
@@ -98,7 +99,7 @@ impl Supervisor {
             }
             resumed
         });
-        Self::answer(reply, resumed);
+        reply.answer(resumed);
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde_json::Value;
 use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
@@ -20,13 +19,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::daemon::busy::Errand;
-use crate::daemon::watcher::Watcher;
+use crate::daemon::reply::Reply;
 use crate::error::Result;
 use crate::git;
 use crate::protocol::{
     Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
 };
 use crate::tmux::Row;
+use crate::tmux::watch::Gate;
 
 /// The answer to a subscription: the snapshot, and the notices to come.
 pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
@@ -69,9 +69,6 @@ pub(crate) enum Input {
     /// A signal, or the end of a `daemon.stop`.
     End(End),
 }
-
-/// How an answer goes back to the client.
-pub(crate) type Reply = oneshot::Sender<Result<Value>>;
 
 /// What is to be done once a worker has stopped.
 pub(crate) enum AfterStop {
@@ -237,8 +234,8 @@ pub(crate) struct Look {
 pub(crate) struct Looked {
     /// Which server.
     pub(crate) server: Option<String>,
-    /// The watcher itself.
-    pub(crate) watcher: Watcher,
+    /// Which of its panes printed, and when.
+    pub(crate) gate: Gate,
     /// What was seen.
     pub(crate) looks: Vec<(WorkerName, Look)>,
     /// Workers of a tmux that did not answer.

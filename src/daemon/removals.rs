@@ -8,17 +8,14 @@
 //! removes everything must not be raced.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 use swarm_state::notice::{Entry, counted};
-use tokio::sync::mpsc;
 
 use crate::daemon::messages::Input;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::Result;
-use crate::paths::Paths;
 use crate::store::Problem;
 
 /// How long after a removal the rest is looked at.
@@ -106,77 +103,4 @@ impl Supervisor {
             self.problems.push(Problem { message, name: None, reserved: false });
         }
     }
-}
-
-/// What tells of removals.
-#[derive(Clone)]
-pub(crate) struct Watch {
-    #[cfg(target_os = "linux")]
-    notify: Arc<nix::sys::inotify::Inotify>,
-    #[cfg(not(target_os = "linux"))]
-    _notify: Arc<()>,
-}
-
-#[cfg(target_os = "linux")]
-impl Watch {
-    /// Tells the supervisor each time something is done to the lock file itself, or removed.
-    ///
-    /// # Errors
-    /// When nothing can be watched: out of watches, most likely.
-    pub(crate) fn start(paths: &Paths, inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
-        use nix::errno::Errno;
-        use nix::sys::inotify::{AddWatchFlags as On, InitFlags, Inotify};
-
-        let notify = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
-        // The daemon has the lock file open, so its removal is a change of its links, not yet its end.
-        notify.add_watch(&paths.lock(), On::IN_ATTRIB | On::IN_MOVE_SELF | On::IN_DELETE_SELF)?;
-        let watch = Self { notify: notify.clone() };
-        watch.renew(paths);
-        let inbox = inbox.clone();
-        // A thread that sleeps in a read; it ends with the process.
-        std::thread::Builder::new().name("removal".into()).spawn(move || {
-            loop {
-                match notify.read_events() {
-                    // What happened does not matter: the supervisor looks for itself.
-                    Ok(events) if !events.iter().any(|event| matters(event.name.as_deref())) => {}
-                    Ok(_) if inbox.send(Input::DirectoryTouched).is_ok() => {}
-                    Err(Errno::EINTR) => {}
-                    Ok(_) | Err(_) => return,
-                }
-            }
-        })?;
-        Ok(watch)
-    }
-
-    /// Watches the directories that are there now.
-    pub(crate) fn renew(&self, paths: &Paths) {
-        use nix::sys::inotify::AddWatchFlags as On;
-
-        let gone = On::IN_MOVE_SELF | On::IN_DELETE_SELF | On::IN_DELETE | On::IN_MOVED_FROM;
-        for dir in [paths.root().to_owned(), paths.workers_dir()] {
-            // One that cannot be watched is seen by the looks.
-            if let Err(error) = self.notify.add_watch(&dir, gone | On::IN_ONLYDIR) {
-                tracing::warn!(%error, dir = %dir.display(), "cannot be watched");
-            }
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-impl Watch {
-    /// See above.
-    pub(crate) fn start(_paths: &Paths, _inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
-        Ok(Self { _notify: Arc::default() })
-    }
-
-    /// See above.
-    pub(crate) fn renew(&self, _paths: &Paths) {}
-}
-
-/// Whether the removal of a file of this name (none: of what is watched itself) can be of something that is
-/// missed: each write of ours moves a temporary file away.
-#[cfg(target_os = "linux")]
-fn matters(name: Option<&std::ffi::OsStr>) -> bool {
-    let Some(name) = name.map(std::ffi::OsStr::as_encoded_bytes) else { return true };
-    !name.starts_with(b".") && (name.ends_with(b".json") || !name.contains(&b'.'))
 }

@@ -9,10 +9,10 @@ use swarm_state::engine::Phase;
 use swarm_state::model::{Run, Status, WorkerName};
 use swarm_state::notice::{Entry, StopReason};
 
-use crate::daemon::messages::{Newborn, Reply};
+use crate::daemon::messages::Newborn;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::spawn::is_gated;
 use crate::daemon::views;
 use crate::protocol::Spawned;
 
@@ -36,7 +36,7 @@ impl Supervisor {
         let (seq, request) = (slot.since, slot.request.clone());
         let warnings = slot.newborn.take().map(|first| first.warnings).unwrap_or_default();
         if slot.is_there(until_ready) {
-            return Self::answer(reply, Ok(Spawned { worker: views::whole(slot), seq, warnings }));
+            return reply.answer(Ok(Spawned { worker: views::whole(slot), seq, warnings }));
         }
         slot.newborn = Some(Newborn { reply, until_ready, seq, respawned, warnings, request });
         if let Some(word) = slot.last_word() {
@@ -54,7 +54,7 @@ impl Slot {
             Phase::Idle => false,
             Phase::Spawning { .. } if self.engine.run() > Run(1) => true,
             // Its base line may take minutes.
-            Phase::Spawning { .. } => !until_ready && is_gated(&self.spec) && has_begun,
+            Phase::Spawning { .. } => !until_ready && self.spec.is_gated() && has_begun,
             Phase::Starting { .. } => !until_ready || self.engine.is_ready(),
             Phase::Stopped { reason: StopReason::SpawnFailed(_) | StopReason::Prompt(_) } => false,
             Phase::Stopped { .. } => !until_ready,

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::daemon::messages::{End, Input, Looked, Target};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::watcher;
 
 /// Between two looks at the screens, and between two tries to save what could not be saved.
 const LOOK: Duration = Duration::from_secs(2);
@@ -73,10 +74,10 @@ impl Supervisor {
                 continue;
             }
             // A watcher that is still away has a slow tmux; it reports when it can.
-            let Some(watcher) = server.watcher.take() else { continue };
+            let Some(gate) = server.gate.take() else { continue };
             let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
             tokio::spawn(async move {
-                let looked = watcher.look(key, &tmux, targets).await;
+                let looked = watcher::look(gate, key, &tmux, targets).await;
                 drop(inbox.send(Input::Looked(Box::new(looked))));
             });
         }
@@ -84,7 +85,7 @@ impl Supervisor {
 
     pub(crate) fn looked(&mut self, looked: Looked) {
         if let Some(server) = self.servers.get_mut(&looked.server) {
-            server.watcher = Some(looked.watcher);
+            server.gate = Some(looked.gate);
         }
         let now = self.now();
         for (name, look) in looked.looks {

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::daemon::messages::{Input, Subscription};
+use crate::daemon::reply::Reply;
 use crate::daemon::socket::Door;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
@@ -122,7 +123,7 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
             }
             Ok(call) => {
                 let (reply, answer) = oneshot::channel();
-                pass(&inbox, Input::Call { call: Box::new(call), peer: peer.pid(), reply })?;
+                pass(&inbox, Input::Call { call: Box::new(call), peer: peer.pid(), reply: Reply(reply) })?;
                 answer_call(&mut write, id, answer.await.unwrap_or_else(|_| Err(stopping()))).await?;
             }
         }

@@ -1,12 +1,13 @@
 //! What the supervisor holds of one worker.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
 use swarm_state::engine::{Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
+use swarm_state::model::{Pane, PromptVia, Run, Status, WorkerName, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::screen::{Pattern, Reader};
 use swarm_state::spec::{Prompt, WorkerSpec};
@@ -18,7 +19,7 @@ use crate::daemon::run::context::Context;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
 use crate::daemon::run::iteration::{course, loop_id};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::loops::Course;
 use crate::store::RalphStamp;
 
@@ -230,6 +231,35 @@ impl Slot {
         })
     }
 
+    /// Begins something that takes several steps.
+    pub(crate) fn begin(&mut self, what: &'static str) -> Arc<Errand> {
+        let errand = Arc::new(Errand { what, killed: AtomicBool::new(false) });
+        self.errand = Arc::downgrade(&errand);
+        errand
+    }
+
+    /// A kill came: what is under way does not start the worker again.
+    pub(crate) fn call_off(&self) {
+        if let Some(errand) = Weak::upgrade(&self.errand) {
+            errand.killed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Refuses to begin something while something else is under way that decides what becomes of the worker.
+    pub(crate) fn refuse_busy(&self) -> Result<()> {
+        let name = &self.spec.name;
+        if self.leaving {
+            return Err(leaving(name));
+        }
+        let replaced = self.after_stop.iter().any(|after| matches!(after, AfterStop::Replace(..)));
+        let what = match Weak::upgrade(&self.errand) {
+            Some(errand) => errand.what,
+            None if replaced => "is just being replaced",
+            None => return Ok(()),
+        };
+        Err(Error::new(ErrorCode::Conflict, format!("worker '{name}' {what}")).hint("try again in a moment"))
+    }
+
     /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
     pub(crate) fn waits_for_disk(&self) -> Option<String> {
         let why = match &self.unstored {
@@ -266,4 +296,10 @@ impl Slot {
 pub(crate) fn course_of(slot: &Slot) -> Course {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
     course(&slot.driver.context, &slot.spec, &loop_id(slot.started), cwd)
+}
+
+/// The refusal of a name that is about to be free.
+fn leaving(name: &WorkerName) -> Error {
+    Error::new(ErrorCode::Conflict, format!("worker '{name}' is just being removed"))
+        .hint("try again in a moment")
 }

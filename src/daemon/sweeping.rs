@@ -9,32 +9,17 @@
 
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::model::{Pane, WorkerName};
 use swarm_state::reconcile::{self, Claim};
 
-use crate::daemon::boot::{self, claim_of};
 use crate::daemon::messages::{Found, Input};
-use crate::daemon::supervisor::Supervisor;
-use crate::procs;
-use crate::tmux::{Row, Tmux};
+use crate::daemon::panes;
+use crate::daemon::supervisor::{Supervisor, Sweep};
+use crate::tmux::Row;
 
 /// Between the suspicion and the look: many workers that end together are one look, and a command that tmux
 /// has not read yet is carried out by then.
 const SOON: Duration = Duration::from_secs(1);
-
-/// How far the sweep of one server is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sweep {
-    /// Nothing is suspected.
-    #[default]
-    Idle,
-    /// A look is under way.
-    Away {
-        /// Something happened meanwhile that it may have missed.
-        again: bool,
-    },
-}
 
 impl Supervisor {
     /// Looks in a moment for panes on this server that should not be there.
@@ -59,7 +44,7 @@ impl Supervisor {
         let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
         tokio::spawn(async move {
             tokio::time::sleep(SOON).await;
-            let found = boot::look_until_it_answers(&tmux).await;
+            let found = panes::look_until_it_answers(&tmux).await;
             drop(inbox.send(Input::Swept { socket, found }));
         });
     }
@@ -74,7 +59,7 @@ impl Supervisor {
         }
         server.sweep = Sweep::Away { again: false };
         let tmux = server.tmux.clone();
-        tokio::spawn(async move { end_panes(&tmux, left).await });
+        tokio::spawn(async move { panes::end_panes(&tmux, left).await });
         self.send_sweep(socket);
     }
 
@@ -105,7 +90,7 @@ impl Supervisor {
     ) -> Vec<Pane> {
         let Some(server_pid) = found.server else { return vec![] };
         let pane = |row: &Row| {
-            let (worker, run) = claim_of(row)?;
+            let (worker, run) = panes::claim_of(row)?;
             let name = WorkerName::new(worker).ok()?;
             // A record that could not be read may be this pane's: it stays.
             let unread = !self.slots.contains_key(&name)
@@ -125,18 +110,5 @@ impl Supervisor {
         let claim = Claim { run: pane.run, dead };
         reconcile::is_orphan(claim, slot.map(|s| &s.engine))
             || slot.and_then(|s| s.pane.as_ref()).is_some_and(is_other)
-    }
-}
-
-/// Ends what runs in these panes, and closes their windows. The wrapper of one sees to what does not listen.
-pub(crate) async fn end_panes(tmux: &Tmux, panes: Vec<Pane>) {
-    for pane in panes {
-        let Pane { run: Run(run), id, pid, .. } = &pane;
-        tracing::warn!(pane = %id, run, "ending a pane that no worker owns");
-        // The number of a wrapper that is gone may be anybody's by now.
-        if procs::is_alive(*pid) {
-            procs::signal_tree(*pid, Signal::SIGTERM);
-        }
-        drop(tmux.close(&pane).await);
     }
 }

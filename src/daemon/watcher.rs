@@ -30,75 +30,72 @@ pub(crate) fn last_look(run_dir: &Path) -> String {
         .unwrap_or_default()
 }
 
-/// Who looks at one server.
-#[derive(Default)]
-pub(crate) struct Watcher {
-    gate: Gate,
+/// Looks once at all targets on one server. `gate` is the server's, and returns with what was seen.
+pub(crate) async fn look(
+    mut gate: Gate,
+    server: Option<String>,
+    tmux: &Tmux,
+    targets: Vec<Target>,
+) -> Looked {
+    // Taken before the listing is sent: what is printed in the same second must be looked at again.
+    let sent = crate::daemon::clock::local_now().timestamp();
+    let mut looks = vec![];
+    let mut unreachable = vec![];
+    match tmux.glance().await {
+        Ok(panes) => {
+            gate.take(&panes, sent);
+            let mut dirty = vec![];
+            for target in targets {
+                let said = pane_number(&target.pane.id).map_or(Said::Absent, |pane| gate.said(pane));
+                match said {
+                    // The watch on its process tells of it.
+                    Said::Absent => {}
+                    Said::Quiet(size) if target.anyhow => dirty.push((target, size)),
+                    Said::Quiet(_) => {
+                        let event = Event::Quiet(target.pane.run);
+                        looks.push((target.name, Look { pane: target.pane, event, screen: None }));
+                    }
+                    Said::Dirty(size) => dirty.push((target, size)),
+                }
+            }
+            capture(&mut gate, tmux, dirty, &mut looks).await;
+        }
+        Err(error) => {
+            // A server that is gone is told by the watches on its processes.
+            if matches!(tmux.health().await, Health::Unresponsive) {
+                tracing::warn!(%error, "tmux does not answer");
+                unreachable.extend(targets.into_iter().map(|t| t.name));
+            }
+        }
+    }
+    Looked { server, gate, looks, unreachable }
 }
 
-impl Watcher {
-    /// Looks once at all targets.
-    pub(crate) async fn look(mut self, server: Option<String>, tmux: &Tmux, targets: Vec<Target>) -> Looked {
-        // Taken before the listing is sent: what is printed in the same second must be looked at again.
-        let sent = crate::daemon::clock::local_now().timestamp();
-        let mut looks = vec![];
-        let mut unreachable = vec![];
-        match tmux.glance().await {
-            Ok(panes) => {
-                self.gate.take(&panes, sent);
-                let mut dirty = vec![];
-                for target in targets {
-                    let said = pane_number(&target.pane.id).map_or(Said::Absent, |pane| self.gate.said(pane));
-                    match said {
-                        // The watch on its process tells of it.
-                        Said::Absent => {}
-                        Said::Quiet(size) if target.anyhow => dirty.push((target, size)),
-                        Said::Quiet(_) => {
-                            let event = Event::Quiet(target.pane.run);
-                            looks.push((target.name, Look { pane: target.pane, event, screen: None }));
-                        }
-                        Said::Dirty(size) => dirty.push((target, size)),
-                    }
-                }
-                self.capture(tmux, dirty, &mut looks).await;
+/// Captures those that printed and reads what they show.
+async fn capture(
+    gate: &mut Gate,
+    tmux: &Tmux,
+    dirty: Vec<(Target, (u16, u16))>,
+    looks: &mut Vec<(WorkerName, Look)>,
+) {
+    let wanted = |target: &Target| (target.pane.id.clone(), if target.whole { HISTORY } else { 0 });
+    let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
+    let texts = tmux.screens(&wanted).await;
+    for ((target, size), text) in dirty.into_iter().zip(texts) {
+        let Target { name, pane, reader, run_dir, .. } = target;
+        let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
+        let (Some(mut reading), Some(text)) = (reading, text) else {
+            // It printed and was not read: the next look must read it.
+            if let Some(pane) = pane_number(&pane.id) {
+                gate.forget(pane);
             }
-            Err(error) => {
-                // A server that is gone is told by the watches on its processes.
-                if matches!(tmux.health().await, Health::Unresponsive) {
-                    tracing::warn!(%error, "tmux does not answer");
-                    unreachable.extend(targets.into_iter().map(|t| t.name));
-                }
-            }
-        }
-        Looked { server, watcher: self, looks, unreachable }
-    }
-
-    /// Captures those that printed and reads what they show.
-    async fn capture(
-        &mut self,
-        tmux: &Tmux,
-        dirty: Vec<(Target, (u16, u16))>,
-        looks: &mut Vec<(WorkerName, Look)>,
-    ) {
-        let wanted = |target: &Target| (target.pane.id.clone(), if target.whole { HISTORY } else { 0 });
-        let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
-        let texts = tmux.screens(&wanted).await;
-        for ((target, size), text) in dirty.into_iter().zip(texts) {
-            let Target { name, pane, reader, run_dir, .. } = target;
-            let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
-            let (Some(mut reading), Some(text)) = (reading, text) else {
-                // It printed and was not read: the next look must read it.
-                if let Some(pane) = pane_number(&pane.id) {
-                    self.gate.forget(pane);
-                }
-                continue;
-            };
-            // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
-            drop(write_unsynced(&run_dir.join(LAST_LOOK), text.as_bytes()));
-            reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| self.gate.history(pane));
-            let event = Event::Screen(pane.run, reading);
-            looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
-        }
+            continue;
+        };
+        // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
+        drop(write_unsynced(&run_dir.join(LAST_LOOK), text.as_bytes()));
+        reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| gate.history(pane));
+        let event = Event::Screen(pane.run, reading);
+        looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
     }
 }
 

@@ -105,6 +105,13 @@ impl WorkerSpec {
     }
 }
 
+impl WorkerSpec {
+    /// Whether it is a loop with a gate, which is complete only if swarm itself sees the gate pass.
+    pub fn is_gated(&self) -> bool {
+        self.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
+    }
+}
+
 impl fmt::Debug for WorkerSpec {
     /// Leaves the environment and the prompt's text out: they may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use swarm_state::model::{Pane, Run, WorkerName};
+use swarm_state::model::{Run, WorkerName};
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, watch};
 
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, Report};
-use crate::daemon::run::exit;
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
@@ -66,12 +65,6 @@ impl Context {
     /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
-    }
-
-    /// Watches a run's wrapper until it is gone, then reports how the run ended.
-    pub(crate) fn watch_exit(&self, pane: Pane) {
-        let context = self.clone();
-        tokio::spawn(async move { exit::watch(context, pane).await });
     }
 }
 

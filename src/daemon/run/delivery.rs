@@ -8,14 +8,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed, marked};
+use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed};
 use swarm_state::model::Pane;
+
 use swarm_state::screen::answers::Answers;
-use swarm_state::screen::{Blocked, Reading};
 use tokio::time::{Instant, sleep};
 
 use self::answer::Dialog;
 use self::carry::{Carried, Carrier, Purpose};
+use self::look::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, in_the_way, input_of, look, plan};
 use crate::daemon::crash;
 use crate::daemon::messages::{Prompted, Report, SharedReader};
 use crate::daemon::run::context::Context;
@@ -25,21 +26,16 @@ use crate::procs;
 use crate::protocol::SendParams;
 use crate::store::{write_atomic, write_unsynced};
 
-mod answer;
-mod carry;
-mod line;
-
-/// How often the screen is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(150);
+pub(crate) mod answer;
+pub(crate) mod carry;
+pub(crate) mod line;
+pub(crate) mod look;
 
 /// How long `send` waits for an input box before it gives up, or types anyway where no profile knows the box.
 const SEND_READY: Duration = Duration::from_secs(5);
 
 /// There once the prompt was accepted.
 const ACCEPTED_MARK: &str = "prompt.taken";
-
-/// There from the first Enter on, until the delivery has failed.
-const ENTERED_MARK: &str = "prompt.entered";
 
 /// What is being typed: there while nobody can say that the agent has it.
 const TYPING: &str = "typing";
@@ -216,46 +212,6 @@ pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -
         return Err(in_the_way(context, Some(blocked)));
     }
     context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
-}
-
-fn in_the_way(context: &Context, dialog: Option<&Blocked>) -> Error {
-    let message = match dialog {
-        Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
-        None => "the agent shows no input box".to_owned(),
-    };
-    Error::new(ErrorCode::Conflict, message)
-        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
-}
-
-/// One look at a pane.
-struct Seen {
-    text: String,
-    reading: Reading,
-    /// What the input box holds.
-    input: Option<String>,
-}
-
-async fn look(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Seen> {
-    let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
-    let reading =
-        reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
-    let input = input_of(reader, &captured.text, captured.size);
-    Ok(Seen { text: captured.text, reading, input })
-}
-
-fn plan(reader: &SharedReader) -> Plan {
-    reader.lock().map(|reader| reader.plan()).unwrap_or_default()
-}
-
-/// What the input box holds; where no profile knows it, by the last row with an input mark.
-fn input_of(reader: &SharedReader, screen: &str, size: (u16, u16)) -> Option<String> {
-    let reader = reader.lock().ok()?;
-    if reader.plan().knows_box { reader.input(screen, size) } else { marked(screen) }
-}
-
-/// There is no such pane any more; what it means is for the caller.
-fn gone() -> Error {
-    Error::new(ErrorCode::NotFound, "the agent has ended")
 }
 
 /// Text without white space and frames.

@@ -18,7 +18,7 @@ use crate::daemon::crash;
 use crate::daemon::messages::{Iteration, Job, Prompted, Report, SharedReader};
 use crate::daemon::run::context::Context;
 use crate::daemon::run::hook_reports::Told;
-use crate::daemon::run::{delivery, finish, input, iteration, remove_worktree};
+use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
 use crate::protocol::{Empty, Sent};
@@ -130,7 +130,7 @@ fn report_spawned(
         Ok(pane) => {
             crash::after(&Effect::Spawn(run));
             context.report(Report::Up(pane.clone()));
-            context.watch_exit(pane);
+            exit::watch(context, pane);
         }
         Err(error) => {
             if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
@@ -216,7 +216,7 @@ async fn spawn(
     }
     // Dead as it is, it is in nobody's way: a failure to close it is left to the sweep.
     drop(context.tmux.close(&pane).await);
-    Err(SpawnError::Helper(unstarted(program)))
+    Err(SpawnError::Helper(exit::wrapper_failure(program)))
 }
 
 /// Waits until the wrapper in a pane has read what to run. False when it ended without that. A slow machine gets no
@@ -230,18 +230,6 @@ async fn has_begun(dir: &Path, pane: &Pane) -> bool {
         tokio::time::sleep(BEGIN_LOOK).await;
     }
     true
-}
-
-/// Why a wrapper ended before it read what to run.
-pub(crate) fn unstarted(program: &Path) -> String {
-    match procs::can_execute(program) {
-        Ok(()) => {
-            format!("swarm's wrapper in the pane ended before it started the agent: {}", program.display())
-        }
-        Err(cause) => {
-            format!("cannot start swarm's wrapper in the pane: {}: {cause}", program.display())
-        }
-    }
 }
 
 /// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.

@@ -5,6 +5,7 @@
 //! still the one that held it. An exit that nobody can tell is reported as unknown, never as success.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,7 +16,6 @@ use swarm_state::model::{Exit, Pane, Run};
 use crate::daemon::crash;
 use crate::daemon::messages::Report;
 use crate::daemon::run::context::Context;
-use crate::daemon::run::driver;
 use crate::daemon::run::hook_reports::Told;
 use crate::loops::last_growth;
 use crate::procs;
@@ -41,8 +41,12 @@ const BUSY_SHARE: f64 = 0.10;
 /// The length of that sample.
 const BUSY_SAMPLE: Duration = Duration::from_millis(1500);
 
-/// Waits until a run's wrapper is gone and reports how the run ended.
-pub(crate) async fn watch(context: Context, pane: Pane) {
+/// Watches a run's wrapper in a task of its own, which reports how the run ended.
+pub(crate) fn watch(context: &Context, pane: Pane) {
+    tokio::spawn(report_exit(context.clone(), pane));
+}
+
+async fn report_exit(context: Context, pane: Pane) {
     procs::wait_gone(pane.pid).await;
     drop(context.forcing.lock().await);
     let run = pane.run;
@@ -69,8 +73,20 @@ pub(crate) async fn watch(context: Context, pane: Pane) {
 /// The wrapper ended before there was an agent.
 fn unstarted(context: &Context, run: Run, said: Option<String>) -> Report {
     drop(context.store.remove_run_dir(&context.name, run));
-    let why = said.unwrap_or_else(|| driver::unstarted(context.helper.path()));
+    let why = said.unwrap_or_else(|| wrapper_failure(context.helper.path()));
     Report::SpawnFailed(run, SpawnError::Helper(why))
+}
+
+/// Why a wrapper ended before it read what to run.
+pub(crate) fn wrapper_failure(program: &Path) -> String {
+    match procs::can_execute(program) {
+        Ok(()) => {
+            format!("swarm's wrapper in the pane ended before it started the agent: {}", program.display())
+        }
+        Err(cause) => {
+            format!("cannot start swarm's wrapper in the pane: {}: {cause}", program.display())
+        }
+    }
 }
 
 /// What the wrapper's record says.

@@ -35,7 +35,7 @@ pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
 pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(), String> {
     match (&spec.prompt, prompt) {
         (Prompt::File(path), Some(bytes))
-            if crate::daemon::verbs::spawn::is_gated(spec)
+            if spec.is_gated()
                 && path != Path::new("/dev/null")
                 && String::from_utf8_lossy(bytes).trim().is_empty() =>
         {

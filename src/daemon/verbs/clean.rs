@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
-use crate::daemon::messages::{Cleaning, Input, Job, Removal, Reply};
+use crate::daemon::messages::{Cleaning, Input, Job, Removal};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
@@ -27,7 +28,7 @@ impl Supervisor {
         // Where nothing is left of a loop, an easier one can take its name.
         let own = self.find(&params.name).and_then(|(_, slot)| refuse_own(slot, peer, "remove itself"));
         if let Err(error) = own {
-            return Self::answer::<()>(reply, Err(error));
+            return reply.refuse(error);
         }
         if let Ok((name, slot)) = self.find(&params.name)
             && let Some(legacy) = slot.legacy.clone()
@@ -41,12 +42,12 @@ impl Supervisor {
                 name
             }
             Ok((name, _)) => name,
-            Err(error) => return Self::answer::<()>(reply, Err(error)),
+            Err(error) => return reply.refuse(error),
         };
         let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_tenant(&name) };
         let Some(slot) = self.slots.get_mut(&name) else { return };
         if let Err(error) = admit(&name, slot).and(tenant) {
-            return Self::answer::<()>(reply, Err(error));
+            return reply.refuse(error);
         }
         slot.leaving = true;
         let birth = slot.driver.context.birth;
@@ -105,7 +106,7 @@ impl Supervisor {
     pub(crate) fn cleaned(&mut self, cleaning: Cleaning) {
         let Cleaning { name, birth, tree_gone, outcome, reply } = cleaning;
         let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.birth == birth) else {
-            return Self::answer(reply, outcome);
+            return reply.answer(outcome);
         };
         slot.leaving = false;
         if tree_gone {
@@ -122,7 +123,7 @@ impl Supervisor {
             Err(_) if tree_gone => self.save(&name),
             Err(_) => {}
         }
-        Self::answer(reply, outcome);
+        reply.answer(outcome);
     }
 }
 
@@ -161,12 +162,6 @@ fn stopping() -> Error {
 /// A plain worker that went with its tmux server: nobody can resume it.
 fn is_lost(slot: &Slot) -> bool {
     *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none()
-}
-
-/// The refusal of a name that is about to be free.
-pub(crate) fn leaving(name: &WorkerName) -> Error {
-    Error::new(ErrorCode::Conflict, format!("worker '{name}' is just being removed"))
-        .hint("try again in a moment")
 }
 
 /// Refuses a worker that is not over.

@@ -1,6 +1,6 @@
 //! `daemon.status`: the daemon itself.
 
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
 use crate::protocol::{DaemonView, VERSION};
@@ -25,7 +25,7 @@ impl Supervisor {
             if let Some(tmux) = tmux {
                 view.tmux = tmux.version().await;
             }
-            Self::answer(reply, Ok(view));
+            reply.answer(Ok(view));
         });
     }
 

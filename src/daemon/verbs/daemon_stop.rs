@@ -1,6 +1,7 @@
 //! `daemon.stop`: pause all loops and end the daemon.
 
-use crate::daemon::messages::{End, Reply};
+use crate::daemon::messages::End;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
@@ -19,6 +20,6 @@ impl Supervisor {
         };
         let warnings = lost.map(warn).collect();
         let stopped = DaemonStopped { paused: self.paused_by_shutdown(), agents, warnings };
-        Self::answer(reply, Ok(stopped));
+        reply.answer(Ok(stopped));
     }
 }

@@ -3,15 +3,16 @@
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::daemon::messages::{Job, Letter, Mail, Reply};
+use crate::daemon::messages::{Job, Letter, Mail};
+use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::send::{HOLD, answer_later, pane_of};
+use crate::daemon::verbs::send::{HOLD, pane_of};
 
 impl Supervisor {
     /// Behind what was sent before it, which it ends.
     pub(crate) fn eof(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((_, slot)) if slot.engine.comes_up() => {
                 let until = Instant::now() + HOLD;
                 slot.letters.push(Letter { what: Mail::Eof(name.to_owned()), reply, until });
@@ -20,7 +21,7 @@ impl Supervisor {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
                 slot.driver.push(Job::Eof { pane, reader, reply: done });
-                answer_later(outcome, reply);
+                reply.answer_later(outcome);
             }
         }
     }

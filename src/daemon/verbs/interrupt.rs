@@ -1,6 +1,6 @@
 //! `interrupt`: press Ctrl-C in a worker's pane.
 
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::send::pane_of;
 use crate::protocol::Empty;
@@ -8,13 +8,13 @@ use crate::protocol::Empty;
 impl Supervisor {
     pub(crate) fn interrupt(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((pane, slot)) => {
                 // Beside the queue: a delivery that hangs is what one wants to interrupt.
                 let tmux = slot.driver.context.tmux.clone();
                 tokio::spawn(async move {
                     let outcome = tmux.keys(&pane.id, &["C-c"]).await;
-                    Self::answer(reply, outcome.map(|()| Empty {}));
+                    reply.answer(outcome.map(|()| Empty {}));
                 });
             }
         }

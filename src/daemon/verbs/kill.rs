@@ -6,7 +6,8 @@ use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
 use crate::daemon::legacy;
-use crate::daemon::messages::{AfterStop, Job, Removal, Reply, Report};
+use crate::daemon::messages::{AfterStop, Job, Removal, Report};
+use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
@@ -19,7 +20,7 @@ impl Supervisor {
             None => Ok((name, slot)),
         });
         let name = match found {
-            Err(error) => return Self::answer::<()>(reply, Err(error)),
+            Err(error) => return reply.refuse(error),
             Ok((name, slot)) if slot.engine.is_stopped() => {
                 slot.call_off();
                 return self.finish_kill_of(&name, params, reply, true);
@@ -48,17 +49,17 @@ impl Supervisor {
             let why = slot.save_error.as_deref().unwrap_or("the disk refused");
             let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
             let hint = format!("make room on the disk, then look again: swarm status {name}");
-            return Self::answer::<()>(reply, Err(Error::new(ErrorCode::System, message).hint(hint)));
+            return reply.refuse(Error::new(ErrorCode::System, message).hint(hint));
         }
         if slot.unsaved {
             killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
         }
         let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
-            return Self::answer(reply, Ok(killed));
+            return reply.answer(Ok(killed));
         };
         if let Err(error) = tenant {
             killed.worktree_error = Some(error);
-            return Self::answer(reply, Ok(killed));
+            return reply.answer(Ok(killed));
         }
         // Nobody is to start in it meanwhile.
         let errand = slot.begin("is just losing its worktree");
@@ -82,7 +83,7 @@ impl Supervisor {
                 }
             }
             drop(errand);
-            Self::answer(reply, Ok(killed));
+            reply.answer(Ok(killed));
         });
     }
 }

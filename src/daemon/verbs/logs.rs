@@ -1,10 +1,9 @@
 //! `logs`: the output of a worker's runs.
 
-use crate::daemon::messages::Reply;
 use crate::daemon::output::{Source, last_section, lines_of, stopping, wish};
 use crate::daemon::pages::{self, Wish};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
-use crate::daemon::supervisor::Supervisor;
 use crate::error::Result;
 use crate::protocol::{Lines, LogsParams, RUNNING};
 
@@ -20,7 +19,7 @@ pub(crate) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
     if let Some(number) = params.iteration {
         return one_run::logs(slot, source, number, wish, reply);
     }
-    tokio::spawn(async move { Supervisor::answer(reply, all_logs(source, wish, history).await) });
+    tokio::spawn(async move { reply.answer(all_logs(source, wish, history).await) });
 }
 
 async fn all_logs(source: Source, wish: Wish, history: bool) -> Result<Lines> {

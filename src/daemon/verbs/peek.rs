@@ -1,10 +1,9 @@
 //! `peek`: the last lines of a worker's screen.
 
-use crate::daemon::messages::Reply;
 use crate::daemon::output::{Source, last_section};
 use crate::daemon::pages::fit;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
-use crate::daemon::supervisor::Supervisor;
 use crate::protocol::Peeked;
 
 /// Lines of a finished run that `peek` can reach.
@@ -34,6 +33,6 @@ pub(crate) fn peek(slot: &Slot, lines: u32, reply: Reply) {
             let first = first as u64;
             Ok(Peeked { run: source.run, first, lines: fit(rows).0, alternate: false, live: false })
         };
-        Supervisor::answer(reply, answer.await);
+        reply.answer(answer.await);
     });
 }

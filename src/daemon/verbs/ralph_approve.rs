@@ -1,7 +1,7 @@
 //! `ralph.approve`: accept changes to files that decide whether a loop is complete.
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::course_of;
 use crate::daemon::supervisor::Supervisor;
 use crate::protocol::Approved;
@@ -14,10 +14,10 @@ impl Supervisor {
             Ok(course_of(slot))
         });
         match found {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok(course) => {
                 tokio::spawn(async move {
-                    Self::answer(reply, course.approve().await.map(|files| Approved { files }));
+                    reply.answer(course.approve().await.map(|files| Approved { files }));
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
@@ -18,11 +18,11 @@ impl Supervisor {
     pub(crate) fn ralph_diff(&mut self, params: &DiffParams, reply: Reply) {
         let wanted = params.iteration;
         match self.find_loop(&params.name) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((_, slot)) => {
                 let (course, repo) = (course_of(slot), repo_of(slot));
                 let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
-                tokio::spawn(async move { Self::answer(reply, diff(&course, repo, wanted, last).await) });
+                tokio::spawn(async move { reply.answer(diff(&course, repo, wanted, last).await) });
             }
         }
     }

@@ -1,10 +1,9 @@
 //! `ralph.logs`: the log of a loop's iterations.
 
-use crate::daemon::messages::Reply;
 use crate::daemon::output::{Source, wish};
 use crate::daemon::pages;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
-use crate::daemon::supervisor::Supervisor;
 use crate::protocol::{Lines, LogsParams};
 use crate::store::LOG_LIMIT;
 
@@ -21,6 +20,6 @@ pub(crate) fn ralph_logs(slot: &Slot, params: &LogsParams, reply: Reply) {
             let total = all.total.unwrap_or(all.lines.len() as u64);
             Lines { total, ..pages::answer(all.lines, wish) }
         });
-        Supervisor::answer(reply, lines);
+        reply.answer(lines);
     });
 }

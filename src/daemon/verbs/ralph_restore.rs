@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::course_of;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::{no_snapshot, repo_of};
@@ -15,10 +15,10 @@ impl Supervisor {
     /// Answers `ralph.restore`.
     pub(crate) fn ralph_restore(&mut self, params: RestoreParams, reply: Reply) {
         match self.find_loop(&params.name) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((_, slot)) => {
                 let (course, repo) = (course_of(slot), repo_of(slot));
-                tokio::spawn(async move { Self::answer(reply, restore(&course, repo, params).await) });
+                tokio::spawn(async move { reply.answer(restore(&course, repo, params).await) });
             }
         }
     }

@@ -6,7 +6,7 @@ use swarm_state::ends::LoopEnd;
 use swarm_state::engine::{Now, Phase};
 use swarm_state::ignored::IgnoredFiles;
 
-use crate::daemon::messages::Reply;
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::ROOM;
@@ -34,7 +34,7 @@ impl Supervisor {
             .and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
         let from = params.from.max(1);
         match found {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((report, course)) => {
                 tokio::spawn(async move {
                     let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
@@ -46,7 +46,7 @@ impl Supervisor {
                         report.ignored =
                             listed.unwrap_or_else(|_| Ok(IgnoredFiles::default())).unwrap_or_default();
                     }
-                    Self::answer(reply, outcome);
+                    reply.answer(outcome);
                 });
             }
         }

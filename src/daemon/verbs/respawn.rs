@@ -13,7 +13,8 @@ use tokio::sync::oneshot;
 
 use crate::daemon::boot::RECORD_LOST;
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::{AfterStop, Input, Job, Newborn, Removal, Reply, Report, Respawn};
+use crate::daemon::messages::{AfterStop, Input, Job, Newborn, Removal, Report, Respawn};
+use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
@@ -26,7 +27,7 @@ impl Respawn {
     /// Answers that somebody killed the worker meanwhile: a kill wins.
     pub(crate) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
-        Supervisor::answer::<()>(self.reply, Err(Error::new(ErrorCode::Conflict, message)));
+        self.reply.refuse(Error::new(ErrorCode::Conflict, message));
     }
 }
 
@@ -42,13 +43,13 @@ impl Supervisor {
             respawnable(slot, peer)?;
             spawn::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
-            let measured = slot.spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty());
+            let measured = slot.spec.is_gated();
             let course = measured.then(|| course_of(slot));
             Ok((name, threatened, course, slot.begin("is just being respawned")))
         });
         let (name, threatened, course, errand) = match checked {
             Ok(checked) => checked,
-            Err(error) => return Self::answer::<()>(reply, Err(error)),
+            Err(error) => return reply.refuse(error),
         };
         let permission = Permission { force_dirty: false, discard_ignored: params.discard_ignored };
         let RespawnParams { clean_first, request, .. } = params;
@@ -62,14 +63,14 @@ impl Supervisor {
             if let Some(course) = course
                 && let Err(error) = course.refuse_unapproved().await
             {
-                return Self::answer::<()>(wish.reply, Err(error));
+                return wish.reply.refuse(error);
             }
             // A worktree that must stay is no reason to end an agent that works in it.
             if let Some(worktree) = threatened
                 && let Err(error) = git::refuse_losses(&worktree, wish.permission).await
             {
                 let error = refused(error, &worktree, RemovalCommand::Respawn, &wish.name);
-                return Self::answer::<()>(wish.reply, Err(error));
+                return wish.reply.refuse(error);
             }
             drop(inbox.send(Input::Respawn(Box::new(wish))));
         });
@@ -83,7 +84,7 @@ impl Supervisor {
         }
         let slot = match self.find(name.as_str()) {
             Ok((_, slot)) => slot,
-            Err(error) => return Self::answer::<()>(wish.reply, Err(error)),
+            Err(error) => return wish.reply.refuse(error),
         };
         if !slot.engine.is_stopped() {
             slot.after_stop.push(AfterStop::Respawn(Box::new(wish)));
@@ -106,7 +107,7 @@ impl Supervisor {
                         wish.warnings.extend(removed.note);
                         drop(context.inbox.send(Input::Respawn(Box::new(wish))));
                     }
-                    Err(error) => Self::answer::<()>(wish.reply, Err(error)),
+                    Err(error) => wish.reply.refuse(error),
                 }
             });
             return;
@@ -114,7 +115,7 @@ impl Supervisor {
         let spec = spec_of(slot);
         let (reply, warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
         match spawn::check(&spec, self.store.paths().root()) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok(()) => {
                 let (until_ready, respawned, request) = (false, true, wish.request);
                 let newborn = Newborn { reply, until_ready, seq, respawned, warnings, request };

@@ -1,12 +1,12 @@
 //! `send`: type a text into a worker's agent.
 
-use serde::Serialize;
 use swarm_state::engine::Event;
 use swarm_state::model::{Pane, Status, WorkerName};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-use crate::daemon::messages::{Job, Letter, Mail, Reply};
+use crate::daemon::messages::{Job, Letter, Mail};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
@@ -20,7 +20,7 @@ impl Supervisor {
     /// typed, and its prompt comes first.
     pub(crate) fn send(&mut self, params: SendParams, reply: Reply) {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok((_, slot)) if slot.engine.comes_up() => {
                 slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
             }
@@ -28,14 +28,14 @@ impl Supervisor {
                 let message =
                     format!("nothing was sent, since the run of worker '{}' is ending", params.name);
                 let error = Error::new(ErrorCode::Conflict, message).hint("send it again in a moment");
-                Self::answer::<()>(reply, Err(error));
+                reply.refuse(error);
             }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();
                 let reader = slot.reader.clone();
                 let (name, run) = (slot.spec.name.clone(), pane.run);
                 slot.driver.push(Job::Type { pane, reader, what: params, reply: done });
-                answer_later(outcome, reply);
+                reply.answer_later(outcome);
                 self.step(&name, Event::Typing(run));
             }
         }
@@ -62,7 +62,7 @@ impl Supervisor {
             let why = why.as_deref().unwrap_or("it is still coming up");
             let message = format!("nothing was sent, since worker '{name}' is not ready: {why}");
             let error = Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}"));
-            Self::answer::<()>(reply, Err(error));
+            reply.refuse(error);
         }
     }
 }
@@ -81,16 +81,4 @@ pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
             Err(Error::new(ErrorCode::Conflict, message).hint(format!("what it printed: swarm logs {name}")))
         }
     }
-}
-
-/// Answers when the driver has.
-pub(crate) fn answer_later<T: Serialize + Send + 'static>(
-    outcome: oneshot::Receiver<Result<T>>,
-    reply: Reply,
-) {
-    tokio::spawn(async move {
-        let outcome =
-            outcome.await.unwrap_or_else(|_| Err(Error::new(ErrorCode::Internal, "the daemon is stopping")));
-        Supervisor::answer(reply, outcome);
-    });
 }

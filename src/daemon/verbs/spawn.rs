@@ -13,7 +13,8 @@ use swarm_state::screen::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
-use crate::daemon::messages::{AfterStop, Newborn, Reply};
+use crate::daemon::messages::{AfterStop, Newborn};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::{legacy, views};
@@ -38,7 +39,7 @@ impl Supervisor {
             return self.answer_again(&name, params.ready_wait, false, reply);
         }
         match self.admit(&params, peer) {
-            Err(error) => Self::answer::<()>(reply, Err(error)),
+            Err(error) => reply.refuse(error),
             Ok(Admitted::Now(name)) => {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
@@ -151,7 +152,7 @@ impl Supervisor {
     /// Makes the worker and starts its first run.
     pub(crate) fn bear(&mut self, name: &WorkerName, spec: WorkerSpec, newborn: Newborn) {
         match self.conceive(name, spec, newborn.respawned) {
-            Err(error) => Self::answer::<()>(newborn.reply, Err(error)),
+            Err(error) => newborn.reply.refuse(error),
             Ok(mut slot) => {
                 (slot.request, slot.since) = (newborn.request.clone(), newborn.seq);
                 slot.newborn = Some(newborn);
@@ -196,7 +197,7 @@ impl Supervisor {
         }
         if let Some(newborn) = newborn {
             let message = format!("worker '{name}' was not spawned: {why}");
-            Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::System, message)));
+            newborn.reply.refuse(Error::new(ErrorCode::System, message));
         }
     }
 
@@ -238,7 +239,7 @@ impl Supervisor {
     /// know of the loop it is told then; where nobody waits, whoever listens is.
     pub(crate) fn answer_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let gated = is_gated(&slot.spec);
+        let gated = slot.spec.is_gated();
         if let Some(newborn) = &mut slot.newborn {
             newborn.warnings.extend(warnings);
             if gated && !newborn.until_ready {
@@ -253,7 +254,7 @@ impl Supervisor {
 
     fn answer_outcome(slot: &mut Slot, outcome: Result<()>) {
         let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
-        Self::answer(reply, outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
+        reply.answer(outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
     /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
@@ -262,7 +263,7 @@ impl Supervisor {
         let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
         let message = format!("tmux does not answer; worker '{name}' starts when it does");
         let hint = format!("wait for it, or give it up: swarm kill {name}");
-        Self::answer::<()>(newborn.reply, Err(Error::new(ErrorCode::Timeout, message).hint(hint)));
+        newborn.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
     }
 
     /// Removes a worker whose first run never came up, with all that was made for it.
@@ -411,10 +412,6 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
         None => Err(Error::invalid(format!("no such program: {program}"))
             .hint("give a program on the PATH or a path to one; a shell alias is neither")),
     }
-}
-
-pub(crate) fn is_gated(spec: &WorkerSpec) -> bool {
-    spec.ralph.as_ref().is_some_and(|ralph| !ralph.gates.is_empty())
 }
 
 /// The worktree of the worker that had the name before, when the new one asks for the same: its work goes on.

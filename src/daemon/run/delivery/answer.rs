@@ -9,7 +9,8 @@ use swarm_state::screen::Blocked;
 use swarm_state::screen::answers::{AfterKeys, Answer, Answers};
 use tokio::time::{Instant, sleep};
 
-use super::{LOOK_INTERVAL, Seen, in_the_way, line, look};
+use super::line;
+use super::look::{LOOK_INTERVAL, Seen, in_the_way, look};
 use crate::daemon::messages::SharedReader;
 use crate::daemon::run::context::Context;
 use crate::error::{Error, ErrorCode, Result};

@@ -10,7 +10,8 @@ use swarm_state::screen::Blocked;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use super::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, line, look};
+use super::line;
+use super::look::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, look};
 use crate::daemon::crash;
 use crate::daemon::messages::{Report, SharedReader};
 use crate::daemon::run::context::Context;

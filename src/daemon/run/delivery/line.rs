@@ -6,7 +6,7 @@ use swarm_state::delivery::SETTLE;
 use swarm_state::model::Pane;
 use tokio::time::{Instant, sleep};
 
-use super::gone;
+use super::look::gone;
 use crate::daemon::run::context::Context;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs::{self, Terminal};

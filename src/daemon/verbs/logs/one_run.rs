@@ -5,11 +5,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::daemon::messages::Reply;
 use crate::daemon::output::{Source, lines_of, stopping};
 use crate::daemon::pages::{self, Wish};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
-use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, is_run_header};
 use crate::store::LOG_LIMIT;
@@ -31,7 +30,7 @@ pub(crate) fn logs(slot: &Slot, source: Source, number: u32, wish: Wish, reply: 
     };
     let known = Known { word, last, live: source.pane.is_some().then_some(last) };
     tokio::spawn(async move {
-        Supervisor::answer(reply, find(&source, &known, number, wish).await);
+        reply.answer(find(&source, &known, number, wish).await);
     });
 }
 

@@ -1,0 +1,35 @@
+//! The way back to the client of a request.
+
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::error::{Error, ErrorCode, Result};
+
+/// The answer to one request. A request whose reply is dropped is answered with an error by the server.
+pub(crate) struct Reply(pub(crate) oneshot::Sender<Result<Value>>);
+
+impl Reply {
+    /// Answers the request.
+    pub(crate) fn answer<T: Serialize>(self, result: Result<T>) {
+        let value = result.and_then(|answer| {
+            serde_json::to_value(answer)
+                .map_err(|e| Error::new(ErrorCode::Internal, format!("cannot answer: {e}")))
+        });
+        // A client that went away needs no answer.
+        drop(self.0.send(value));
+    }
+
+    /// Refuses the request.
+    pub(crate) fn refuse(self, error: Error) {
+        self.answer::<()>(Err(error));
+    }
+
+    /// Answers the request as soon as a task has its result.
+    pub(crate) fn answer_later<T: Serialize + Send + 'static>(self, outcome: oneshot::Receiver<Result<T>>) {
+        tokio::spawn(async move {
+            let stopping = || Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
+            self.answer(outcome.await.unwrap_or_else(|_| stopping()));
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! One look at an agent's pane: its text, what it means, and what the input box holds.
+
+use std::time::Duration;
+
+use swarm_state::delivery::{Plan, marked};
+use swarm_state::model::Pane;
+use swarm_state::screen::{Blocked, Reading};
+
+use crate::daemon::messages::SharedReader;
+use crate::daemon::run::context::Context;
+use crate::error::{Error, ErrorCode, Result};
+
+/// How often the screen is looked at.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
+
+/// There from the first Enter on, until the delivery has failed.
+pub(crate) const ENTERED_MARK: &str = "prompt.entered";
+
+/// One look at a pane.
+pub(crate) struct Seen {
+    pub(crate) text: String,
+    pub(crate) reading: Reading,
+    /// What the input box holds.
+    pub(crate) input: Option<String>,
+}
+
+pub(crate) async fn look(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Seen> {
+    let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
+    let reading =
+        reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
+    let input = input_of(reader, &captured.text, captured.size);
+    Ok(Seen { text: captured.text, reading, input })
+}
+
+pub(crate) fn plan(reader: &SharedReader) -> Plan {
+    reader.lock().map(|reader| reader.plan()).unwrap_or_default()
+}
+
+/// What the input box holds; where no profile knows it, by the last row with an input mark.
+pub(crate) fn input_of(reader: &SharedReader, screen: &str, size: (u16, u16)) -> Option<String> {
+    let reader = reader.lock().ok()?;
+    if reader.plan().knows_box { reader.input(screen, size) } else { marked(screen) }
+}
+
+/// There is no such pane any more; what it means is for the caller.
+pub(crate) fn gone() -> Error {
+    Error::new(ErrorCode::NotFound, "the agent has ended")
+}
+
+pub(crate) fn in_the_way(context: &Context, dialog: Option<&Blocked>) -> Error {
+    let message = match dialog {
+        Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
+        None => "the agent shows no input box".to_owned(),
+    };
+    Error::new(ErrorCode::Conflict, message)
+        .hint(format!("to see its screen and answer: swarm attach {}", context.name))
+}
