@@ -16,7 +16,8 @@
 //!    maximum, stopped only when no pane is left, no spawn by a paused loop or a killed worker.
 //! 6. Liveness: a kill always reaches the end; every phase that waits has a deadline or a report
 //!    outstanding.
-//! 7. No wildcard arm over events or phases: a new one forces a decision everywhere.
+//! 7. No wildcard arm over events or phases: a new one forces a decision in each transition and in each accessor of
+//!    [`Phase`].
 //!
 //! Deliberately absent: retries of tmux or git (the edge's work), texts (they are [`crate::notice`]), and
 //! any knowledge of what a screen shows (that is [`crate::screen`]).
@@ -30,6 +31,7 @@ mod heard;
 mod limits;
 mod look;
 mod made;
+mod phase;
 mod questions;
 mod reports;
 mod restart;
@@ -356,33 +358,12 @@ impl Worker {
 
     /// True while a pane of the current run may exist.
     pub fn has_pane(&self) -> bool {
-        match self.phase {
-            Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. } => true,
-            Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {
-                false
-            }
-        }
+        self.phase.has_pane()
     }
 
     /// True when looks at the screen are of use.
     pub fn wants_screen(&self) -> bool {
-        match self.phase {
-            Phase::Starting { .. } | Phase::Running { .. } => true,
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => false,
-        }
+        self.phase.watch().is_some()
     }
 
     /// True when it is over for good and its name is free.
@@ -393,43 +374,24 @@ impl Worker {
     /// When a [`Event::Tick`] is due, on [`Now::mono`]'s clock.
     pub fn deadline(&self) -> Option<Duration> {
         let time_limit = self.time_limit().map(|(at, _)| at);
-        [self.phase_deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
-    }
-
-    fn phase_deadline(&self) -> Option<Duration> {
-        match self.phase {
-            Phase::Starting { ready_by, .. } => ready_by,
-            Phase::Running { ref watch } => watch.over_deadline(),
-            Phase::Prompting { by } => Some(by),
-            Phase::Ending { kill_at, .. } => Some(kill_at),
-            Phase::BackingOff { until, .. } => Some(until),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => None,
-        }
+        [self.phase.deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
     }
 
     /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.
     pub fn rebase(&mut self, now: Now) {
         match &mut self.phase {
             Phase::BackingOff { until, delay } => *until = (*until).min(now.after(*delay)),
-            Phase::Starting { ready_by, watch } => {
+            Phase::Starting { ready_by, .. } => {
                 *ready_by =
                     ready_by.map(|by| by.min(now.after(Duration::from_secs(self.policy.ready_timeout))));
-                watch.forget_time();
             }
             Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
             Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(GRACE)),
-            Phase::Running { watch } => watch.forget_time(),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => {}
+            Phase::Idle | Phase::Spawning { .. } | Phase::Running { .. } | Phase::Judging { .. } => {}
+            Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {}
+        }
+        if let Some(watch) = self.phase.watch_mut() {
+            watch.forget_time();
         }
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|since| since.min(now.mono));

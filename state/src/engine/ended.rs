@@ -50,23 +50,9 @@ impl Worker {
 
     /// The same run, whose prompt was delivered after all: news of its exit may come first.
     pub fn ended_delivered(&self) -> Option<Ended> {
-        match self.phase {
-            Phase::Judging { exit, why: Some(Why::Undelivered) } if self.ralph.is_some() => {
-                let exit = kind(None, exit);
-                Some(Ended { exit, reason: exit.phrase() })
-            }
-            Phase::Judging { .. }
-            | Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => self.ended(),
-        }
+        let Phase::Judging { exit, why: Some(Why::Undelivered) } = self.phase else { return self.ended() };
+        let exit = kind(None, exit);
+        self.ralph.as_ref().map(|_| Ended { exit, reason: exit.phrase() })
     }
 
     /// Why swarm ended the last run, as a phrase; `None` when its agent exited by itself or a run is alive.

@@ -57,16 +57,7 @@ impl Worker {
 
     /// Time counts while something goes on: a parked, lost or ended loop uses none.
     pub(super) fn keep_time(&mut self, now: Now) {
-        let counts = match self.phase {
-            Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. } => true,
-            Phase::Idle | Phase::Parked | Phase::Lost | Phase::Stopped { .. } => false,
-        };
+        let counts = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
         let Some(ralph) = &mut self.ralph else { return };
         if counts {
             ralph.since.get_or_insert(now.mono);
@@ -79,17 +70,8 @@ impl Worker {
     /// When the time of the iteration or the loop is up, and which it is; `None` while neither ends anything.
     pub(super) fn time_limit(&self) -> Option<(Duration, Why)> {
         let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none())?;
-        let (has_agent, waits) = match self.phase {
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => (true, false),
-            Phase::BackingOff { .. } => (false, true),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => (false, false),
-        };
+        let has_agent = self.phase.has_agent();
+        let waits = matches!(self.phase, Phase::BackingOff { .. });
         let seconds = Duration::from_secs;
         let of_loop = ralph.budgets.max_time.zip(ralph.since).filter(|_| has_agent || waits);
         let of_loop = of_loop.map(|(limit, since)| {

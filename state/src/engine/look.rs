@@ -23,19 +23,9 @@ struct Seen {
 impl Worker {
     pub(super) fn look(&mut self, reading: Option<Reading>, now: Now) -> Vec<Effect> {
         let limit = self.silence_limit();
-        let (watch, waiting) = match &mut self.phase {
-            Phase::Starting { ready_by, watch } => (watch, Some(ready_by.is_some())),
-            Phase::Running { watch } => (watch, None),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => return vec![],
-        };
+        let waiting =
+            if let Phase::Starting { ready_by, .. } = &self.phase { Some(ready_by.is_some()) } else { None };
+        let Some(watch) = self.phase.watch_mut() else { return vec![] };
         let changed = watch.look(reading.as_ref(), now.mono);
         let (stable, working) = (watch.stable(), watch.working);
         let probe = limit.is_some_and(|limit| stable >= limit) && !watch.probing && waiting != Some(true);
@@ -82,22 +72,11 @@ impl Worker {
     /// A person's text begins to be typed, or that has ended. The agent has something to do then: the end of the turn
     /// before ends nothing any more, and what was seen of its screen before does not say that its turn is over.
     pub(super) fn typing(&mut self, begins: bool) -> Vec<Effect> {
-        match &mut self.phase {
-            Phase::Starting { watch, .. } | Phase::Running { watch } => {
-                watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
-                watch.rests = false;
-                watch.restart();
-                watch.over = watch.over.map(|_| super::heard::Over::Doubted);
-            }
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => {}
+        if let Some(watch) = self.phase.watch_mut() {
+            watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
+            watch.rests = false;
+            watch.restart();
+            watch.over = watch.over.map(|_| super::heard::Over::Doubted);
         }
         vec![]
     }
@@ -122,19 +101,8 @@ impl Worker {
     /// True when the next look may end the run for its silence: that look must not go by what tmux says of the
     /// pane's output alone.
     pub fn may_be_silent(&self) -> bool {
-        let watch = match &self.phase {
-            Phase::Starting { watch, .. } | Phase::Running { watch } => watch,
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => return false,
-        };
-        self.silence_limit().is_some_and(|limit| watch.is_nearly_still_for(limit))
+        let watch = self.phase.watch().zip(self.silence_limit());
+        watch.is_some_and(|(watch, limit)| watch.is_nearly_still_for(limit))
     }
 
     /// How much silence ends the run now; `None` while no silence does.
@@ -185,17 +153,8 @@ impl Worker {
 
     /// The agent's record grew: it is at work, whatever its screen shows.
     pub(super) fn grew(&mut self, ago: Duration) -> Vec<Effect> {
-        match &mut self.phase {
-            Phase::Starting { watch, .. } | Phase::Running { watch } => watch.was_active(ago),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => {}
+        if let Some(watch) = self.phase.watch_mut() {
+            watch.was_active(ago);
         }
         vec![]
     }
@@ -219,38 +178,24 @@ impl Worker {
         };
         let (iteration, timeout) = (ralph.iteration, ralph.inactivity_timeout);
         let restarting = ralph.iteration < ralph.max_iterations;
-        match &mut self.phase {
-            Phase::Starting { watch, .. } | Phase::Running { watch } if watch.probing => {
-                watch.probing = false;
-                if limit.is_none_or(|limit| watch.stable() < limit) {
-                    return vec![];
-                }
-                if busy && watch.ticked {
-                    watch.restart();
-                    return vec![];
-                }
-                if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
-                    watch.extend();
-                    return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
-                }
-                let answered = watch.is_answered() && !self.policy.one_shot;
-                let why = if answered { Why::Inactivity } else { Why::Silent };
-                let what = if watch.has_printed() { "nothing new on screen" } else { "nothing on screen" };
-                let mut effects = self.end_because(why, format!("{what} for {timeout} s"), now);
-                effects.insert(0, Effect::Tell(Entry::Inactivity { iteration, timeout, restarting }));
-                effects
-            }
-            Phase::Starting { .. }
-            | Phase::Running { .. }
-            | Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
+        let Some(watch) = self.phase.watch_mut().filter(|watch| watch.probing) else { return vec![] };
+        watch.probing = false;
+        if limit.is_none_or(|limit| watch.stable() < limit) {
+            return vec![];
         }
+        if busy && watch.ticked {
+            watch.restart();
+            return vec![];
+        }
+        if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
+            watch.extend();
+            return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
+        }
+        let answered = watch.is_answered() && !self.policy.one_shot;
+        let why = if answered { Why::Inactivity } else { Why::Silent };
+        let what = if watch.has_printed() { "nothing new on screen" } else { "nothing on screen" };
+        let mut effects = self.end_because(why, format!("{what} for {timeout} s"), now);
+        effects.insert(0, Effect::Tell(Entry::Inactivity { iteration, timeout, restarting }));
+        effects
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, Kind, Now, Phase, Trouble, Why, Worker};
+use super::{Effect, Kind, Now, Trouble, Why, Worker};
 use crate::notice::{Entry, duration};
 
 impl Kind {
@@ -29,18 +29,7 @@ impl Worker {
     /// When the question that the agent waits with has waited long enough; `None` while nothing limits it.
     pub(super) fn question_deadline(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none() && l.question_timeout > 0)?;
-        let has_agent = match self.phase {
-            Phase::Starting { .. } | Phase::Running { .. } => self.reachable,
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => false,
-        };
+        let has_agent = self.reachable && self.wants_screen();
         let since = self.trouble.as_ref().filter(|_| has_agent)?.since?;
         Some(since.saturating_add(Duration::from_secs(ralph.question_timeout)))
     }

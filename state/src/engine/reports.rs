@@ -9,52 +9,30 @@ use crate::screen::Blocked;
 
 impl Worker {
     pub(super) fn up(&mut self, now: Now) -> Vec<Effect> {
-        match self.phase {
-            Phase::Spawning { doomed: true } => self.end(Why::Kill, now),
-            Phase::Spawning { doomed: false } => {
-                self.note_up(now);
-                self.note_agent();
-                let watch = Watch::default();
-                self.phase = if self.policy.paste || self.policy.ready_wait {
-                    let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
-                    Phase::Starting { ready_by, watch }
-                } else {
-                    Phase::Running { watch }
-                };
-                vec![Effect::Persist, Effect::Tell(Entry::Started { run: self.run.0 })]
-            }
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
+        let Phase::Spawning { doomed } = self.phase else { return vec![] };
+        if doomed {
+            return self.end(Why::Kill, now);
         }
+        self.note_up(now);
+        self.note_agent();
+        let watch = Watch::default();
+        self.phase = if self.policy.paste || self.policy.ready_wait {
+            let ready_by = Some(now.after(Duration::from_secs(self.policy.ready_timeout)));
+            Phase::Starting { ready_by, watch }
+        } else {
+            Phase::Running { watch }
+        };
+        vec![Effect::Persist, Effect::Tell(Entry::Started { run: self.run.0 })]
     }
 
     pub(super) fn spawn_failed(&mut self, error: SpawnError, now: Now) -> Vec<Effect> {
         // That the helper failed may be seen only after its pane was reported.
         let was_up = matches!(error, SpawnError::Helper(_));
-        let killed = match self.phase {
-            Phase::Spawning { doomed } => doomed,
-            Phase::Ending { why, .. } if was_up => why == Why::Kill,
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } if was_up => false,
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => return vec![],
-        };
-        if killed {
+        let is_spawning = matches!(self.phase, Phase::Spawning { .. });
+        if !(is_spawning || was_up && self.phase.is_live()) {
+            return vec![];
+        }
+        if self.is_killed() {
             return self.stop(StopReason::Killed);
         }
         self.trouble = None;
@@ -106,51 +84,30 @@ impl Worker {
     }
 
     pub(super) fn never_started(&mut self, now: Now) -> Vec<Effect> {
-        match self.phase {
-            // The iteration was counted but nobody worked on it.
-            Phase::Spawning { doomed: false } => {
-                self.give_back();
-                match self.held_back(now) {
-                    Some(effects) => effects,
-                    None => self.launch(now),
-                }
-            }
-            Phase::Spawning { doomed: true } => {
-                self.spawn_failed(SpawnError::Other("never started".into()), now)
-            }
-            Phase::Idle
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
+        let Phase::Spawning { doomed } = self.phase else { return vec![] };
+        if doomed {
+            return self.spawn_failed(SpawnError::Other("never started".into()), now);
+        }
+        // The iteration was counted, but no agent worked on it.
+        self.give_back();
+        match self.held_back(now) {
+            Some(effects) => effects,
+            None => self.launch(now),
         }
     }
 
     pub(super) fn exited(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
-        let why = match self.phase {
-            Phase::Spawning { doomed } => doomed.then_some(Why::Kill),
-            // The pattern had matched and only quiet was waited for: a pane that vanished is quiet.
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. }
-                if self.evidence.done && exit == Exit::Lost =>
-            {
-                Some(Why::Done)
-            }
-            Phase::Starting { .. } | Phase::Prompting { .. } => {
-                self.misses_prompt(exit).then_some(Why::Undelivered)
-            }
-            Phase::Running { .. } => None,
-            Phase::Ending { why, .. } => Some(why),
-            Phase::Idle
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => return vec![],
+        if !self.phase.is_live() {
+            return vec![];
+        }
+        let before_prompt = matches!(self.phase, Phase::Starting { .. } | Phase::Prompting { .. });
+        let why = if self.phase.has_agent() && self.evidence.done && exit == Exit::Lost {
+            // The pattern had matched, and swarm waited for silence only: a pane that vanished is silent.
+            Some(Why::Done)
+        } else if before_prompt {
+            self.misses_prompt(exit).then_some(Why::Undelivered)
+        } else {
+            self.phase.end_reason()
         };
         self.note_life(now);
         self.note_agent();
@@ -161,26 +118,14 @@ impl Worker {
     }
 
     pub(super) fn server_lost(&mut self, now: Now) -> Vec<Effect> {
-        let killed = match self.phase {
-            Phase::Spawning { doomed } => doomed,
-            // The pattern had matched: what was asked is done, whatever became of the server.
-            Phase::Starting { .. } | Phase::Running { .. } if self.evidence.done => {
-                return self.exited(Exit::Lost, now);
-            }
-            Phase::Ending { why, .. } if self.evidence.done && why != Why::Kill => {
-                return self.exited(Exit::Lost, now);
-            }
-            Phase::Starting { .. } | Phase::Prompting { .. } | Phase::Running { .. } => false,
-            Phase::Ending { why, .. } => why == Why::Kill,
-            Phase::Idle
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => return vec![],
-        };
-        if self.restarts.is_some() && !killed {
-            // A failure like another: its policy says what follows, and a new server is made for it.
+        if !self.phase.is_live() {
+            return vec![];
+        }
+        let killed = self.is_killed();
+        let has_input = !matches!(self.phase, Phase::Spawning { .. } | Phase::Prompting { .. });
+        // If the pattern had matched, the work is done even though the server is gone. A worker with a restart policy
+        // treats the loss as a failure and gets a new server.
+        if !killed && (self.restarts.is_some() || self.evidence.done && has_input) {
             return self.exited(Exit::Lost, now);
         }
         self.last_exit = Some(Exit::Unknown);
@@ -215,26 +160,15 @@ impl Worker {
     }
 
     pub(super) fn prompt_over(&mut self, failed: Option<String>, now: Now) -> Vec<Effect> {
-        match (&mut self.phase, &mut self.ralph) {
-            (Phase::Prompting { .. }, _) => {}
+        if let (Phase::Judging { why: why @ Some(Why::Undelivered), .. }, Some(ralph), None) =
+            (&mut self.phase, &mut self.ralph, &failed)
+        {
             // The agent exited on its prompt, and that was reported first.
-            (Phase::Judging { why: why @ Some(Why::Undelivered), .. }, Some(ralph)) if failed.is_none() => {
-                (*why, ralph.detail) = (None, None);
-                return vec![Effect::Persist];
-            }
-            (
-                Phase::Judging { .. }
-                | Phase::Idle
-                | Phase::Spawning { .. }
-                | Phase::Starting { .. }
-                | Phase::Running { .. }
-                | Phase::Ending { .. }
-                | Phase::BackingOff { .. }
-                | Phase::Parked
-                | Phase::Lost
-                | Phase::Stopped { .. },
-                _,
-            ) => return vec![],
+            (*why, ralph.detail) = (None, None);
+            return vec![Effect::Persist];
+        }
+        if !matches!(self.phase, Phase::Prompting { .. }) {
+            return vec![];
         }
         let run = self.run.0;
         let Some(message) = failed else {

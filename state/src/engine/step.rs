@@ -81,19 +81,7 @@ impl Worker {
     // ---- people ----
 
     pub(super) fn start(&mut self, now: Now) -> Vec<Effect> {
-        match self.phase {
-            Phase::Idle => self.go_on(now),
-            Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
-        }
+        if self.phase == Phase::Idle { self.go_on(now) } else { vec![] }
     }
 
     pub(super) fn pause(&mut self, by: PauseBy) -> Vec<Effect> {
@@ -120,24 +108,18 @@ impl Worker {
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
         let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
         self.ask_anew(now);
-        match (&mut self.phase, over) {
-            (Phase::Lost, Some(reason)) => effects.extend(self.stop(reason)),
-            (Phase::Lost, None) => {
-                self.give_back();
-                effects.extend(self.go_on(now));
+        if self.phase == Phase::Lost {
+            if let Some(reason) = over {
+                effects.extend(self.stop(reason));
+                return effects;
             }
-            (Phase::Parked | Phase::BackingOff { .. }, _) => effects.extend(self.go_on(now)),
-            // Silence while it was paused is forgiven.
-            (Phase::Starting { watch, .. } | Phase::Running { watch }, _) => watch.restart(),
-            (
-                Phase::Idle
-                | Phase::Spawning { .. }
-                | Phase::Prompting { .. }
-                | Phase::Ending { .. }
-                | Phase::Judging { .. }
-                | Phase::Stopped { .. },
-                _,
-            ) => {}
+            self.give_back();
+            effects.extend(self.go_on(now));
+        } else if matches!(self.phase, Phase::Parked | Phase::BackingOff { .. }) {
+            effects.extend(self.go_on(now));
+        } else if let Some(watch) = self.phase.watch_mut() {
+            // Silence while the loop was paused does not count.
+            watch.restart();
         }
         effects
     }
@@ -145,19 +127,9 @@ impl Worker {
     /// Whether there is something to resume: a pause, a lost tmux server, or the wait for an outage to end.
     pub fn can_resume(&self) -> bool {
         let Some(ralph) = &self.ralph else { return false };
-        match self.phase {
-            Phase::Stopped { .. } => false,
-            Phase::Lost => true,
-            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some(),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked => ralph.paused.is_some(),
-        }
+        let waits_for_outage = matches!(self.phase, Phase::BackingOff { .. }) && ralph.outage.is_some();
+        let can_go_on = self.phase == Phase::Lost || ralph.paused.is_some() || waits_for_outage;
+        can_go_on && !self.is_stopped()
     }
 
     pub(super) fn kill(&mut self, now: Now) -> Vec<Effect> {
@@ -210,7 +182,7 @@ impl Worker {
         if let Some(effects) = self.unanswered(now) {
             return effects;
         }
-        if self.phase_deadline().is_none_or(|at| now.mono < at) {
+        if self.phase.deadline().is_none_or(|at| now.mono < at) {
             return vec![];
         }
         match &mut self.phase {
@@ -235,12 +207,8 @@ impl Worker {
             }
             Phase::BackingOff { .. } => self.go_on(now),
             Phase::Running { .. } => self.over_due(now).unwrap_or_default(),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => vec![],
+            Phase::Idle | Phase::Spawning { .. } | Phase::Judging { .. } => vec![],
+            Phase::Parked | Phase::Lost | Phase::Stopped { .. } => vec![],
         }
     }
 }

@@ -31,13 +31,8 @@ impl Worker {
 
     /// True when it was killed, or is being killed.
     pub fn is_killed(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Spawning { doomed: true }
-                | Phase::Ending { why: Why::Kill, .. }
-                | Phase::Judging { why: Some(Why::Kill), .. }
-                | Phase::Stopped { reason: StopReason::Killed }
-        )
+        self.phase.end_reason() == Some(Why::Kill)
+            || matches!(self.phase, Phase::Stopped { reason: StopReason::Killed })
     }
 
     /// True when the run that is about to start should not: the worker was killed, or its loop paused.
@@ -79,20 +74,8 @@ impl Worker {
 
     /// What was seen of an agent that runs and needs nobody.
     fn calm_watch(&self) -> Option<&Watch> {
-        match &self.phase {
-            Phase::Running { watch } if self.reachable && self.trouble.is_none() => Some(watch),
-            Phase::Running { .. }
-            | Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost
-            | Phase::Stopped { .. } => None,
-        }
+        let Phase::Running { watch } = &self.phase else { return None };
+        (self.reachable && self.trouble.is_none()).then_some(watch)
     }
 
     /// True while the run's agent is coming up as it should: nothing can be typed yet, and something will
@@ -135,11 +118,11 @@ impl Worker {
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),
             Phase::Idle
             | Phase::Spawning { .. }
+            | Phase::Judging { .. }
+            | Phase::Parked
             | Phase::Starting { .. }
             | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Judging { .. }
-            | Phase::Parked => {
+            | Phase::Running { .. } => {
                 let paused = || Some(Cause::Paused { by: self.ralph.as_ref()?.paused? });
                 let trouble = self.trouble.as_ref().map(|t| Cause::NeedsPerson { text: t.what.clone() });
                 trouble.or_else(paused)
@@ -161,24 +144,9 @@ impl Worker {
     /// The document's word for how its loop is; `None` for a plain worker.
     pub fn loop_status(&self) -> Option<LoopStatus> {
         let ralph = self.ralph.as_ref()?;
-        Some(match &self.phase {
-            Phase::Stopped { reason } => reason.loop_status(),
-            Phase::Idle
-            | Phase::Spawning { .. }
-            | Phase::Starting { .. }
-            | Phase::Prompting { .. }
-            | Phase::Running { .. }
-            | Phase::Ending { .. }
-            | Phase::Judging { .. }
-            | Phase::BackingOff { .. }
-            | Phase::Parked
-            | Phase::Lost => {
-                if ralph.paused.is_some() {
-                    LoopStatus::Paused
-                } else {
-                    LoopStatus::Running
-                }
-            }
-        })
+        if let Phase::Stopped { reason } = &self.phase {
+            return Some(reason.loop_status());
+        }
+        Some(if ralph.paused.is_some() { LoopStatus::Paused } else { LoopStatus::Running })
     }
 }
