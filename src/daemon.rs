@@ -62,7 +62,7 @@ use supervisor::Supervisor;
 /// How the daemon is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
-    /// Say `ready` (or `error …`) on standard output, once, and let go of it: somebody waits for it.
+    /// Say `ready` (or `error CODE MESSAGE`) on standard output, once, and let go of it: somebody waits for it.
     pub ready_on_stdout: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct RunOptions {
 pub fn run(options: RunOptions) -> Result<()> {
     let outcome = start(options);
     if let (Err(error), true) = (&outcome, options.ready_on_stdout) {
-        say(&format!("error {}", error.message));
+        say(&format!("error {} {}", error.code.word(), error.message));
     }
     outcome
 }

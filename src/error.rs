@@ -33,6 +33,16 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
+    /// The code as it is on the wire.
+    pub(crate) fn word(self) -> String {
+        serde_json::to_value(self).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// The code of a word from the wire.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        serde_json::from_value(word.into()).ok()
+    }
+
     /// The exit status of a command that ends with this error.
     pub fn exit_status(self) -> u8 {
         match self {

@@ -7,20 +7,22 @@
 //! # Invariants
 //!
 //! * Agents are children of the tmux server, never of the daemon.
-//! * The supervisor owns all state and is the only writer; it waits for nothing but its inbox.
+//! * Three writers share SWARM_DIR, each with its own files: the daemon (workers, loops, logs), session hooks and `swarm
+//!   session` (sessions, hooks), and the wrapper in a pane (runs). Within the daemon, the supervisor owns all state and is
+//!   the only one who writes it; it waits for nothing but its inbox.
 //! * Nothing is started that was not written down before.
 //! * An unknown exit is never a success, and a tmux that does not answer is never a dead agent.
 //! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect` and
-//!   `attach` start processes. `client` imports neither `daemon` nor `store` nor `git`, and
-//!   `protocol` knows nothing of the disk. A test reads the imports and holds this.
+//!   `attach` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`,
+//!   and `protocol` does not access the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
 //! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
 //! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
 //! (contracts and verdicts), [`hooks`] (what agents call), [`ralph`] (a loop as a library), [`room`] (descriptors),
-//! [`session`] (loops within an agent's session), [`settings`], [`client`] and [`mod@cli`] (the command line), [`doctor`] (looks at all of them and changes
-//! nothing), [`error`].
+//! [`session`] (loops within an agent's session), [`settings`], [`client`], [`out`] and [`mod@cli`] (the command
+//! line), [`doctor`] (checks all of them and changes nothing), [`error`].
 #![warn(missing_docs)]
 
 pub mod checks;

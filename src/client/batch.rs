@@ -10,12 +10,11 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::call::call as call_daemon;
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use super::call;
+use super::connect::QUICK;
+use super::context::Context;
 use crate::error::{Error, ErrorCode, Result};
-use crate::out::Out;
-use crate::out::{CommandResult, Failure};
+use crate::out::{CommandResult, Failure, Out};
 use crate::protocol::{Call, Empty, Listing};
 
 /// The names of the live workers.
@@ -45,7 +44,7 @@ where
         tasks.spawn(async move {
             // It is never closed.
             let _room = room.acquire().await;
-            (index, name, call_daemon(&paths, &call, limit).await)
+            (index, name, call::call(&paths, &call, limit).await)
         });
     }
     let mut answers = Vec::new();

@@ -170,27 +170,37 @@ pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
         let failed = match start(paths).await {
             Ok(()) => match connect_existing(paths).await? {
                 Some(client) => return Ok((client, true)),
-                None => Error::new(ErrorCode::NoDaemon, "the daemon said it was ready, and is gone"),
+                None => Error::new(ErrorCode::NoDaemon, "the daemon started and is gone").into(),
             },
-            Err(error) => error,
+            Err(failed) => failed,
         };
         // Another client's daemon may be on its way up, or an old one on its way down.
         if let Some(client) = connect_existing(paths).await? {
             return Ok((client, false));
         }
-        if !already_running(&failed) || Instant::now() >= deadline {
-            return Err(failed);
+        if !failed.is_running_already || Instant::now() >= deadline {
+            return Err(failed.error);
         }
         sleep(Duration::from_millis(50)).await;
     }
 }
 
-fn already_running(error: &Error) -> bool {
-    error.message.contains("already running")
+/// Why a daemon did not start.
+#[derive(Debug)]
+struct NotStarted {
+    error: Error,
+    /// Another daemon runs in the directory.
+    is_running_already: bool,
+}
+
+impl From<Error> for NotStarted {
+    fn from(error: Error) -> Self {
+        Self { error, is_running_already: false }
+    }
 }
 
 /// Starts `swarm daemon run` and waits until it is ready.
-async fn start(paths: &Paths) -> Result<()> {
+async fn start(paths: &Paths) -> Result<(), NotStarted> {
     let no_daemon = |what: &str, e: std::io::Error| {
         Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
     };
@@ -218,12 +228,12 @@ async fn start(paths: &Paths) -> Result<()> {
     command.env("SWARM_DIR", paths.root());
     let mut child = command.spawn().map_err(|e| no_daemon(&program.display().to_string(), e))?;
     let Some(stdout) = child.stdout.take() else {
-        return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing"));
+        return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing").into());
     };
     let mut lines = LineReader::new(BufReader::new(stdout));
     let said = match timeout(START, lines.next()).await {
         Ok(line) => line.ok().flatten().map(|l| String::from_utf8_lossy(&l).trim().to_owned()),
-        Err(_) => Some("error it was not ready within 10 s".to_owned()),
+        Err(_) => Some(format!("error it was not ready within {} s", START.as_secs())),
     };
     match said.as_deref() {
         Some("ready") => Ok(()),
@@ -251,13 +261,14 @@ pub fn own_program() -> Result<PathBuf> {
     Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
 }
 
-/// The error for a daemon that did not come up: what it said, else the end of its log.
-fn not_ready(said: Option<&str>, log: &Path, from: u64) -> Error {
+/// The error for a daemon that did not start: the `error CODE MESSAGE` that it printed, else the end of its log.
+fn not_ready(printed: Option<&str>, log: &Path, from: u64) -> NotStarted {
     let tail = new_in_log(log, from);
-    let reason = match said {
-        Some(line) => {
-            line.strip_prefix("error").map(|l| l.trim_start_matches([':', ' '])).unwrap_or(line).to_owned()
-        }
+    let message = printed.map(|line| line.strip_prefix("error ").unwrap_or(line));
+    let coded = message.and_then(|message| message.split_once(' '));
+    let coded = coded.and_then(|(word, rest)| Some((ErrorCode::of_word(word)?, rest)));
+    let reason = match coded.map(|(_, rest)| rest).or(message) {
+        Some(reason) => reason.to_owned(),
         None => tail.last().cloned().unwrap_or_else(|| "it ended without a word".to_owned()),
     };
     let mut message = format!("the daemon did not start: {reason}");
@@ -265,7 +276,8 @@ fn not_ready(said: Option<&str>, log: &Path, from: u64) -> Error {
         message.push_str("\n  ");
         message.push_str(line);
     }
-    Error::new(ErrorCode::NoDaemon, message).hint(format!("its log is {}", log.display()))
+    let error = Error::new(ErrorCode::NoDaemon, message).hint(format!("its log is {}", log.display()));
+    NotStarted { error, is_running_already: coded.is_some_and(|(code, _)| code == ErrorCode::Conflict) }
 }
 
 /// The last lines that came into the log since it was `from` bytes long.

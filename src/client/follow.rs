@@ -4,25 +4,21 @@
 //! again and resumed when it breaks), the signals and the printing. Each source of news is a task of its
 //! own, so that a daemon that does not answer never delays a Ctrl-C.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use swarm_state::notice::{Entry, PauseBy};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::subscription::{Subscription, Update, is_unreachable};
 use crate::client::connect::{self, Client, QUICK};
 use crate::client::context::Context;
 use crate::client::tail::Tail;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::paths::Paths;
-use crate::protocol::{
-    Call, Changed, Named, Notice, Report, ReportParams, Snapshot, Spawned, SubscribeParams, WorkerView,
-};
+use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, Spawned, WorkerView};
 
 mod machine;
 mod progress;
@@ -63,13 +59,6 @@ impl Lines {
     }
 }
 
-/// For how long the daemon is looked for before the follower gives up.
-const GIVE_UP: Duration = Duration::from_secs(60);
-
-/// For how long a daemon that left a paused loop may take to come back (a restart) before it counts as
-/// stopped on purpose.
-const RESTART: Duration = Duration::from_secs(5);
-
 /// For how long the last notices may be on their way when the snapshot says that the loop is over.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -92,10 +81,10 @@ enum News {
     Printed(Vec<String>),
     /// What was spent so far, US dollars.
     Spent(f64),
-    /// The daemon was stopped while the loop was paused.
-    DaemonLeft,
-    /// There is no way to hear more.
-    Deaf(Error),
+    /// The daemon was stopped on purpose.
+    DaemonStopped,
+    /// The daemon cannot be reached.
+    Disconnected(Error),
 }
 
 /// How following a loop ended.
@@ -193,11 +182,11 @@ async fn follow(
     let paths = ctx.paths()?;
     let name = spawned.worker.name.clone();
     let mut machine = Machine::new(&spawned.worker, spawned.seq);
-    let paused = Arc::new(AtomicBool::new(false));
     let mut asked = None;
     let mut shown = Shown::new(ctx, spawned, options);
     let (send, mut news) = unbounded_channel();
-    tokio::spawn(listen(paths.clone(), name.clone(), spawned.seq, Arc::clone(&paused), send.clone()));
+    let subscription = Subscription::of_known_worker(paths.clone(), name.clone(), spawned.seq);
+    tokio::spawn(listen(subscription, send.clone()));
     if options.stream {
         tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
     }
@@ -225,12 +214,11 @@ async fn follow(
                 lines.iter().try_for_each(|line| say(line))?;
                 vec![]
             }
-            Heard::News(News::DaemonLeft) => vec![Act::End(machine.resumable())],
-            Heard::News(News::Deaf(error)) => {
+            Heard::News(News::DaemonStopped) => vec![Act::End(machine.resumable())],
+            Heard::News(News::Disconnected(error)) => {
                 return Err(error.hint(format!("swarm ralph status {name}")).into());
             }
         };
-        paused.store(machine.paused(), Ordering::Relaxed);
         for act in acts {
             match act {
                 Act::Print(line) => say(&line)?,
@@ -249,18 +237,13 @@ async fn follow(
 
 /// The pause was refused: the news will say why. Or it reached nobody: then nothing can be waited for.
 fn not_paused(ctx: &Context, name: &str, error: Error) -> Result<()> {
-    if !unreached(&error) {
+    if !is_unreachable(&error) {
         ctx.out.warn(&format!("cannot pause {name}: {error}"));
         return Ok(());
     }
     let message = format!("the pause of {name} could not be delivered, so its loop goes on: {error}");
     let hint = error.hint.unwrap_or_else(|| format!("swarm ralph pause {name}"));
     Err(Error::new(ErrorCode::System, message).hint(hint))
-}
-
-/// The daemon was not there, or did not answer in time.
-fn unreached(error: &Error) -> bool {
-    matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
 }
 
 /// Two quick Ctrl-C must not end the follower before its pause has reached the daemon: it said that it was
@@ -360,76 +343,19 @@ impl Signals {
     }
 }
 
-/// Subscribes, again and again, from the last notice that was heard; ends when nobody wants the news.
-async fn listen(paths: Paths, name: String, seq: u64, paused: Arc<AtomicBool>, news: UnboundedSender<News>) {
-    let mut seq = seq;
-    let mut since = Instant::now();
-    let mut wait = Duration::from_millis(50);
+/// Sends the updates of the loop's worker until nobody receives them.
+async fn listen(mut subscription: Subscription, news: UnboundedSender<News>) {
     loop {
-        let heard = subscription(&paths, &name, &mut seq, &news).await;
-        if heard.was_connected {
-            (since, wait) = (Instant::now(), Duration::from_millis(50));
-        }
-        if !unreached(&heard.error) || since.elapsed() > GIVE_UP {
-            let _ = news.send(News::Deaf(heard.error));
+        let (item, is_last) = match subscription.next().await {
+            Ok(Update::Snapshot(snapshot)) => (News::Snapshot(snapshot), false),
+            Ok(Update::Notice(notice)) => (News::Notice(notice), false),
+            Ok(Update::DaemonStopped) => (News::DaemonStopped, true),
+            Err(error) => (News::Disconnected(error), true),
+        };
+        if news.send(item).is_err() || is_last {
             return;
         }
-        if (heard.stopped || paused.load(Ordering::Relaxed)) && !comes_back(&paths).await {
-            let _ = news.send(News::DaemonLeft);
-            return;
-        }
-        if news.is_closed() {
-            return;
-        }
-        sleep(wait).await;
-        wait = (wait * 2).min(Duration::from_secs(5));
     }
-}
-
-/// How a subscription ended.
-struct Broken {
-    was_connected: bool,
-    /// The last words were that the daemon stops. Known here, since nobody may have taken them yet.
-    stopped: bool,
-    error: Error,
-}
-
-async fn subscription(paths: &Paths, name: &str, seq: &mut u64, news: &UnboundedSender<News>) -> Broken {
-    let (mut was_connected, mut stopped) = (false, false);
-    let mut talk = async || -> Result<()> {
-        let mut client = connect::connect(paths).await?;
-        let call = Call::Subscribe(SubscribeParams { worker: Some(name.to_owned()), since: Some(*seq) });
-        let snapshot: Snapshot = client.call(&call, QUICK).await?;
-        was_connected = true;
-        if snapshot.seq < *seq {
-            // As the machine does: another daemon counts anew.
-            *seq = 0;
-        }
-        let _ = news.send(News::Snapshot(snapshot));
-        loop {
-            let notice = client.notice().await?;
-            *seq = (*seq).max(notice.seq);
-            stopped = matches!(notice.entry, Entry::Paused { by: PauseBy::Shutdown });
-            let _ = news.send(News::Notice(notice));
-        }
-    };
-    let error = match talk().await {
-        Err(error) => error,
-        Ok(()) => Error::new(ErrorCode::NoDaemon, "the daemon hung up"),
-    };
-    Broken { was_connected, stopped, error }
-}
-
-/// Whether a daemon is there again soon, started by somebody else.
-async fn comes_back(paths: &Paths) -> bool {
-    let until = Instant::now() + RESTART;
-    while Instant::now() < until {
-        if matches!(connect::connect_existing(paths).await, Ok(Some(_))) {
-            return true;
-        }
-        sleep(Duration::from_millis(100)).await;
-    }
-    false
 }
 
 /// Asks for the pause; a daemon that is just being restarted is asked again, for as long as one that is
@@ -443,7 +369,7 @@ async fn pause(paths: Paths, name: String, news: UnboundedSender<News>) -> bool 
     };
     let until = Instant::now() + QUICK;
     let mut answer = ask().await;
-    while answer.as_ref().is_err_and(unreached) && Instant::now() < until {
+    while answer.as_ref().is_err_and(is_unreachable) && Instant::now() < until {
         sleep(Duration::from_millis(500)).await;
         answer = ask().await;
     }

@@ -1,76 +1,92 @@
-//! What happens to workers, heard over restarts of the daemon: for `wait` and `events`.
+//! A subscription that survives restarts of the daemon: for `wait`, `events` and the follower of a loop.
 //!
-//! A subscription that breaks is made again, from the last notice that was heard. A daemon that was killed is
-//! started again for it; one that was stopped on purpose is not, but is given the time of a restart. What
-//! sets the two apart is the socket: only a daemon that ends in order removes it. Deliberately absent: what
-//! the news mean, and the follower of one loop ([`super::follow`]), which has signals to listen to as well.
+//! When the connection breaks, the subscription is made again after the last notice that was received. A daemon that was
+//! killed is started again for it. A daemon that was stopped on purpose is not, but it gets the time of a restart. The
+//! socket tells the two cases apart: only a daemon that ends in order removes it. Deliberately absent: what the
+//! notices mean.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::client::connect::{self, Client, QUICK};
+use super::connect::{self, Client, QUICK};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
 
-/// For how long a daemon is tried that is there and does not answer, or does not come up.
-const GIVE_UP: Duration = Duration::from_secs(60);
+/// How long to retry while a daemon does not answer or does not start.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// For how long one that ended in order may take to be followed by another.
-const RESTART: Duration = Duration::from_secs(10);
+/// How long to wait for the next daemon after one that ended in order.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between the end of a connection and the look at why: the socket goes a moment later.
-const SETTLE: Duration = Duration::from_millis(200);
+/// The delay between the end of a connection and the check of the socket, which is removed a moment later.
+const SETTLE_DELAY: Duration = Duration::from_millis(200);
 
-/// One piece of news.
-pub(super) enum Heard {
-    /// A subscription began, the first or another one.
+/// The longest delay between two attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// One message of a subscription.
+pub(super) enum Update {
+    /// The subscription was made, for the first time or again.
     Snapshot(Snapshot),
     /// Something happened.
     Notice(Notice),
+    /// The daemon was stopped on purpose, and no other one was started.
+    DaemonStopped,
 }
 
 /// A subscription that outlives its connection.
-pub(super) struct Hearing {
+pub(super) struct Subscription {
     paths: Paths,
     worker: Option<String>,
     since: Option<u64>,
     client: Option<Client>,
-    begun: bool,
+    /// Whether to retry when a connection fails.
+    retries: bool,
 }
 
-impl Hearing {
-    /// News of one worker or of all, after `since` or from now on.
+impl Subscription {
+    /// Subscribes to one worker or to all, after the notice `since` or from now on. The first connection is not retried.
     pub(super) fn new(paths: Paths, worker: Option<String>, since: Option<u64>) -> Self {
-        Self { paths, worker, since, client: None, begun: false }
+        Self { paths, worker, since, client: None, retries: false }
     }
 
-    /// The next news; a snapshot first.
+    /// Subscribes to a worker that a daemon has just reported, and retries the first connection too.
+    pub(super) fn of_known_worker(paths: Paths, worker: String, since: u64) -> Self {
+        Self { paths, worker: Some(worker), since: Some(since), client: None, retries: true }
+    }
+
+    /// Returns the next update. The first one is a snapshot. Must not be canceled while it reconnects.
     ///
     /// # Errors
-    /// [`ErrorCode::NotFound`] when there is no such worker (any more); [`ErrorCode::NoDaemon`] when the
-    /// daemon was stopped or cannot be had.
-    pub(super) async fn next(&mut self) -> Result<Heard> {
+    /// [`ErrorCode::NotFound`] when the worker does not exist, or no longer; [`ErrorCode::NoDaemon`] or
+    /// [`ErrorCode::Timeout`] when no daemon can be reached.
+    pub(super) async fn next(&mut self) -> Result<Update> {
         if let Some(client) = &mut self.client {
             match client.notice().await {
                 Ok(notice) => {
                     self.since = Some(notice.seq);
-                    return Ok(Heard::Notice(notice));
+                    return Ok(Update::Notice(notice));
                 }
-                Err(error) if unreached(&error) => self.client = None,
+                Err(error) if is_unreachable(&error) => self.client = None,
                 Err(error) => return Err(error),
             }
+            sleep(SETTLE_DELAY).await;
         }
-        let snapshot = if self.begun { self.again().await? } else { self.subscribe().await? };
-        self.begun = true;
+        let Some(snapshot) =
+            (if self.retries { self.reconnect().await? } else { Some(self.connect().await?) })
+        else {
+            return Ok(Update::DaemonStopped);
+        };
+        self.retries = true;
         if snapshot.replayed == 0 {
             self.since = Some(snapshot.seq);
         }
-        Ok(Heard::Snapshot(snapshot))
+        Ok(Update::Snapshot(snapshot))
     }
 
-    async fn subscribe(&mut self) -> Result<Snapshot> {
+    async fn connect(&mut self) -> Result<Snapshot> {
         let mut client = connect::connect(&self.paths).await?;
         let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
         let snapshot = client.call(&call, QUICK).await?;
@@ -78,38 +94,42 @@ impl Hearing {
         Ok(snapshot)
     }
 
-    /// Subscribes after a connection that broke.
-    async fn again(&mut self) -> Result<Snapshot> {
-        sleep(SETTLE).await;
+    /// Connects, and retries for a while; returns `None` when the daemon was stopped on purpose.
+    async fn reconnect(&mut self) -> Result<Option<Snapshot>> {
         let start = Instant::now();
-        let mut wait = SETTLE;
+        let mut delay = SETTLE_DELAY;
         loop {
-            if !self.paths.socket().exists() {
-                self.comes_back().await?;
+            if !self.paths.socket().exists() && !self.is_restarted().await {
+                return Ok(None);
             }
-            match self.subscribe().await {
-                Err(error) if unreached(&error) && start.elapsed() < GIVE_UP => {}
-                outcome => return outcome,
+            match self.connect().await {
+                Err(error) if is_unreachable(&error) && start.elapsed() < RETRY_TIMEOUT => {}
+                outcome => return outcome.map(Some),
             }
-            sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(5));
+            sleep(delay).await;
+            delay = (delay * 2).min(MAX_RETRY_DELAY);
         }
     }
 
-    /// Waits until a daemon is there again, started by somebody else.
-    async fn comes_back(&self) -> Result<()> {
-        let until = Instant::now() + RESTART;
-        while Instant::now() < until {
+    /// Waits until somebody else has started a daemon.
+    async fn is_restarted(&self) -> bool {
+        let deadline = Instant::now() + RESTART_TIMEOUT;
+        while Instant::now() < deadline {
             if matches!(connect::connect_existing(&self.paths).await, Ok(Some(_))) {
-                return Ok(());
+                return true;
             }
-            sleep(SETTLE).await;
+            sleep(SETTLE_DELAY).await;
         }
-        Err(Error::new(ErrorCode::NoDaemon, "the daemon was stopped").hint("swarm daemon start"))
+        false
     }
 }
 
-/// The daemon was not there, or did not answer in time.
-fn unreached(error: &Error) -> bool {
+/// The error of a command that cannot go on without the daemon.
+pub(super) fn daemon_stopped() -> Error {
+    Error::new(ErrorCode::NoDaemon, "the daemon was stopped").hint("swarm daemon start")
+}
+
+/// Whether the daemon was not there, or did not answer in time.
+pub(super) fn is_unreachable(error: &Error) -> bool {
     matches!(error.code, ErrorCode::NoDaemon | ErrorCode::Timeout)
 }

@@ -244,7 +244,7 @@ impl Entry<'_> {
     }
 
     pub(super) fn unknown(&self, known: &[&str]) -> Fault {
-        let near = known.iter().map(|word| (distance(self.key, word), word)).min();
+        let near = known.iter().map(|word| (strsim::levenshtein(self.key, word), word)).min();
         let hint = near.filter(|(steps, word)| *steps <= 1 + word.len() / 4);
         let hint = hint.map_or_else(String::new, |(_, word)| format!(" (did you mean '{word}'?)"));
         Fault { at: self.at, message: format!("unknown key '{}'{hint}", self.full) }
@@ -268,20 +268,4 @@ impl Entry<'_> {
             overridden: false,
         }
     }
-}
-
-/// How many characters must be put in, taken out or replaced to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
 }

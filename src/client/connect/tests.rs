@@ -121,7 +121,7 @@ fn a_start_that_failed_shows_the_reason_and_the_new_log_lines() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("daemon.log");
     std::fs::write(&log, "old\nnew \x1b[1mline\n").unwrap();
-    let error = not_ready(Some("error: tmux is missing"), &log, 4);
+    let error = not_ready(Some("error system tmux is missing"), &log, 4).error;
     assert!(
         error.message.starts_with("the daemon did not start: tmux is missing\n  new "),
         "{}",
@@ -129,9 +129,13 @@ fn a_start_that_failed_shows_the_reason_and_the_new_log_lines() {
     );
     assert!(!error.message.contains("old") && !error.message.contains('\x1b'), "{}", error.message);
     assert_eq!(error.code.exit_status(), 3);
-    let error = not_ready(None, &log, 4);
+    let error = not_ready(None, &log, 4).error;
     assert!(error.message.contains("did not start: new "), "{}", error.message);
-    assert!(already_running(&not_ready(Some("error already running (pid 7)"), &log, 99)));
+    let taken = not_ready(Some("error conflict a daemon is already running (pid 7)"), &log, 99);
+    assert!(
+        taken.is_running_already && taken.error.message.ends_with(": a daemon is already running (pid 7)")
+    );
+    assert!(!not_ready(Some("error it was not ready within 10 s"), &log, 99).is_running_already);
 }
 
 #[test]

@@ -64,11 +64,6 @@ impl Machine {
         }
     }
 
-    /// Whether the loop is paused, as far as is known.
-    pub(super) fn paused(&self) -> bool {
-        self.paused
-    }
-
     /// Whether this follower has asked for the pause that holds, or wants to.
     pub(super) fn asked(&self) -> bool {
         self.asked

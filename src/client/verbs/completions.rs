@@ -2,9 +2,8 @@
 
 use clap::CommandFactory;
 
-use super::CommandResult;
 use crate::cli::{Cli, Completions};
-use crate::out::Out;
+use crate::out::{CommandResult, Out};
 
 pub(super) fn run(args: &Completions, out: Out) -> CommandResult {
     let mut script = Vec::new();

@@ -9,7 +9,7 @@ use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat};
 use crate::client::context::Context;
-use crate::client::subscription::{Heard, Hearing};
+use crate::client::subscription::{Subscription, Update, daemon_stopped};
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot};
@@ -18,17 +18,17 @@ pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
     let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
     let since = args.since.or((!args.follow).then_some(0));
-    let mut hearing = Hearing::new(ctx.paths()?, alone, since);
+    let mut subscription = Subscription::new(ctx.paths()?, alone, since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
     let (mut begun, mut left) = (false, 0);
     loop {
-        let heard = tokio::select! {
-            heard = hearing.next() => heard?,
+        let update = tokio::select! {
+            update = subscription.next() => update?,
             () = &mut reader_gone => return Err(Failure::ReaderGone),
         };
-        match heard {
-            Heard::Snapshot(snapshot) => {
+        match update {
+            Update::Snapshot(snapshot) => {
                 if !begun {
                     known(&names, &snapshot)?;
                 }
@@ -39,7 +39,8 @@ pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
                 }
                 begun = true;
             }
-            Heard::Notice(notice) => {
+            Update::DaemonStopped => return Err(daemon_stopped().into()),
+            Update::Notice(notice) => {
                 left = left.saturating_sub(1);
                 if names.is_empty() || names.contains(notice.worker.as_str()) {
                     ctx.out.line(&line(&notice, args.format)?)?;

@@ -6,8 +6,9 @@ use crate::cli::{PageFormat, Respawn};
 use crate::client::call::request_name;
 use crate::client::connect::SLOW;
 use crate::client::context::Context;
+use crate::client::follow;
+use crate::client::spawn_params::line;
 use crate::client::worker::is_loop;
-use crate::client::{follow, spawn_params};
 use crate::out::CommandResult;
 use crate::protocol::{Call, RespawnParams, Spawned};
 
@@ -30,7 +31,7 @@ pub(super) async fn run(ctx: &Context, args: &Respawn) -> CommandResult {
     let signals = follows.then(follow::Signals::new).transpose()?;
     let said = match args.format {
         PageFormat::Json => ctx.out.json(&spawned.worker),
-        PageFormat::Text => ctx.out.line(&spawn_params::line("respawned", &spawned.worker, max)),
+        PageFormat::Text => ctx.out.line(&line("respawned", &spawned.worker, max)),
     };
     let said = said.map(|()| 0);
     let Some(signals) = signals else { return said };

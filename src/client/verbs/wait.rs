@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cli::{PageFormat, Wait, WaitFor};
 use crate::client::context::Context;
-use crate::client::subscription::{Heard, Hearing};
+use crate::client::subscription::{Subscription, Update, daemon_stopped};
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
@@ -49,8 +49,8 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
     let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
     // A time-out beyond the end of time is none.
     let deadline = args.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
-    let mut hearing = Hearing::new(ctx.paths()?, alone, None);
-    let Heard::Snapshot(mut snapshot) = hearing.next().await? else {
+    let mut subscription = Subscription::new(ctx.paths()?, alone, None);
+    let Update::Snapshot(mut snapshot) = subscription.next().await? else {
         return Err(Error::new(ErrorCode::Internal, "a subscription without a snapshot").into());
     };
     let mut waiters = waiters(&names, &snapshot)?;
@@ -69,10 +69,10 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
             if waiters.iter().all(|w| w.decided) {
                 return Ok(status);
             }
-            match next(&mut hearing, deadline).await {
+            match next(&mut subscription, deadline).await {
                 None => return late(ctx, args, &waiters),
-                Some(Ok(Heard::Snapshot(next))) => break next,
-                Some(Ok(Heard::Notice(notice))) => {
+                Some(Ok(Update::Snapshot(next))) => break next,
+                Some(Ok(Update::Notice(notice))) => {
                     let known = notice.seq <= snapshot.seq;
                     let wanted = |w: &&mut Waiter| !w.decided && w.name == notice.worker;
                     if let Some(waiter) = waiters.iter_mut().find(wanted)
@@ -81,6 +81,7 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
                         status = status.max(waiter.tell(ctx, args, &verdict)?);
                     }
                 }
+                Some(Ok(Update::DaemonStopped)) => return Err(daemon_stopped().into()),
                 // The daemon is another one, and knows nothing of the only worker.
                 Some(Err(error)) if error.code == ErrorCode::NotFound => {
                     break Snapshot { workers: vec![], ..snapshot };
@@ -92,10 +93,10 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
 }
 
 /// The next news; `None` when the time has run out.
-async fn next(hearing: &mut Hearing, deadline: Option<Instant>) -> Option<Result<Heard>> {
+async fn next(subscription: &mut Subscription, deadline: Option<Instant>) -> Option<Result<Update>> {
     match deadline {
-        None => Some(hearing.next().await),
-        Some(deadline) => timeout_at(deadline, hearing.next()).await.ok(),
+        None => Some(subscription.next().await),
+        Some(deadline) => timeout_at(deadline, subscription.next()).await.ok(),
     }
 }
 

@@ -105,3 +105,29 @@ fn page(started: &Started) -> Vec<String> {
     lines.extend(start_text(state).lines().map(ToOwned::to_owned));
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn slash_commands_accept_the_options_of_session_start() {
+        let cli = Cli::command();
+        let start =
+            cli.find_subcommand("session").and_then(|session| session.find_subcommand("start")).unwrap();
+        let of_the_shell = ["cwd", "do-it", "format", "help", "session-id", "ulw"];
+        let options = start.get_arguments().filter_map(|option| Some((option, option.get_long()?)));
+        for (option, name) in options.filter(|(_, name)| !of_the_shell.contains(name)) {
+            // The wrong form is refused by an error that begins with the option.
+            let takes_value = option.get_action().takes_values();
+            let wrong = if takes_value { format!("--{name}") } else { format!("--{name}=yes") };
+            let is_known = |words: Result<Words, swarm_state::session::WordsError>| {
+                words.is_err_and(|error| error.to_string().starts_with(&format!("--{name}")))
+            };
+            assert!(is_known(loop_words(&wrong)) || is_known(do_it_words(&wrong)), "{wrong}");
+        }
+    }
+}

@@ -3,6 +3,10 @@
 //! Slash commands hand over what was typed as one text. Options are read from it wherever they stand outside
 //! quotes, and what looks like one of ours but is not is refused: an option that silently becomes
 //! part of the task means a loop without the limit that was asked for. The task keeps every other character.
+//!
+//! The text is prose with options in it, so clap cannot parse it: clap would refuse `--verbose` in a task, or accept no
+//! option after it; it would lose the task's white space; it knows neither typographic quotes nor a quoted part that is
+//! text. A test of `swarm session start` compares the options here with those of the command line.
 //! Deliberately absent: flags of the shell's command line, and the defaults.
 
 mod options;

@@ -145,7 +145,7 @@ fn paused_by_another_client_it_stays() {
     assert_eq!(end(&m.notice(&notice(12, Status::Stopped, ended(1)))), None);
     m.snapshot(&snapshot(12, worker("stopped", json!({"status": "paused", "paused_by": "user"}))));
     assert_eq!(m.pending(), None);
-    assert!(m.paused());
+    assert!(m.paused);
 }
 
 #[test]

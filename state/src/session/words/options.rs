@@ -131,31 +131,11 @@ fn nearest(word: &str, names: &[Name]) -> Option<Name> {
         // Cut short, but not to its first word alone, which may be anybody's.
         let first_word = name.word().trim_start_matches('-').split('-').next().unwrap_or_default();
         let is_cut = typed.len() > first_word.len() && right.starts_with(&typed);
-        is_cut || distance(&typed, &right) <= 2
+        is_cut || strsim::levenshtein(&typed, &right) <= 2
     };
     let by_other_name = || {
         let found = OTHER_NAMES.iter().find(|(other, _)| *other == typed);
         found.map(|(_, name)| *name).filter(|name| names.contains(name))
     };
     names.iter().find(is_near).copied().or_else(by_other_name)
-}
-
-/// How many letters have to be changed, put in or left out (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, to) in row.iter_mut().zip(std::iter::once(None).chain(b.iter().map(Some))) {
-            let Some(to) = to else {
-                *cell = left;
-                continue;
-            };
-            let cost = if from == *to { diagonal } else { 1 + diagonal.min(left).min(*cell) };
-            diagonal = std::mem::replace(cell, cost);
-            left = cost;
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
