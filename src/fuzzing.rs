@@ -10,8 +10,9 @@ use serde_json::Value;
 use swarm_state::format::{self, FORMAT};
 use swarm_state::hook::HookInput;
 use swarm_state::model::WorkerName;
+use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
-use swarm_state::screen::{Pattern, Reader, printable, strip};
+use swarm_state::screen::{Reader, printable, strip};
 use swarm_state::session::{
     After, Answer, Book, Failure, LogLine, SessionFile, SessionId, Stop, StopKey, decide,
 };

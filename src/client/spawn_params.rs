@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use swarm_state::budget::{Budgets, MAX_FAILURES};
 use swarm_state::gates::Gates;
 use swarm_state::model::RestartSpec;
+use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
-use swarm_state::screen::Pattern;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::call::request_name;

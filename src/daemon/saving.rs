@@ -11,7 +11,7 @@ use swarm_state::engine::{Edits, Effect, Event, Worker};
 use swarm_state::format::{self, RalphFile};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
-use swarm_state::screen::Pattern;
+use swarm_state::pattern::Pattern;
 use swarm_state::spec::Prompt;
 
 use crate::daemon::slot::Slot;

@@ -9,7 +9,8 @@ use swarm_state::engine::{Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, PromptVia, Run, Status, WorkerName, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
-use swarm_state::screen::{Pattern, Reader};
+use swarm_state::pattern::Pattern;
+use swarm_state::screen::Reader;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use tokio::time::Instant;
 

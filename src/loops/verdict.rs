@@ -11,8 +11,9 @@ use swarm_state::ledger::{Base, Iteration};
 use swarm_state::model::Exit;
 use swarm_state::notice::IterationExit;
 use swarm_state::outage::{Outage, Wording, one_line};
+use swarm_state::pattern::Pattern;
 use swarm_state::promise::{Claim, Source, Work};
-use swarm_state::screen::{Pattern, Reader, printable};
+use swarm_state::screen::{Reader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swarm_state::screen::Pattern;
+use swarm_state::pattern::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 

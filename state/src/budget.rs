@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ends::StopReason;
 use crate::model::{RestartSpec, RestartWhen};
-use crate::notice::StopReason;
 
 /// Failures in a row that end a loop.
 pub const MAX_FAILURES: u32 = 5;

@@ -14,13 +14,13 @@
 
 use std::time::Duration;
 
-use crate::screen::Blocked;
+use crate::screen::dialog::Blocked;
 
 mod held;
 #[cfg(test)]
 mod tests;
 
-pub use held::{Typed, marked};
+pub use held::{Held, Typed, marked};
 
 /// Between a paste and the first Enter: some agents read an earlier Enter as a line break of the paste.
 pub const SETTLE: Duration = Duration::from_millis(400);
@@ -53,26 +53,6 @@ pub const BUSY_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long all of it may take from the first Enter on.
 pub const ACCEPT_LIMIT: Duration = Duration::from_secs(40);
-
-/// What the input box holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
-    /// No input box is on the screen.
-    NoBox,
-    /// The box does not hold the text.
-    Other,
-    /// The box holds the text.
-    Text,
-    /// The box holds the token to which the agent folded the text.
-    Token,
-}
-
-impl Held {
-    /// True where the box holds the text in any form.
-    pub fn is_text(self) -> bool {
-        matches!(self, Self::Text | Self::Token)
-    }
-}
 
 /// One look at the pane.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -45,6 +45,8 @@ pub mod gates;
 
 pub mod budget;
 
+pub mod pattern;
+
 pub mod screen;
 
 pub mod delivery;

@@ -19,7 +19,7 @@ use chrono::{DateTime, FixedOffset};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::screen::Pattern;
+use crate::pattern::Pattern;
 use crate::transcript::ApiError;
 
 pub use reset::reset_in;

@@ -221,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::screen::Pattern;
+    use crate::pattern::Pattern;
 
     fn done() -> Promise {
         Promise::new("DONE").unwrap()

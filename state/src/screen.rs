@@ -10,16 +10,16 @@
 use std::sync::Arc;
 
 use crate::delivery::Plan;
+use crate::pattern::{Pattern, PatternError};
 use crate::profiles::Profile;
 
 pub mod answers;
 mod baseline;
+pub(crate) mod dialog;
 mod echo;
 mod given;
 mod markers;
-mod pattern;
-mod python;
-mod text;
+pub(crate) mod text;
 
 #[cfg(test)]
 mod fixtures;
@@ -27,10 +27,10 @@ mod fixtures;
 mod tests;
 
 use baseline::Baseline;
+pub use dialog::Blocked;
 use echo::Echo;
 use given::Given;
 use markers::Markers;
-pub use pattern::{Pattern, PatternError};
 pub use text::{printable, strip};
 
 /// What one look at a pane says.
@@ -54,15 +54,6 @@ pub struct Reading {
     pub printed: bool,
     /// The done pattern stands in output that is new and not the prompt's echo.
     pub done: bool,
-}
-
-/// Why an agent waits for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// True for a start-up dialog (login, trust, theme, bypass, no credit): the next run would meet it too.
-    pub startup: bool,
-    /// What it is, for a person.
-    pub what: String,
 }
 
 /// Reads the screens of one run of one agent.

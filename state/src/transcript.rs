@@ -11,6 +11,7 @@
 //! sub-agent's text and no error message of the CLI. And what a CLI does not tell is `None`, never zero.
 
 mod claude;
+mod fields;
 mod others;
 mod story;
 
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use fields::dollars;
 pub use story::Story;
 
 /// What a record says.
@@ -222,25 +224,4 @@ impl Reader {
             (self.account.cost, self.lost_cost) = (cost, cost.is_none());
         }
     }
-}
-
-fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
-    value.pointer(path)?.as_str()
-}
-
-/// A count: 0 where none is told, `None` where it cannot be read.
-fn count_at(value: &Value, path: &str) -> Option<u64> {
-    match value.pointer(path) {
-        None | Some(Value::Null) => Some(0),
-        Some(count) => count.as_u64(),
-    }
-}
-
-/// An amount of money; `None` where it cannot be one.
-fn dollars(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
-}
-
-fn number_at(value: &Value, path: &str) -> Option<u64> {
-    value.pointer(path)?.as_u64()
 }

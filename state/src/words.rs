@@ -20,6 +20,15 @@ pub fn named(things: &[String], most: usize) -> String {
     }
 }
 
+/// The first 60 characters of a text in quotes, on one line.
+pub fn excerpt(text: &str) -> String {
+    let mut start: String = text.chars().take(60).collect();
+    if start.len() < text.len() {
+        start.push('…');
+    }
+    format!("{start:?}")
+}
+
 /// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
 pub fn duration(seconds: u64, gap: &str) -> String {
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -13,7 +13,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::ledger;
 use swarm_state::model::{Exit, Run};
 use swarm_state::notice::Entry;
-use swarm_state::screen::Pattern;
+use swarm_state::pattern::Pattern;
 use swarm_state::spec::WorkerSpec;
 use tokio::time::{Instant, sleep, sleep_until};
 

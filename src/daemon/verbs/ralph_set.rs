@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use swarm_state::engine::{Edits, Event};
-use swarm_state::screen::Pattern;
+use swarm_state::pattern::Pattern;
 use swarm_state::spec::Prompt;
 
 use crate::daemon::caller::refuse_own;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{PromptVia, WorkerName, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::pattern::Pattern;
 use swarm_state::removal::Permission;
-use swarm_state::screen::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};

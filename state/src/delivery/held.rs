@@ -3,8 +3,6 @@
 //! Box and text are compared by their *ink*: the characters that remain without spaces, frames and the marks
 //! that stand before a row of a box.
 
-use super::Held;
-
 /// Characters of the text's end that are looked for.
 const TAIL: usize = 40;
 
@@ -19,6 +17,26 @@ const MIN_FULL_SCREEN: usize = 200;
 
 /// The most characters between the brackets of a token.
 const MAX_TOKEN: usize = 60;
+
+/// What the input box holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// No input box is on the screen.
+    NoBox,
+    /// The box does not hold the text.
+    Other,
+    /// The box holds the text.
+    Text,
+    /// The box holds the token to which the agent folded the text.
+    Token,
+}
+
+impl Held {
+    /// True where the box holds the text in any form.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Token)
+    }
+}
 
 /// A text that is typed, and what the screen showed before.
 #[derive(Clone, Debug)]

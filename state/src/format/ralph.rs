@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use serde_json::{Map, Value};
 
-use super::{FORMAT, FormatError, need, object, take, to_bytes, value};
+use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
 use crate::model::{LoopStatus, QUESTION_TIMEOUT, WorkerName};
 use crate::notice::PauseBy;
 

@@ -1,9 +1,10 @@
 //! A worker's record: `workers/NAME.json`.
 
 use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FORMAT, FormatError, Legacy, need, object, take, to_bytes, value};
+use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
 use crate::model::{Pane, WorkerName, Worktree};
 use crate::spec::WorkerSpec;
 
@@ -40,6 +41,31 @@ impl Metadata {
         let ralph_iteration = take(&mut map, "ralph_iteration")?;
         Ok(Self { ralph, ralph_iteration, extra: map })
     }
+}
+
+/// What the predecessor said of a worker that it started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Legacy {
+    /// Its word for how the worker was (`running`, `stopped`); it may be long out of date.
+    pub status: String,
+    /// The worker's window; absent for one that ran without tmux.
+    #[serde(default)]
+    pub tmux: Option<LegacyTmux>,
+    /// The worker's process, when it ran without tmux. The number may belong to a stranger by now.
+    #[serde(default)]
+    pub pid: Option<i32>,
+}
+
+/// Where the predecessor put a window.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LegacyTmux {
+    /// The session.
+    pub session: String,
+    /// The window's name.
+    pub window: String,
+    /// The server's `-L` name; absent for the user's default server.
+    #[serde(default)]
+    pub socket: Option<String>,
 }
 
 /// Everything that swarm keeps of one worker.

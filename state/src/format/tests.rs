@@ -2,7 +2,7 @@
 
 use chrono::FixedOffset;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::engine::Worker;

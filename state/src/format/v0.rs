@@ -8,38 +8,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FormatError, Metadata, RalphFile, Record, need, object, ralph, take};
+use super::json::{FormatError, need, object, take};
+use super::ralph::{self, RalphFile};
+use super::record::{Legacy, Metadata, Record};
 use crate::model::{WorkerName, Worktree};
 use crate::spec::WorkerSpec;
 use crate::spec::{LoopSpec, Prompt};
-
-/// What the predecessor said of a worker that it started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Legacy {
-    /// Its word for how the worker was (`running`, `stopped`); it may be long out of date.
-    pub status: String,
-    /// The worker's window; absent for one that ran without tmux.
-    #[serde(default)]
-    pub tmux: Option<LegacyTmux>,
-    /// The worker's process, when it ran without tmux. The number may belong to a stranger by now.
-    #[serde(default)]
-    pub pid: Option<i32>,
-}
-
-/// Where the predecessor put a window.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LegacyTmux {
-    /// The session.
-    pub session: String,
-    /// The window's name.
-    pub window: String,
-    /// The server's `-L` name; absent for the user's default server.
-    #[serde(default)]
-    pub socket: Option<String>,
-}
 
 /// A worker of the list that could not be read: its name, as far as it has one, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The shapes of dialogs, and those dialogs that any agent may show.
 
-use super::Marker;
+use super::profile::Marker;
 
 /// At most so many more rows, then the end of what is written.
 pub(super) fn end(rows: usize) -> String {

@@ -2,59 +2,16 @@
 //! comment says otherwise.
 
 use super::dialogs::{dialog, end, marker};
-use super::{HookStyle, Marker, Profile};
+use super::profile::{HookStyle, Marker, Profile};
 use crate::model::PromptVia;
 use crate::outage::{Kind, Wording};
 
 pub(super) fn table() -> Vec<Profile> {
-    vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), generic()]
+    vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]
 }
 
 fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|&word| word.to_owned()).collect()
-}
-
-/// Anything else. A last row that starts with an input mark is ready: a program at its prompt. Not so where
-/// the row looks like the chosen one of a list: with a number, or below an indented row.
-pub(super) fn generic() -> Profile {
-    Profile {
-        name: "generic".into(),
-        commands: vec![],
-        one_shot: vec![],
-        bare_one_shot: false,
-        one_shot_takes_prompt: false,
-        interactive_via: PromptVia::Auto,
-        one_shot_via: PromptVia::Stdin,
-        arg_flag: None,
-        // Nobody knows whether the command takes `--`; a script would see it as its argument.
-        end_of_options: false,
-        session_flag: None,
-        session_own: vec![],
-        tells_cost: false,
-        input_price: None,
-        cached_price: None,
-        output_price: None,
-        outage: vec![],
-        record_args: vec![],
-        hooks: HookStyle::Off,
-        model_flag: None,
-        ready: words(&[
-            // Alone in its row, with a footer or a clock of at most four rows below it.
-            r"^(?:❯|>|\$|>>>)(?:\n[^\n]*){0,4}\Z",
-            // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
-            concat!(
-                r"(?:\A|^(?:[^ \u00a0\n][^\n]*|[ \u00a0]+(?:[^\S \u00a0\n][^\n]*)?)?\n)(?:❯|>|\$|>>>)[ \u00a0]",
-                r"[ \u00a0]*(?:[^ \u00a0\d\n][^\n]*|\d+(?:[^\d.)\n][^\n]*)?)?\Z",
-            ),
-        ]),
-        input: vec![],
-        error: vec![],
-        hides_input: false,
-        settle_ms: 0,
-        working: vec![],
-        startup: vec![],
-        permission: vec![],
-    }
 }
 
 /// Claude Code 2.1. With a terminal on stdout and a prompt on stdin it opens its screen and stays, so an
@@ -97,7 +54,7 @@ fn claude() -> Profile {
             dialog(r"do you want to [^\n]*|would you like to proceed", r"yes\b|no\b", "permission dialog"),
             message("Context limit reached", "context limit reached"),
         ],
-        ..generic()
+        ..Profile::generic()
     }
 }
 
@@ -135,7 +92,7 @@ fn codex() -> Profile {
             r"yes\b|no\b",
             "approval dialog",
         )],
-        ..generic()
+        ..Profile::generic()
     }
 }
 
@@ -166,7 +123,7 @@ fn opencode() -> Profile {
             ),
             "permission dialog",
         )],
-        ..generic()
+        ..Profile::generic()
     }
 }
 
@@ -227,7 +184,7 @@ fn gemini() -> Profile {
             r"allow\b|yes\b|no\b",
             "approval dialog",
         )],
-        ..generic()
+        ..Profile::generic()
     }
 }
 
@@ -286,6 +243,6 @@ fn aider() -> Profile {
         hides_input: true,
         startup: vec![marker(r"(?i)^[^\n]*\blog ?in to [^\n]*\(Y\)es/\(N\)o[^\n]*\Z", "login dialog")],
         permission: vec![marker(r"^[^\n]*\(Y\)es/\(N\)o[^\n]*:\Z", "question")],
-        ..generic()
+        ..Profile::generic()
     }
 }

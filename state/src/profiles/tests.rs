@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::screen::{Pattern, Reader};
+use crate::model::PromptVia;
+use crate::pattern::Pattern;
+use crate::screen::Reader;
+use crate::transcript::{Account, Usage};
 
 fn cmd(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()

@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::Pattern;
 use super::echo::{Detail, Ink};
+use crate::pattern::Pattern;
 
 /// Characters before a match that tell it from its like when the rows have changed.
 const CONTEXT: usize = 80;

@@ -11,7 +11,7 @@
 
 use std::ops::Range;
 
-use super::Pattern;
+use crate::pattern::Pattern;
 
 /// Characters of the prompt around a match that make rows a part of it: in a framed row, in rows of a screen
 /// that has scrolled, and anywhere else. An agent that was told to print a line with the marker in it prints

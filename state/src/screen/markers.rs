@@ -7,7 +7,8 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use super::{Blocked, Pattern, PatternError};
+use super::dialog::Blocked;
+use crate::pattern::{Pattern, PatternError};
 use crate::profiles::{self, Marker, Profile};
 
 /// The dialogs that any agent may show. (Each of them does compile, as a test of the profiles holds.)

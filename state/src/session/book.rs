@@ -11,7 +11,8 @@ use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::session::{Kind, Queue, SessionLoop, Status};
+use crate::session::queue::Queue;
+use crate::session::state::{Kind, SessionLoop, Status};
 
 /// `loop.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 //! Used by `swarm session start` for a number that was typed and for a project's own default. Deliberately
 //! absent: what a hand-written state file says, which counts as it stands.
 
-use crate::session::words::shown;
+use crate::words::excerpt;
 
 /// The turns when nobody says how many.
 pub const DEFAULT_CEILING: u32 = 20;
@@ -19,7 +19,7 @@ pub struct Ceiling(u32);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CeilingError {
     /// It is none at all.
-    #[error("{} is no number of iterations: 1 to {HIGHEST_CEILING}, or 0 for no limit", shown(.0))]
+    #[error("{} is no number of iterations: 1 to {HIGHEST_CEILING}, or 0 for no limit", excerpt(.0))]
     NoNumber(String),
     /// It is too high.
     #[error(

@@ -3,7 +3,7 @@
 //! Used by the prompt hook, which carries them out, and by [`super::queue`], which looks for a cancel among the messages
 //! that wait. Deliberately absent: what follows the command ([`super::words`]).
 
-use crate::session::Kind;
+use crate::session::state::Kind;
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::outage::{self, Outage};
 use crate::promise::{Claim, OnNoWork, Promise, Work};
+use crate::session::book::{Book, Decision, Found, LastStop, LogLine};
+use crate::session::queue::Queue;
+use crate::session::state::{Kind, Owner, SessionId, SessionLoop, Status};
 use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
 use crate::session::texts::{ANSWERED_TWICE, block_text};
-use crate::session::{
-    Book, Decision, Found, Kind, LastStop, LogLine, Owner, Queue, SessionId, SessionLoop, Status,
-};
 
 /// The longest text that may be an error message, bytes.
 const LONGEST_ERROR: usize = 300;

@@ -7,10 +7,11 @@
 
 mod front;
 mod keys;
+mod values;
 
-use std::ops::Range;
-
-use crate::session::SessionLoop;
+use crate::session::state::SessionLoop;
+pub use front::FileError;
+use front::Line;
 use keys::Key;
 
 /// A state file.
@@ -24,24 +25,6 @@ pub struct SessionFile {
     open: Vec<u8>,
     lines: Vec<Line>,
     close: Vec<u8>,
-}
-
-/// A line of the front matter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Line {
-    raw: Vec<u8>,
-    /// Which of the known values stands in it, and where, quotes included.
-    value: Option<(Key, Range<usize>)>,
-}
-
-/// What is wrong with a state file's front matter, and in which line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct FileError {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub what: String,
 }
 
 impl SessionFile {
@@ -60,7 +43,7 @@ impl SessionFile {
     /// When its front matter cannot be understood.
     pub fn parse(bytes: &[u8]) -> Result<Self, FileError> {
         let front = front::split(bytes)?;
-        let read = keys::read(&front)?;
+        let read = values::read(&front)?;
         let lines = front.lines.iter().map(front::Found::line).collect();
         let state = SessionLoop { body: front.body.to_vec(), ..read.clone() };
         Ok(Self { state, read, open: front.open.to_vec(), lines, close: front.close.to_vec() })
@@ -102,31 +85,5 @@ impl SessionFile {
 
     fn end_of_line(&self) -> &'static [u8] {
         if self.open.ends_with(b"\r\n") { b"\r\n" } else { b"\n" }
-    }
-}
-
-impl Line {
-    fn new(key: Key, text: &str, end: &[u8]) -> Self {
-        let mut raw = format!("{}: {text}", key.name()).into_bytes();
-        let value = key.name().len() + 2..raw.len();
-        raw.extend(end);
-        Self { raw, value: Some((key, value)) }
-    }
-
-    /// The line as it is, unless its value changed from `read` to `now`.
-    fn render(&self, read: &SessionLoop, now: &SessionLoop, bytes: &mut Vec<u8>) {
-        let changed = self.value.as_ref().filter(|(key, _)| key.text(read) != key.text(now));
-        let Some((key, at)) = changed else {
-            bytes.extend(&self.raw);
-            return;
-        };
-        let Some(text) = key.text(now) else { return };
-        let (before, rest) = self.raw.split_at(at.start.min(self.raw.len()));
-        bytes.extend(before);
-        if before.ends_with(b":") {
-            bytes.push(b' ');
-        }
-        bytes.extend(text.as_bytes());
-        bytes.extend(rest.get(at.len()..).unwrap_or_default());
     }
 }

@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::session::{Ceiling, CeilingError, Values, open_questions};
+use crate::session::ceiling::{Ceiling, CeilingError};
+use crate::session::questions::open_questions;
 
 /// The file with a project's settings.
 const META: &str = ".do-it/specs/_meta.json";
@@ -281,5 +282,31 @@ fn questions(project: &Project<'_>, missing: &mut Vec<Missing>) {
             let fix = format!("answer it in {}, then tick it off, strike it out or take it away", doc.path);
             Missing::new(format!("an open question in {}: {question}", doc.path), fix)
         }));
+    }
+}
+
+/// What a do-it contract's placeholders stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// `{PROJECT_NAME}`.
+    pub project_name: String,
+    /// `{PROJECT_TYPE}`.
+    pub project_type: String,
+    /// `{BRANCH_NAME}`; empty for a project without one.
+    pub branch_name: String,
+    /// `{CWD}`: the absolute path of the project's root.
+    pub cwd: String,
+}
+
+impl Values {
+    pub(super) fn of(&self, rest: &[u8]) -> Option<(&str, usize)> {
+        let all = [
+            ("{PROJECT_NAME}", &self.project_name),
+            ("{PROJECT_TYPE}", &self.project_type),
+            ("{BRANCH_NAME}", &self.branch_name),
+            ("{CWD}", &self.cwd),
+        ];
+        let found = all.iter().find(|(name, _)| rest.starts_with(name.as_bytes()))?;
+        Some((found.1, found.0.len()))
     }
 }

@@ -5,7 +5,9 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::session::{Book, LogLine, Mark, QueueChange, SessionId, SessionLoop, Status, StopKey};
+use crate::session::book::{Book, LogLine, Mark, StopKey};
+use crate::session::queue::QueueChange;
+use crate::session::state::{SessionId, SessionLoop, Status};
 
 /// What the caller found out about a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,9 @@
 //! absent: when which of them is due.
 
 use crate::promise::Promise;
-use crate::session::{Found, Kind, SessionLoop};
+use crate::session::book::Found;
+use crate::session::preflight::Values;
+use crate::session::state::{Kind, SessionLoop};
 
 /// What stands before each text of a `/ulw-loop`.
 const ULTRAWORK: &str = "\
@@ -20,32 +22,6 @@ ULTRAWORK MODE
 - Before you say that it is done, go through the task sentence by sentence and point at the proof for each.
 
 ";
-
-/// What a do-it contract's placeholders stand for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Values {
-    /// `{PROJECT_NAME}`.
-    pub project_name: String,
-    /// `{PROJECT_TYPE}`.
-    pub project_type: String,
-    /// `{BRANCH_NAME}`; empty for a project without one.
-    pub branch_name: String,
-    /// `{CWD}`: the absolute path of the project's root.
-    pub cwd: String,
-}
-
-impl Values {
-    fn of(&self, rest: &[u8]) -> Option<(&str, usize)> {
-        let all = [
-            ("{PROJECT_NAME}", &self.project_name),
-            ("{PROJECT_TYPE}", &self.project_type),
-            ("{BRANCH_NAME}", &self.branch_name),
-            ("{CWD}", &self.cwd),
-        ];
-        let found = all.iter().find(|(name, _)| rest.starts_with(name.as_bytes()))?;
-        Some((found.1, found.0.len()))
-    }
-}
 
 /// The contract of a do-it loop when no other was given, with its placeholders.
 pub fn built_in_contract() -> &'static str {

@@ -13,7 +13,9 @@ mod options;
 mod tokens;
 
 use crate::promise::{OnNoWork, Promise};
-use crate::session::Ceiling;
+use crate::session::ceiling::Ceiling;
+use crate::words::excerpt;
+pub use options::WordsError;
 use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name};
 use tokens::{Token, tokens};
 
@@ -39,11 +41,6 @@ pub struct Words {
     /// `--contract`.
     pub contract: Option<String>,
 }
-
-/// What is wrong with it, as a sentence that says the right form.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct WordsError(String);
 
 /// Reads what follows `/ralph-loop` or `/ulw-loop`, or a task argument.
 ///
@@ -80,7 +77,7 @@ pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
             None => {
                 return Err(WordsError(format!(
                     "{} is no number of iterations: a do-it loop takes its work from .do-it, no task",
-                    shown(token.raw)
+                    excerpt(token.raw)
                 )));
             }
         }
@@ -177,7 +174,7 @@ impl Words {
             }
             Name::MinToolCalls => self.min_tool_calls.replace(number(name, &value)?).is_some(),
             Name::OnPromiseNoWork => {
-                let what = || name.error(&format!("{} is not reject, warn or accept", shown(&value)));
+                let what = || name.error(&format!("{} is not reject, warn or accept", excerpt(&value)));
                 self.on_no_work.replace(OnNoWork::of(&value).ok_or_else(what)?).is_some()
             }
             Name::NoDiffLimit => self.no_diff_limit.replace(number(name, &value)?).is_some(),
@@ -210,14 +207,5 @@ fn is_signed(text: &str) -> bool {
 fn number<N: std::str::FromStr>(name: Name, value: &str) -> Result<N, WordsError> {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
     let number = value.parse().ok().filter(|_| is_number);
-    number.ok_or_else(|| name.error(&format!("{} is no whole number", shown(value))))
-}
-
-/// A text that was typed, for a message: quoted, on one line, not too long.
-pub(super) fn shown(text: &str) -> String {
-    let mut short: String = text.chars().take(60).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    format!("{short:?}")
+    number.ok_or_else(|| name.error(&format!("{} is no whole number", excerpt(value))))
 }

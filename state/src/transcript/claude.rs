@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Reader, Usage, count_at, number_at, text_at};
+use super::fields::{count_at, number_at, text_at};
+use super::{Reader, Usage};
 
 impl Reader {
     /// Takes a line of Claude Code's; false when it is none.

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 
-use super::{Reader, Usage, count_at, dollars, number_at, text_at};
+use super::fields::{count_at, dollars, number_at, text_at};
+use super::{Reader, Usage};
 
 impl Reader {
     /// Takes a line of one of the other CLIs.

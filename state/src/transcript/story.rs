@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::text_at;
+use super::fields::text_at;
+use crate::screen::text::strip;
 
 /// The longest text of one tool call, characters.
 const MAX_CALL_CHARS: usize = 500;
@@ -50,7 +51,7 @@ impl Story {
 
     /// The text, an empty line between two entries; `None` when the agent neither printed nor called anything.
     pub fn finish(self) -> Option<String> {
-        let text = crate::screen::strip(&self.entries.join("\n\n"));
+        let text = strip(&self.entries.join("\n\n"));
         let mut from = text.len().saturating_sub(MAX_STORY_BYTES);
         while !text.is_char_boundary(from) {
             from += 1;

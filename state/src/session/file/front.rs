@@ -3,8 +3,52 @@
 use std::ops::Range;
 
 use super::keys::Key;
-use super::{FileError, Line};
-use crate::session::words::shown;
+use crate::session::state::SessionLoop;
+use crate::words::excerpt;
+
+/// A line of the front matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) raw: Vec<u8>,
+    /// Which of the known values stands in it, and where, quotes included.
+    pub(super) value: Option<(Key, Range<usize>)>,
+}
+
+/// What is wrong with a state file's front matter, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct FileError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Line {
+    pub(super) fn new(key: Key, text: &str, end: &[u8]) -> Self {
+        let mut raw = format!("{}: {text}", key.name()).into_bytes();
+        let value = key.name().len() + 2..raw.len();
+        raw.extend(end);
+        Self { raw, value: Some((key, value)) }
+    }
+
+    /// The line as it is, unless its value changed from `read` to `now`.
+    pub(super) fn render(&self, read: &SessionLoop, now: &SessionLoop, bytes: &mut Vec<u8>) {
+        let changed = self.value.as_ref().filter(|(key, _)| key.text(read) != key.text(now));
+        let Some((key, at)) = changed else {
+            bytes.extend(&self.raw);
+            return;
+        };
+        let Some(text) = key.text(now) else { return };
+        let (before, rest) = self.raw.split_at(at.start.min(self.raw.len()));
+        bytes.extend(before);
+        if before.ends_with(b":") {
+            bytes.push(b' ');
+        }
+        bytes.extend(text.as_bytes());
+        bytes.extend(rest.get(at.len()..).unwrap_or_default());
+    }
+}
 
 /// A file, taken apart.
 pub(super) struct Front<'a> {
@@ -99,7 +143,7 @@ fn read_line(raw: &[u8], line: usize, before: &mut Before) -> Result<Option<Valu
         return Err(error("a key begins at the left edge, and its value stands on the same line".to_owned()));
     }
     let Some(colon) = raw.iter().position(|byte| *byte == b':') else {
-        return Err(error(format!("{} is no `key: value`", shown(&String::from_utf8_lossy(trimmed)))));
+        return Err(error(format!("{} is no `key: value`", excerpt(&String::from_utf8_lossy(trimmed)))));
     };
     let (name, rest) = raw.split_at(colon);
     let key = std::str::from_utf8(name).ok().and_then(|name| Key::of(name.trim_ascii_end()));
@@ -133,7 +177,7 @@ fn read_value(value: &str, is_spaced: bool) -> Result<(String, usize), String> {
     if is_end {
         Ok(quoted)
     } else {
-        Err(format!("{} stands behind the closing quote", shown(rest.trim_ascii())))
+        Err(format!("{} stands behind the closing quote", excerpt(rest.trim_ascii())))
     }
 }
 
@@ -147,7 +191,7 @@ fn double_quoted(value: &str) -> Result<(String, usize), String> {
     let quoted = end.and_then(|end| value.get(..end)).ok_or("the closing quote is missing")?;
     // The escapes are those of JSON; a tab may also stand there as it is.
     let text = serde_json::from_str(&quoted.replace('\t', "\\t"))
-        .map_err(|_| format!("{} is no quoted text (write \\\\ for a backslash)", shown(quoted)))?;
+        .map_err(|_| format!("{} is no quoted text (write \\\\ for a backslash)", excerpt(quoted)))?;
     Ok((text, quoted.len()))
 }
 

@@ -1,7 +1,12 @@
 //! The options that may stand in a typed text, and the words that are nearly one of them.
 
 use super::tokens::Token;
-use super::{WordsError, shown};
+use crate::words::excerpt;
+
+/// What is wrong with it, as a sentence that says the right form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WordsError(pub(super) String);
 
 /// An option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +103,7 @@ pub(super) fn of(token: &Token<'_>, names: &[Name]) -> Result<Option<(Name, Opti
         None => Ok(None),
         Some(name) => Err(WordsError(format!(
             "{} is no option; the right form is {}{} (in quotes, or behind a --, it is text of the task)",
-            shown(word),
+            excerpt(word),
             name.word(),
             name.form()
         ))),

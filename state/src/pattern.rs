@@ -11,7 +11,9 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::python::{self, Translation};
+mod python;
+
+use python::Translation;
 
 /// Steps of the backtracking matcher before it gives up.
 const BACKTRACK_LIMIT: usize = 200_000;

@@ -1,0 +1,370 @@
+//! A profile: what swarm knows of one agent CLI, and the commands that follow from it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::PromptVia;
+use crate::outage::Wording;
+use crate::transcript::{Account, Usage};
+
+/// A screen marker: a regular expression (one match is enough) and what it means to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Marker {
+    /// The pattern, in [`crate::pattern::Pattern`]'s syntax.
+    pub pattern: String,
+    /// What it means, as `status` shows it ("trust dialog").
+    pub what: String,
+}
+
+/// What swarm knows of one agent CLI. A field that is left out has the generic row's value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Profile {
+    /// Its name in settings and messages.
+    pub name: String,
+    /// Base names of the command that mean this agent.
+    pub commands: Vec<String>,
+    /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
+    pub one_shot: Vec<String>,
+    /// The first of `one_shot` needs nothing behind it.
+    #[serde(skip_serializing_if = "is_no")]
+    pub bare_one_shot: bool,
+    /// The words of `one_shot` need the prompt as their value. Where the prompt comes on standard input, a word
+    /// without a value is left out.
+    #[serde(skip_serializing_if = "is_no")]
+    pub one_shot_takes_prompt: bool,
+    /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
+    pub interactive_via: PromptVia,
+    /// The route for a one-shot command. `auto` means `stdin`.
+    pub one_shot_via: PromptVia,
+    /// The flag that precedes the prompt on the `arg` route, where one is needed.
+    pub arg_flag: Option<String>,
+    /// The command takes `--` as the end of its options, so a prompt may begin with `-` behind it.
+    pub end_of_options: bool,
+    /// The flag that names a new session, so that its transcript can be found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_flag: Option<String>,
+    /// Flags with which the command chooses its session itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session_own: Vec<String>,
+    /// Its transcript or its results tell what a session costs.
+    #[serde(skip_serializing_if = "is_no")]
+    pub tells_cost: bool,
+    /// What a million tokens that the model reads cost, millionths of a US dollar: for a command that tells tokens
+    /// and no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<u64>,
+    /// The same for tokens that come from the cache; as `input_price` where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_price: Option<u64>,
+    /// The same for tokens that the model writes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<u64>,
+    /// What it says when it cannot work, looked at before [`crate::outage::common`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outage: Vec<Wording>,
+    /// Arguments with which a one-shot command prints a record, of its own words above all. Without them its
+    /// words cannot be told from what its tools print. Empty where it needs none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub record_args: Vec<String>,
+    /// How it is given hooks that tell what it does.
+    #[serde(skip_serializing_if = "HookStyle::is_off")]
+    pub hooks: HookStyle,
+    /// The flag that names the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_flag: Option<String>,
+    /// Any of these means that the input box is there.
+    pub ready: Vec<String>,
+    /// The input box, with the text in it as the group `input`. Enter is pressed only while the box holds what was
+    /// typed. Where none is given swarm goes by the last row with an input mark.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub input: Vec<String>,
+    /// A request that failed for good, as the CLI's own row directly above its input box shows it, with the error's text
+    /// as the group `error`. Only the CLI can draw the mark of that row, so no answer of the agent's matches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub error: Vec<String>,
+    /// The input box leaves the screen while the agent works.
+    #[serde(skip_serializing_if = "is_no")]
+    pub hides_input: bool,
+    /// How many milliseconds a ready screen must stand before anything is typed: for an agent that replaces its first
+    /// screen by a dialog.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub settle_ms: u64,
+    /// Any of these means that the agent is at work.
+    pub working: Vec<String>,
+    /// Dialogs at start-up: the next run would meet the same, so nothing is killed. Beside these, those of
+    /// [`super::common_startup`] hold for every agent.
+    pub startup: Vec<Marker>,
+    /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`super::common_permission`] hold.
+    pub permission: Vec<Marker>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_no(mark: &bool) -> bool {
+    !mark
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// How a CLI is given hooks for one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookStyle {
+    /// Not at all: its screen is all there is.
+    #[default]
+    Off,
+    /// Claude Code's settings file.
+    Claude,
+    /// Codex's settings as arguments.
+    Codex,
+}
+
+impl HookStyle {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+    fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::generic()
+    }
+}
+
+impl Profile {
+    /// The row for a command that no other row knows. A last row that starts with an input mark is ready: a program at
+    /// its prompt. Not so where the row looks like the chosen one of a list: with a number, or below an indented row.
+    pub fn generic() -> Self {
+        Self {
+            name: "generic".into(),
+            commands: vec![],
+            one_shot: vec![],
+            bare_one_shot: false,
+            one_shot_takes_prompt: false,
+            interactive_via: PromptVia::Auto,
+            one_shot_via: PromptVia::Stdin,
+            arg_flag: None,
+            // Nobody knows whether the command takes `--`; a script would see it as its argument.
+            end_of_options: false,
+            session_flag: None,
+            session_own: vec![],
+            tells_cost: false,
+            input_price: None,
+            cached_price: None,
+            output_price: None,
+            outage: vec![],
+            record_args: vec![],
+            hooks: HookStyle::Off,
+            model_flag: None,
+            ready: [
+                // Alone in its row, with a footer or a clock of at most four rows below it.
+                r"^(?:❯|>|\$|>>>)(?:\n[^\n]*){0,4}\Z",
+                // Without look-around, which takes a hundred times as long: each row is spelled out as what it may be.
+                concat!(
+                    r"(?:\A|^(?:[^ \u00a0\n][^\n]*|[ \u00a0]+(?:[^\S \u00a0\n][^\n]*)?)?\n)(?:❯|>|\$|>>>)[ \u00a0]",
+                    r"[ \u00a0]*(?:[^ \u00a0\d\n][^\n]*|\d+(?:[^\d.)\n][^\n]*)?)?\Z",
+                ),
+            ]
+            .map(str::to_owned)
+            .to_vec(),
+            input: vec![],
+            error: vec![],
+            hides_input: false,
+            settle_ms: 0,
+            working: vec![],
+            startup: vec![],
+            permission: vec![],
+        }
+    }
+
+    /// True when the command runs once, without a screen of its own.
+    pub fn is_one_shot(&self, cmd: &[String]) -> bool {
+        let is = |arg: &str, word: &str| {
+            arg == word
+                || (word.starts_with("--") && arg.split_once('=').is_some_and(|(flag, _)| flag == word))
+        };
+        cmd.iter()
+            .skip(program(cmd) + 1)
+            .take_while(|arg| *arg != "--")
+            .any(|arg| self.one_shot.iter().any(|word| is(arg, word)))
+    }
+
+    /// The route of the prompt for this command: what is wanted, or what the profile says. Never `Auto`.
+    pub fn route(&self, cmd: &[String], wanted: PromptVia, is_loop: bool) -> PromptVia {
+        let known = |via: PromptVia, auto: PromptVia| if via == PromptVia::Auto { auto } else { via };
+        let own = if self.is_one_shot(cmd) {
+            known(self.one_shot_via, PromptVia::Stdin)
+        } else {
+            known(self.interactive_via, if is_loop { PromptVia::Stdin } else { PromptVia::Paste })
+        };
+        known(wanted, own)
+    }
+
+    /// The command with the prompt as its argument, for the `arg` route.
+    ///
+    /// A prompt that begins with `-` is kept from being read as an option: a long flag takes it as
+    /// `--flag=PROMPT`; without a flag `--` stands before it where the command is known to take that.
+    pub fn command_with_prompt(&self, cmd: &[String], prompt: &str) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        let dashed = prompt.starts_with('-');
+        if let Some(at) = self.word_without_prompt(&cmd) {
+            let flag = self.arg_flag.as_ref().filter(|flag| flag.starts_with("--"));
+            match flag.filter(|_| dashed) {
+                Some(flag) => cmd[at] = format!("{flag}={prompt}"),
+                None => cmd.insert(at + 1, prompt.to_owned()),
+            }
+            return cmd;
+        }
+        match &self.arg_flag {
+            Some(flag) if dashed && flag.starts_with("--") => cmd.push(format!("{flag}={prompt}")),
+            Some(flag) => cmd.extend([flag.clone(), prompt.to_owned()]),
+            None => {
+                if dashed && self.end_of_options && !cmd.iter().any(|arg| arg == "--") {
+                    cmd.push("--".into());
+                }
+                cmd.push(prompt.to_owned());
+            }
+        }
+        cmd
+    }
+}
+
+impl Profile {
+    /// The command for the `stdin` route: a word that needs the prompt as its value and has none is a usage error,
+    /// and a standard input that is not a terminal makes such a command run once without the word.
+    pub fn command_for_stdin(&self, cmd: &[String]) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        if let Some(at) = self.word_without_prompt(&cmd) {
+            cmd.remove(at);
+        }
+        cmd
+    }
+
+    /// The place of a word that needs the prompt as its value and has no value.
+    fn word_without_prompt(&self, cmd: &[String]) -> Option<usize> {
+        let end = cmd.iter().position(|arg| arg == "--").unwrap_or(cmd.len());
+        let at = (program(cmd) + 1..end).find(|at| self.one_shot.contains(&cmd[*at]))?;
+        let has_value = cmd.get(at + 1).is_some_and(|next| !next.starts_with('-'));
+        (self.one_shot_takes_prompt && !has_value).then_some(at)
+    }
+}
+
+impl Profile {
+    /// Whether a cost limit can be held: the command tells its cost, or its tokens have prices.
+    pub fn knows_cost(&self) -> bool {
+        self.tells_cost || self.price(Usage::default()).is_some()
+    }
+
+    /// What an iteration cost, millionths of a US dollar: as the command told it, else its tokens by their prices.
+    pub fn cost(&self, account: &Account) -> Option<u64> {
+        // What can be no price was not told.
+        let told = account.cost.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
+        told.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
+    }
+
+    /// What tokens cost, rounded up; `None` without the prices of reading and writing.
+    fn price(&self, usage: Usage) -> Option<u64> {
+        let (input, output) = (self.input_price?, self.output_price?);
+        let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let cached = of(usage.cached, self.cached_price.unwrap_or(input));
+        let sum = of(usage.input, input).saturating_add(of(usage.output, output)).saturating_add(cached);
+        Some(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// Every wording of an outage that holds for it: its own first.
+    pub fn outages(&self) -> Vec<Wording> {
+        self.outage.iter().cloned().chain(crate::outage::common()).collect()
+    }
+
+    /// Whether the command can be given a session id: its CLI takes one, and it has not chosen one itself.
+    pub fn takes_session(&self, cmd: &[String]) -> bool {
+        let chooses = |arg: &String| {
+            let flag = arg.split_once('=').map_or(arg.as_str(), |(flag, _)| flag);
+            self.session_own.iter().any(|own| own == flag) || self.session_flag.as_deref() == Some(flag)
+        };
+        self.session_flag.is_some() && !cmd.iter().any(chooses)
+    }
+
+    /// Whether the command leaves a record, as far as that is a matter of its arguments.
+    pub fn leaves_record(&self, cmd: &[String]) -> bool {
+        let args = &self.record_args;
+        let joined = args.join("=");
+        args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
+    }
+
+    /// Whether what looks like a record on the screen of this command is only what its tools print: it shows its words as
+    /// text.
+    pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
+        // Nobody knows what a command prints that no row knows, or that is told its prompt as a one-shot is.
+        match self.is_one_shot(cmd) {
+            true => !self.leaves_record(cmd),
+            false => !self.one_shot.is_empty() && via == PromptVia::Paste,
+        }
+    }
+
+    /// The command that works on what its standard input says and exits; empty where none is known.
+    pub fn loop_command(&self) -> Vec<String> {
+        match (self.commands.first(), self.one_shot.first()) {
+            (Some(command), Some(word)) if self.one_shot_via == PromptVia::Stdin && self.bare_one_shot => {
+                [command, word].into_iter().chain(&self.record_args).cloned().collect()
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The command with a model, right behind its program and the word that makes it run once; `None` where
+    /// nobody knows how to say it.
+    pub fn command_with_model(&self, cmd: &[String], model: &str) -> Option<Vec<String>> {
+        let flag = self.model_flag.as_ref()?;
+        let mut cmd = cmd.to_vec();
+        let at = self.place_of_flags(&cmd);
+        cmd.splice(at..at, [flag.clone(), model.to_owned()]);
+        Some(cmd)
+    }
+
+    /// Where a flag can stand that its subcommand must take too: right behind the program and the word that makes
+    /// it run once.
+    pub fn place_of_flags(&self, cmd: &[String]) -> usize {
+        let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
+        after.unwrap_or_else(|| program(cmd)).saturating_add(1).min(cmd.len())
+    }
+
+    /// Where a flag can stand right behind the program.
+    pub fn place_of_program(&self, cmd: &[String]) -> usize {
+        program(cmd).saturating_add(1).min(cmd.len())
+    }
+
+    /// The command with a session id, where it takes one: right behind the program, before any prompt.
+    pub fn command_with_session(&self, cmd: &[String], id: &str) -> Vec<String> {
+        let mut cmd = cmd.to_vec();
+        if let Some(flag) = self.session_flag.as_ref().filter(|_| self.takes_session(&cmd)) {
+            let at = self.place_of_program(&cmd);
+            cmd.splice(at..at, [flag.clone(), id.to_owned()]);
+        }
+        cmd
+    }
+}
+
+/// The index of the program's word: behind `env`, its options and its assignments.
+pub(super) fn program(cmd: &[String]) -> usize {
+    let mut at = 0;
+    while cmd.get(at).is_some_and(|word| base_name(word) == "env") {
+        at += 1;
+        while let Some(word) = cmd.get(at) {
+            match word.as_str() {
+                "-u" | "--unset" | "-C" | "--chdir" => at += 2,
+                word if word.starts_with('-') || word.contains('=') => at += 1,
+                _ => break,
+            }
+        }
+    }
+    at
+}
+
+/// The last component of a path.
+pub(super) fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}

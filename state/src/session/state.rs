@@ -1,0 +1,273 @@
+//! The state of a session loop: what its state file holds, and the status that it ends with.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::promise::{OnNoWork, Promise};
+use crate::session::ceiling::Ceiling;
+use crate::session::preflight::Ready;
+
+/// The directory of a project in which the state files lie.
+pub const STATE_DIR: &str = ".claude";
+
+/// The state file of a do-it loop: one in a project.
+pub const DO_IT_FILE: &str = "do-it-ralph.local.md";
+
+/// What a do-it loop is completed with.
+pub const DO_IT_COMPLETE: &str = "COMPLETE";
+
+/// What a do-it loop is paused with.
+pub const DO_IT_PAUSE: &str = "PAUSE";
+
+/// What `/ralph-loop` and `/ulw-loop` are completed with when nothing else was asked for.
+pub const RALPH_COMPLETE: &str = "DONE";
+
+/// The tool calls that a promise of `/ralph-loop` needs when nothing else was asked for.
+pub const MIN_TOOL_CALLS: u64 = 1;
+
+/// The id of an agent's session, as its CLI gives it. It becomes part of file names, so it is parsed once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(String);
+
+/// Why a text is no session id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'")]
+pub struct SessionIdError;
+
+impl SessionId {
+    /// The longest, bytes.
+    pub const LONGEST: usize = 128;
+
+    /// Takes an id.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be part of a file's name.
+    pub fn new(id: &str) -> Result<Self, SessionIdError> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        let is_ok =
+            (1..=Self::LONGEST).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
+        is_ok.then(|| Self(id.to_owned())).ok_or(SessionIdError)
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for SessionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = SessionIdError;
+
+    fn try_from(id: String) -> Result<Self, SessionIdError> {
+        Self::new(&id)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0
+    }
+}
+
+/// Which of the three commands a loop comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `/ralph-loop`: the task is fed back with a reminder.
+    Ralph,
+    /// `/ulw-loop`: the same, with an instruction to work without holding back in front.
+    Ulw,
+    /// `/do-it:ralph`: a project's contract is fed back as it stands.
+    DoIt,
+}
+
+impl Kind {
+    /// The word in a state file and in what is printed.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ralph => "ralph",
+            Self::Ulw => "ulw",
+            Self::DoIt => "do-it",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Ralph, Self::Ulw, Self::DoIt].into_iter().find(|kind| kind.word() == word)
+    }
+
+    /// The tool calls that a promise needs when nothing else was asked for.
+    pub fn min_tool_calls(self) -> u64 {
+        match self {
+            Self::Ralph | Self::Ulw => MIN_TOOL_CALLS,
+            Self::DoIt => 0,
+        }
+    }
+
+    /// The name of the state file of such a loop in [`STATE_DIR`].
+    pub fn file_name(self, session: &SessionId) -> String {
+        match self {
+            Self::Ralph | Self::Ulw => format!("ralph-loop.{session}.local.md"),
+            Self::DoIt => DO_IT_FILE.to_owned(),
+        }
+    }
+}
+
+/// Whose loop it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The file says nothing: a do-it file written by hand, which the first session that stops there takes.
+    Unclaimed,
+    /// The file names nobody, or something that is no session id: it holds no session.
+    Nobody,
+    /// This session's.
+    Session(SessionId),
+}
+
+/// What a state file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionLoop {
+    /// Which command it comes from.
+    pub kind: Kind,
+    /// False while it is paused.
+    pub active: bool,
+    /// The turn that is going on, from 1.
+    pub iteration: u32,
+    /// The number of turns; 0 for no limit.
+    pub max_iterations: u32,
+    /// What completes it. `None` (an empty value in the file): nothing does.
+    pub completion: Option<Promise>,
+    /// What pauses it for a person.
+    pub pause: Option<Promise>,
+    /// When it began; `None` when the file does not say it in a known form.
+    pub started_at: Option<DateTime<Utc>>,
+    /// The project's name, or empty.
+    pub project: String,
+    /// The project's branch, or empty.
+    pub branch: String,
+    /// Whose it is.
+    pub owner: Owner,
+    /// Tool calls since the loop began that a completion promise needs.
+    pub min_tool_calls: u64,
+    /// What to do with a completion promise without them.
+    pub on_no_work: OnNoWork,
+    /// Stops in a row without a change in the tree that pause it; 0 for no such limit. A do-it file has no such
+    /// key: there [`super::DoItOptions::no_diff_limit`] says it.
+    pub no_diff_limit: u32,
+    /// The task or the contract, byte for byte.
+    pub body: Vec<u8>,
+}
+
+impl SessionLoop {
+    /// A new loop of a task. The time of its start and what else differs from the defaults is the caller's to set.
+    pub fn ralph(kind: Kind, session: SessionId, task: &str, ceiling: Ceiling, completion: Promise) -> Self {
+        Self {
+            kind,
+            active: true,
+            iteration: 1,
+            max_iterations: ceiling.turns(),
+            completion: Some(completion),
+            pause: None,
+            started_at: None,
+            project: String::new(),
+            branch: String::new(),
+            owner: Owner::Session(session),
+            min_tool_calls: kind.min_tool_calls(),
+            on_no_work: OnNoWork::default(),
+            no_diff_limit: 0,
+            body: task.as_bytes().to_vec(),
+        }
+    }
+
+    /// A new loop of a project that is [`Ready`], with its contract filled in.
+    pub fn do_it(session: SessionId, project: &Ready, contract: Vec<u8>) -> Self {
+        Self {
+            kind: Kind::DoIt,
+            active: true,
+            iteration: 1,
+            max_iterations: project.ceiling.turns(),
+            completion: Promise::new(DO_IT_COMPLETE).ok(),
+            pause: Promise::new(DO_IT_PAUSE).ok(),
+            started_at: None,
+            project: project.project_name.clone(),
+            branch: project.branch_name.clone(),
+            owner: Owner::Session(session),
+            min_tool_calls: 0,
+            on_no_work: OnNoWork::default(),
+            no_diff_limit: 0,
+            body: contract,
+        }
+    }
+
+    /// Whether a stop of this session is one of this loop.
+    pub fn belongs_to(&self, session: &SessionId) -> bool {
+        match &self.owner {
+            Owner::Unclaimed => self.kind == Kind::DoIt,
+            Owner::Nobody => false,
+            Owner::Session(owner) => owner == session,
+        }
+    }
+
+    /// The session that it is known to belong to.
+    pub fn session(&self) -> Option<&SessionId> {
+        match &self.owner {
+            Owner::Unclaimed | Owner::Nobody => None,
+            Owner::Session(owner) => Some(owner),
+        }
+    }
+
+    /// Whether its turns are used up when this one ends.
+    pub fn is_last_turn(&self) -> bool {
+        self.max_iterations > 0 && self.iteration >= self.max_iterations
+    }
+}
+
+/// How a loop stands once a stop was let through. The words are what `swarm session` and its log say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Status {
+    /// The completion promise was given.
+    PromiseAccepted,
+    /// Its turns are used up.
+    MaxIterationsReached,
+    /// The pause promise was given, or something needs a person: an API error, no progress.
+    Paused,
+    /// Somebody ended it.
+    Cancelled,
+    /// There is no loop, or it is paused.
+    NotActive,
+    /// The host does not let a hook hold a turn any longer. The loop stays.
+    HostCap,
+}
+
+impl Status {
+    /// All, in the order of the documents.
+    pub const ALL: [Self; 6] = [
+        Self::PromiseAccepted,
+        Self::MaxIterationsReached,
+        Self::Paused,
+        Self::Cancelled,
+        Self::NotActive,
+        Self::HostCap,
+    ];
+
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::PromiseAccepted => "PROMISE_ACCEPTED",
+            Self::MaxIterationsReached => "MAX_ITERATIONS_REACHED",
+            Self::Paused => "PAUSED",
+            Self::Cancelled => "CANCELLED",
+            Self::NotActive => "NOT_ACTIVE",
+            Self::HostCap => "HOST_CAP",
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Reads single fields of a record.
+
+use serde_json::Value;
+
+/// The text at a path.
+pub(super) fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
+    value.pointer(path)?.as_str()
+}
+
+/// A count: 0 where none is told, `None` where it cannot be read.
+pub(super) fn count_at(value: &Value, path: &str) -> Option<u64> {
+    match value.pointer(path) {
+        None | Some(Value::Null) => Some(0),
+        Some(count) => count.as_u64(),
+    }
+}
+
+/// An amount of money; `None` where it cannot be one.
+pub(super) fn dollars(value: &Value) -> Option<f64> {
+    value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
+}
+
+/// The whole number at a path.
+pub(super) fn number_at(value: &Value, path: &str) -> Option<u64> {
+    value.pointer(path)?.as_u64()
+}
