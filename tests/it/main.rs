@@ -29,6 +29,7 @@ mod hooks;
 mod host;
 mod hygiene;
 mod ignored;
+mod imports;
 mod lost;
 mod names;
 mod outputs;

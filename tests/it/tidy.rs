@@ -151,3 +151,18 @@ fn no_test_sleeps_and_none_is_ignored() {
         .collect();
     assert_eq!(sleepers, Vec::<String>::new());
 }
+
+/// A file that is not declared is not compiled, and its tests never run.
+#[test]
+fn every_file_of_the_end_to_end_tests_is_declared() {
+    let main = include_str!("main.rs");
+    let declared = |name: &str| main.lines().any(|line| line == format!("mod {name};"));
+    let missing: Vec<String> = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .filter(|name| name != "main" && !declared(name))
+        .collect();
+    assert_eq!(missing, Vec::<String>::new());
+}
