@@ -79,6 +79,7 @@ my @clis = (
     },
     {
         name    => 'aider',
+        slow    => 3,
         program => 'aider',
         retries => 1,
         toolless => 1,
