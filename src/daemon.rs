@@ -54,7 +54,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::store::{DaemonLock, LogWriter, Store};
-use messages::{End, Input};
+use messages::{DaemonEnd, Input};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use run::exit::exit_of;
 use supervisor::Supervisor;
@@ -88,7 +88,7 @@ fn start(options: RunOptions) -> Result<()> {
     let Some(lock) = DaemonLock::try_acquire(&paths)? else {
         let holder = DaemonLock::holder(&paths);
         if let Some(pid) = holder {
-            socket::remind(pid, &paths.socket());
+            socket::request_rebind(pid, &paths.socket());
         }
         let pid = holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
         return Err(Error::new(ErrorCode::Conflict, format!("a daemon is already running{pid}")));
@@ -142,7 +142,7 @@ fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
         tokio::spawn(async move {
             while stream.recv().await.is_some() {
                 if kind != SignalKind::hangup() {
-                    drop(inbox.send(Input::End(End::Stop)));
+                    drop(inbox.send(Input::End(DaemonEnd::Stop)));
                 }
             }
         });

@@ -12,7 +12,7 @@ use swarm_state::model::{Pane, WorkerName};
 use swarm_state::reconcile::{self, Evidence};
 use swarm_state::spec::WorkerSpec;
 
-use crate::daemon::messages::{Found, Input};
+use crate::daemon::messages::{Input, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, Slot};
@@ -39,7 +39,7 @@ impl Supervisor {
         }
         let names: Vec<_> = self.slots.keys().cloned().collect();
         for name in names {
-            self.mend_log(&name);
+            self.repair_log(&name);
         }
         self.sweep_runs();
         self.sweep_checks().await;
@@ -53,10 +53,10 @@ impl Supervisor {
                 tmux.expect_server(pid);
             }
             let found = panes::look(&tmux).await;
-            self.find_again(&socket, &found);
+            self.recover_lost_records(&socket, &found);
             self.reconcile(&socket, &found);
             panes::end_panes(&tmux, self.sweep(&socket, &found)).await;
-            if self.slots.values().any(|s| s.unsettled && s.spec.tmux_socket == socket) {
+            if self.slots.values().any(|s| s.unreconciled && s.spec.tmux_socket == socket) {
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
                     let found = panes::look_until_it_answers(&tmux).await;
@@ -67,8 +67,8 @@ impl Supervisor {
     }
 
     /// A tmux that was silent at the start has answered: what had to wait for that is settled now.
-    pub(crate) fn settle_late(&mut self, socket: &Option<String>, found: &Found) {
-        self.find_again(socket, found);
+    pub(crate) fn reconcile_late(&mut self, socket: &Option<String>, found: &ServerPanes) {
+        self.recover_lost_records(socket, found);
         self.reconcile(socket, found);
         let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
         tokio::spawn(async move { panes::end_panes(&tmux, left).await });
@@ -124,10 +124,10 @@ impl Supervisor {
         slot.request = record.request;
         slot.since = self.notices.seq();
         slot.legacy = record.legacy;
-        slot.unsettled = !foreign;
+        slot.unreconciled = !foreign;
         // What the marks said is to be written down even if nothing else happens to the worker.
         slot.unsaved = !marks.is_empty();
-        slot.reread();
+        slot.rebuild_reader();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
             // an edit made while no daemon was there is found.
@@ -138,7 +138,7 @@ impl Supervisor {
     }
 
     /// Makes workers of live panes whose record is gone: what runs must be seen, and its name is taken.
-    fn find_again(&mut self, socket: &Option<String>, found: &Found) {
+    fn recover_lost_records(&mut self, socket: &Option<String>, found: &ServerPanes) {
         for row in found.rows.iter().filter(|row| !row.dead) {
             let Some((worker, run)) = panes::claim_of(row) else { continue };
             let Ok(name) = WorkerName::new(worker) else { continue };
@@ -151,7 +151,7 @@ impl Supervisor {
             let spec = lost_spec(name.clone(), row, socket.clone());
             let engine = Worker::found(slot::policy(&spec), run);
             let Ok(mut slot) = Slot::new(spec, engine, context) else { continue };
-            slot.unsettled = true;
+            slot.unreconciled = true;
             let message = format!("worker '{name}': its record is gone; its agent lives and was found again");
             self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
             self.slots.insert(name.clone(), slot);
@@ -159,11 +159,11 @@ impl Supervisor {
         }
     }
 
-    fn reconcile(&mut self, socket: &Option<String>, found: &Found) {
+    fn reconcile(&mut self, socket: &Option<String>, found: &ServerPanes) {
         let names: Vec<WorkerName> = self
             .slots
             .iter()
-            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.unsettled)
+            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.unreconciled)
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
@@ -175,7 +175,7 @@ impl Supervisor {
                 self.step(&name, Event::Reachable(false));
                 continue;
             }
-            slot.unsettled = false;
+            slot.unreconciled = false;
             let row = own_row(slot, found);
             if let (Some(row), Some(server)) = (row, found.server) {
                 slot.pane = Some(Pane {
@@ -222,7 +222,7 @@ impl Supervisor {
 }
 
 /// The pane of a worker's current run: of several that say so, one that lives, and the one it is known by.
-fn own_row<'a>(slot: &Slot, found: &'a Found) -> Option<&'a Row> {
+fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a Row> {
     let wanted = (slot.spec.name.as_str(), slot.engine.run());
     let known = |row: &Row| {
         let same = |pane: &Pane| Some(pane.server_pid) == found.server && pane.id == row.pane;
@@ -234,13 +234,13 @@ fn own_row<'a>(slot: &Slot, found: &'a Found) -> Option<&'a Row> {
 
 /// Whether an agent outlived its wrapper, which told of no end. The tmux that started the wrapper is still there,
 /// so its number is not somebody else's of an earlier boot.
-fn has_remains(pane: &Pane, seen: Evidence, found: &Found) -> bool {
+fn has_remains(pane: &Pane, seen: Evidence, found: &ServerPanes) -> bool {
     let untold = seen.recorded.is_none() || seen.closed_under_it;
     let same_server = found.server == Some(pane.server_pid);
     untold && same_server && !procs::is_alive(pane.pid) && !procs::tree(pane.pid).is_empty()
 }
 
-fn evidence(slot: &Slot, row: Option<&Row>, found: &Found) -> Evidence {
+fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> Evidence {
     let run = slot.engine.run();
     let dir = slot.driver.context.run_dir(run);
     let record = wrapper::read_exit(&dir);

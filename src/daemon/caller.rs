@@ -27,7 +27,7 @@ use crate::{checks, git, procs, tmux, wrapper};
 pub(crate) const SPAWNED_BY: &str = "SWARM_SPAWNED_BY";
 
 /// Stands there for a worker that nobody knows; no worker has this name.
-const ANYBODY: &str = "*";
+const ANY_WORKER: &str = "*";
 
 /// Refuses what a worker wants to do to itself.
 pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
@@ -41,14 +41,14 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     let is_own = |pid: &i32| {
         let env = procs::environment(*pid);
         let is_marked = env.contains(&root)
-            && workers(&env).any(|worker| [name.as_str(), ANYBODY].contains(&worker.as_str()));
+            && workers(&env).any(|worker| [name.as_str(), ANY_WORKER].contains(&worker.as_str()));
         is_marked || env.iter().any(|line| line.starts_with(&check)) || git::is_below_ours(&env)
     };
     let refuse = |message: String, hint: &str| Err(Error::new(ErrorCode::Conflict, message).hint(hint));
     if is_below || line.iter().any(is_own) {
         return refuse(format!("worker '{name}' may not {what}"), "run this from outside the worker");
     }
-    if is_stray(&line, &paths.tmux_socket()) {
+    if is_from_own_tmux(&line, &paths.tmux_socket()) {
         let message = format!(
             "this comes from within swarm's own tmux, so it could be worker '{name}', which may not {what}"
         );
@@ -58,7 +58,7 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
 }
 
 /// Whether a line of ancestors comes from swarm's own tmux server, but not from the pane of a worker.
-fn is_stray(line: &[i32], socket: &std::path::Path) -> bool {
+fn is_from_own_tmux(line: &[i32], socket: &std::path::Path) -> bool {
     let server = line.iter().position(|pid| tmux::is_server_at(*pid, socket));
     let below = server.map(|at| at.checked_sub(1).and_then(|at| line.get(at)));
     below.is_some_and(|pane| pane.is_none_or(|pid| !wrapper::is_pane(*pid)))
@@ -70,8 +70,8 @@ pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
     let Some(peer) = peer else { return vec![] };
     let line = [&[peer][..], &procs::ancestors(peer)].concat();
     let mut found: Vec<String> = vec![];
-    if is_stray(&line, &store.paths().tmux_socket()) {
-        found.push(ANYBODY.to_owned());
+    if is_from_own_tmux(&line, &store.paths().tmux_socket()) {
+        found.push(ANY_WORKER.to_owned());
     }
     let root_mark = root_mark(store);
     for pid in line {

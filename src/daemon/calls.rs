@@ -3,7 +3,7 @@
 //! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
 //! task of its own, which answers when it is done.
 
-use crate::daemon::messages::{End, Input};
+use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::{logs, peek, ralph_logs};
@@ -34,7 +34,7 @@ impl Supervisor {
             Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
             Call::RalphPause(Named { name }) => reply.answer(self.pause(&name)),
             Call::RalphResume(params) => match self.change_env(&params, peer) {
-                Ok(()) => self.resume_any(&params.name, peer, reply),
+                Ok(()) => self.resume_loop(&params.name, peer, reply),
                 Err(error) => reply.refuse(error),
             },
             Call::RalphStatus(Named { name }) => reply.answer(self.ralph_status(&name)),
@@ -53,7 +53,7 @@ impl Supervisor {
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {
                 reply.answer(Ok(Empty {}));
-                drop(self.inbox.send(Input::End(End::Handover)));
+                drop(self.inbox.send(Input::End(DaemonEnd::Handover)));
             }
             // The server hands subscriptions over as an input of their own.
             Call::Subscribe(_) => {

@@ -22,20 +22,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use swarm_state::engine::Effect;
 
 /// What this process was asked to do at its points.
-struct Wanted {
+struct CrashPoints {
     at: Option<(String, u64)>,
     count: Option<std::ffi::OsString>,
 }
 
-static SEEN: AtomicU64 = AtomicU64::new(0);
+static POINTS_SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// Dies here when this point is the one that was asked for.
 pub(crate) fn point(word: &str) {
-    static WANTED: OnceLock<Wanted> = OnceLock::new();
-    let wanted = WANTED.get_or_init(|| {
+    static CRASH_POINTS: OnceLock<CrashPoints> = OnceLock::new();
+    let wanted = CRASH_POINTS.get_or_init(|| {
         let at = std::env::var("SWARM_CRASH_AT").ok();
         let at = at.as_deref().and_then(|text| text.split_once(':'));
-        Wanted {
+        CrashPoints {
             at: at.and_then(|(word, nth)| Some((word.to_owned(), nth.parse().ok()?))),
             count: std::env::var_os("SWARM_CRASH_COUNT"),
         }
@@ -46,7 +46,7 @@ pub(crate) fn point(word: &str) {
         drop(file.and_then(|mut file| file.write_all(format!("{word}\n").as_bytes())));
     }
     let Some((asked, nth)) = &wanted.at else { return };
-    if (asked == word || asked == "any") && SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
+    if (asked == word || asked == "any") && POINTS_SEEN.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
         let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL);
         std::process::abort();
     }
@@ -72,6 +72,6 @@ fn words(effect: &Effect) -> (&'static str, &'static str) {
         Effect::Probe(_) => ("probe", "probe+"),
         Effect::Look(_) => ("look", "look+"),
         Effect::Judge(_) => ("judge", "judge+"),
-        Effect::Tell(_) => ("tell", "tell+"),
+        Effect::Notify(_) => ("tell", "tell+"),
     }
 }

@@ -12,7 +12,7 @@ use crate::paths::Paths;
 
 /// What tells of removals.
 #[derive(Clone)]
-pub(crate) struct Watch {
+pub(crate) struct DirectoryWatch {
     #[cfg(target_os = "linux")]
     notify: Arc<nix::sys::inotify::Inotify>,
     #[cfg(not(target_os = "linux"))]
@@ -20,7 +20,7 @@ pub(crate) struct Watch {
 }
 
 #[cfg(target_os = "linux")]
-impl Watch {
+impl DirectoryWatch {
     /// Tells the supervisor each time something is done to the lock file itself, or removed.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Watch {
 }
 
 #[cfg(not(target_os = "linux"))]
-impl Watch {
+impl DirectoryWatch {
     /// See above.
     pub(crate) fn start(_paths: &Paths, _inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
         Ok(Self { _notify: Arc::default() })

@@ -17,14 +17,14 @@ impl Supervisor {
     /// Steps one worker, carries out what it says, and goes on with what waited for its end.
     pub(crate) fn step(&mut self, name: &WorkerName, event: Event) {
         self.advance(name, event);
-        self.release_letters(name);
-        self.settle(name);
+        self.release_queued_input(name);
+        self.finish_stopped(name);
     }
 
     pub(crate) fn advance(&mut self, name: &WorkerName, event: Event) {
         // A boundary may follow: what was edited by hand must be known before it.
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
-            self.absorb_edits(name);
+            self.apply_file_edits(name);
         }
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
@@ -36,7 +36,7 @@ impl Supervisor {
         let ended = slot.engine.is_stopped() && !was_over;
         self.carry_out(name, effects);
         if ended {
-            self.sweep_after(name);
+            self.sweep_server_of(name);
         }
     }
 
@@ -45,11 +45,11 @@ impl Supervisor {
         for effect in effects {
             self.perform(name, effect);
         }
-        self.let_go(name);
+        self.drop_held_run(name);
     }
 
     /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
-    pub(crate) fn let_go(&mut self, name: &WorkerName) {
+    pub(crate) fn drop_held_run(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(run) = slot.held.take_if(|_| slot.engine.is_held_back()) else { return };
         if slot.engine.is_killed() {
@@ -70,9 +70,9 @@ impl Supervisor {
                 self.save(name);
                 return crate::daemon::crash::after(&Effect::Persist);
             }
-            Effect::Tell(entry) => {
-                self.tell(name, entry.clone());
-                return crate::daemon::crash::after(&Effect::Tell(entry));
+            Effect::Notify(entry) => {
+                self.notify(name, entry.clone());
+                return crate::daemon::crash::after(&Effect::Notify(entry));
             }
             Effect::Spawn(run) => return self.spawn_run(name, run),
             Effect::Deliver(_)
@@ -133,7 +133,7 @@ impl Supervisor {
 
     /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
     /// dies in between must find the verdict again), and before a successor of the same name may use it.
-    pub(crate) fn leave_run(&self, name: &WorkerName, run: Run) {
+    pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.unsaved) {
             crate::daemon::crash::point("leave");
             // Left-overs are swept at the next start.
@@ -142,20 +142,20 @@ impl Supervisor {
     }
 
     /// Tells those who listen, and the loop's log.
-    pub(crate) fn tell(&mut self, name: &WorkerName, entry: Entry) {
-        self.chronicle(name, &entry);
+    pub(crate) fn notify(&mut self, name: &WorkerName, entry: Entry) {
+        self.log_entry(name, &entry);
         tracing::info!(worker = %name, ?entry);
-        self.answer_newborn(name, &entry);
+        self.answer_spawn(name, &entry);
         if let Some(slot) = self.slots.get(name) {
-            self.notices.tell(name.as_str(), slot.status(), entry);
+            self.notices.add(name.as_str(), slot.status(), entry);
         }
     }
 
     /// What follows when a worker has come to its end: answers that wait for it.
-    pub(crate) fn settle(&mut self, name: &WorkerName) {
-        if let Some(slot) = self.slots.get_mut(name).filter(|s| s.stillborn) {
-            slot.stillborn = false;
-            return self.bury(name);
+    pub(crate) fn finish_stopped(&mut self, name: &WorkerName) {
+        if let Some(slot) = self.slots.get_mut(name).filter(|s| s.never_started) {
+            slot.never_started = false;
+            return self.discard_worker(name);
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
         let mut afters = std::mem::take(&mut slot.after_stop);
@@ -169,7 +169,7 @@ impl Supervisor {
                 // Who asks was looked at when it was asked for.
                 AfterStop::Replace(params, reply) => self.spawn(*params, None, reply),
                 AfterStop::Respawn(wish) if killed => wish.refuse_killed(),
-                AfterStop::Respawn(wish) => self.respawn_on(*wish),
+                AfterStop::Respawn(wish) => self.continue_respawn(*wish),
             }
         }
     }

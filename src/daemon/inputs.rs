@@ -5,43 +5,43 @@ use swarm_state::model::WorkerName;
 use swarm_state::notice::{Entry, PauseBy};
 use tokio::sync::mpsc;
 
-use crate::daemon::messages::{End, Input, Prompted, Report};
+use crate::daemon::messages::{DaemonEnd, Input, PromptOutcome, RunReport};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::store::DaemonLock;
 
 /// How long the end of the daemon waits for the end of an empty tmux server.
-const LEAVE: std::time::Duration = std::time::Duration::from_secs(2);
+const TMUX_SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Supervisor {
     /// Serves until it is told to end; gives the lock back.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (End, DaemonLock) {
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
         loop {
             self.look_if_due();
             let sleep = self.sleep();
             self.planned = sleep;
             let input = tokio::time::timeout(sleep, inputs.recv()).await;
-            self.notice_time();
+            self.advance_clock();
             match input {
-                Ok(Some(input)) => self.take(input),
+                Ok(Some(input)) => self.handle(input),
                 // The supervisor holds a sender itself, so the inbox cannot close.
-                Ok(None) => return (End::Stop, self.lock),
+                Ok(None) => return (DaemonEnd::Stop, self.lock),
                 Err(_) => self.tick(),
             }
             if let Some(end) = self.ended {
-                self.leave_tmux(end).await;
+                self.stop_empty_tmux(end).await;
                 return (end, self.lock);
             }
         }
     }
 
     /// Ends our own tmux server when nothing is left in it and no daemon is to follow.
-    async fn leave_tmux(&self, end: End) {
+    async fn stop_empty_tmux(&self, end: DaemonEnd) {
         let in_use = self.slots.values().any(|s| s.spec.tmux_socket.is_none() && s.engine.has_pane());
-        let server = self.servers.get(&None).filter(|_| end == End::Stop && !in_use);
+        let server = self.servers.get(&None).filter(|_| end == DaemonEnd::Stop && !in_use);
         if let Some(server) = server {
             // One that does not answer is left where it is.
-            drop(tokio::time::timeout(LEAVE, server.tmux.shutdown_if_empty()).await);
+            drop(tokio::time::timeout(TMUX_SHUTDOWN_TIMEOUT, server.tmux.shutdown_if_empty()).await);
         }
     }
 
@@ -57,60 +57,62 @@ impl Supervisor {
         }
     }
 
-    fn take(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) {
         match input {
             Input::Call { call, peer, reply } => self.call(*call, peer, reply),
             Input::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
-            Input::Report { worker, birth, report } => self.report(&worker, birth, report),
+            Input::Report { worker, incarnation, report } => self.report(&worker, incarnation, report),
             Input::Looked(looked) => self.looked(*looked),
-            Input::Found { socket, found } => self.settle_late(&socket, &found),
+            Input::Found { socket, found } => self.reconcile_late(&socket, &found),
             Input::Swept { socket, found } => self.swept(&socket, &found),
-            Input::Respawn(wish) => self.respawn_on(*wish),
+            Input::Respawn(wish) => self.continue_respawn(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
-            Input::TakeOver { name, peer, outcome, reply } => self.take_over(&name, peer, outcome, reply),
-            Input::Dismiss { name, outcome, reply } => self.dismiss(&name, outcome, reply),
+            Input::TakeOver { name, peer, outcome, reply } => {
+                self.finish_legacy_resume(&name, peer, outcome, reply)
+            }
+            Input::Dismiss { name, outcome, reply } => self.finish_legacy_clean(&name, outcome, reply),
             Input::DirectoryTouched => self.directory_touched(),
             Input::RemovalSettled(touch) => self.removal_settled(touch),
-            Input::End(end) => self.take_end(end),
+            Input::End(end) => self.end_daemon(end),
         }
     }
 
     /// Ends the daemon after this input.
-    pub(crate) fn take_end(&mut self, end: End) {
-        if end == End::Stop {
+    pub(crate) fn end_daemon(&mut self, end: DaemonEnd) {
+        if end == DaemonEnd::Stop {
             self.pause_all();
         }
         self.ended = Some(end);
     }
 
-    fn report(&mut self, name: &WorkerName, birth: u64, report: Report) {
+    fn report(&mut self, name: &WorkerName, incarnation: u64, report: RunReport) {
         // Runs are numbered anew for each worker, so the run alone does not tell whom the news is about.
-        let own = |slot: &&mut Slot| slot.driver.context.birth == birth;
+        let own = |slot: &&mut Slot| slot.driver.context.incarnation == incarnation;
         let Some(slot) = self.slots.get_mut(name).filter(own) else { return };
         let event = match report {
-            Report::WorktreeMade(worktree) => {
+            RunReport::WorktreeMade(worktree) => {
                 slot.worktree = Some(worktree);
                 return self.save(name);
             }
-            Report::WorktreeGone => {
+            RunReport::WorktreeGone => {
                 slot.worktree = None;
                 return self.save(name);
             }
-            Report::Forced(names) => return slot.forced.extend(names),
-            Report::Unstored(why) => return slot.unstored = Some(why),
-            Report::Warning(message) => return self.tell(name, Entry::Warning { message }),
-            Report::Told(entry) => {
+            RunReport::Forced(names) => return slot.forced.extend(names),
+            RunReport::Unstored(why) => return slot.unstored = Some(why),
+            RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
+            RunReport::Notice(entry) => {
                 slot.checked(&entry);
-                return self.tell(name, entry);
+                return self.notify(name, entry);
             }
-            Report::Begun(warnings) => return self.answer_begun(name, warnings),
-            Report::Checking(check) => return slot.checking.push(check),
-            Report::Silent => Event::Reachable(false),
-            Report::Frozen => return self.answer_frozen(name),
-            Report::Unclosed => return self.sweep_after(name),
-            Report::Up(pane) => {
+            RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings),
+            RunReport::Checking(check) => return slot.checking.push(check),
+            RunReport::Silent => Event::Reachable(false),
+            RunReport::Frozen => return self.answer_tmux_hangs(name),
+            RunReport::Unclosed => return self.sweep_server_of(name),
+            RunReport::Up(pane) => {
                 let run = pane.run;
                 slot.checking.clear();
                 if slot.engine.run() == run {
@@ -119,30 +121,30 @@ impl Supervisor {
                 self.advance(name, Event::Reachable(true));
                 Event::Up(run)
             }
-            Report::SpawnFailed(run, error) => {
+            RunReport::SpawnFailed(run, error) => {
                 // tmux may have made the window after all.
                 slot.checking.clear();
-                self.sweep_after(name);
+                self.sweep_server_of(name);
                 Event::SpawnFailed(run, error)
             }
-            Report::Prompt(run, Ok(Prompted::Accepted)) => Event::PromptSent(run),
-            Report::Prompt(run, Ok(Prompted::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
-            Report::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
-            Report::Exited(run, exit) => Event::Exited(run, exit),
-            Report::PaneLost(run) => Event::PaneLost(run),
-            Report::ServerLost(run) => Event::ServerLost(run),
-            Report::Typed(run) => Event::Typed(run),
-            Report::Grew(run, ago) => Event::Grew(run, ago),
-            Report::Probed(run, busy) => Event::Probed(run, busy),
-            Report::Judged(run, verdict) => {
+            RunReport::Prompt(run, Ok(PromptOutcome::Accepted)) => Event::PromptSent(run),
+            RunReport::Prompt(run, Ok(PromptOutcome::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
+            RunReport::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
+            RunReport::Exited(run, exit) => Event::Exited(run, exit),
+            RunReport::PaneLost(run) => Event::PaneLost(run),
+            RunReport::ServerLost(run) => Event::ServerLost(run),
+            RunReport::Typed(run) => Event::Typed(run),
+            RunReport::Grew(run, ago) => Event::Grew(run, ago),
+            RunReport::Probed(run, busy) => Event::Probed(run, busy),
+            RunReport::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
                 slot.unstored = None;
                 slot.checking.clear();
                 self.advance(name, Event::Judged(run, verdict));
-                self.leave_run(name, run);
-                return self.settle(name);
+                self.remove_run_dir(name, run);
+                return self.finish_stopped(name);
             }
         };
         self.step(name, event);

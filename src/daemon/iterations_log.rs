@@ -11,14 +11,14 @@ use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 
 /// How much of a log is read again; the lines that matter are its last ones.
-const TAIL_BYTES: u64 = 1 << 20;
+const MAX_LOG_TAIL_BYTES: u64 = 1 << 20;
 
 /// Lines that an iteration, or a loop, has once.
-const ONCE: [&str; 5] = ["[START]", "[END]", "[FAIL]", "[TIMEOUT]", "[DONE]"];
+const UNIQUE_LINES: [&str; 5] = ["[START]", "[END]", "[FAIL]", "[TIMEOUT]", "[DONE]"];
 
 impl Supervisor {
     /// Writes what happened to a loop into its log.
-    pub(crate) fn chronicle(&mut self, name: &WorkerName, entry: &Entry) {
+    pub(crate) fn log_entry(&mut self, name: &WorkerName, entry: &Entry) {
         for line in entry.log_lines() {
             let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };
             if slot.log_tail.iter().any(|known| is_once(&line) && mark(known) == mark(&line)) {
@@ -46,10 +46,10 @@ impl Supervisor {
     }
 
     /// Adds what the daemon before did not come to write, and remembers what it did.
-    pub(crate) fn mend_log(&mut self, name: &WorkerName) {
+    pub(crate) fn repair_log(&mut self, name: &WorkerName) {
         let ours = |s: &&Slot| s.spec.ralph.is_some() && s.legacy.is_none();
         let Some(slot) = self.slots.get(name).filter(ours) else { return };
-        let told = slot.engine.told();
+        let told = slot.engine.due_entries();
         let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
         let mut lines = self.logged(name);
         if lines.is_empty() && slot.engine.is_stopped() {
@@ -82,7 +82,7 @@ impl Supervisor {
 
     /// The lines of a log, without their times.
     fn logged(&self, name: &WorkerName) -> Vec<String> {
-        let read = self.store.read_iteration_log(name, usize::MAX, TAIL_BYTES);
+        let read = self.store.read_iteration_log(name, usize::MAX, MAX_LOG_TAIL_BYTES);
         let without_time = |line: String| line.split_once(' ').map(|(_, text)| text.to_owned());
         read.map(|tail| tail.lines.into_iter().filter_map(without_time).collect()).unwrap_or_default()
     }
@@ -94,7 +94,7 @@ fn stamped(line: &str) -> String {
 }
 
 fn is_once(line: &str) -> bool {
-    ONCE.iter().any(|word| line.starts_with(word))
+    UNIQUE_LINES.iter().any(|word| line.starts_with(word))
 }
 
 /// What tells a line from the others of its kind: `[START] iteration 5/` of `[START] iteration 5/100`.

@@ -3,7 +3,7 @@
 //! The predecessor may still run, with windows on a tmux server of its own. Nothing here ends, pauses or
 //! writes anything of it. `ralph resume` takes a loop over, and only when its window is seen to be gone;
 //! from then on it is a loop like any other. `clean NAME` takes a worker that is gone from the list, which is
-//! noted beside the predecessor's own. Only tmux's usual directory is looked at: a predecessor that
+//! marked beside the predecessor's own. Only tmux's usual directory is looked at: a predecessor that
 //! was run with another `TMUX_TMPDIR` is not found.
 
 use chrono::{FixedOffset, Local, NaiveDateTime, TimeZone};
@@ -40,7 +40,7 @@ impl Supervisor {
     }
 
     /// Resumes a loop; one of the predecessor's is first looked for where it would still run.
-    pub(crate) fn resume_any(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
+    pub(crate) fn resume_loop(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
         let found = self.find_loop(text).ok();
         let theirs = found.and_then(|(name, slot)| {
             let legacy = slot.legacy.clone().filter(|_| !slot.engine.is_stopped())?;
@@ -58,7 +58,7 @@ impl Supervisor {
 
     /// Takes a worker of the predecessor's from the list, once it is seen to have ended there. Nothing of its
     /// files, and no worktree, is touched.
-    pub(crate) fn clean_theirs(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
+    pub(crate) fn clean_legacy(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
             let outcome = refuse_live(&name, &legacy, config).await;
@@ -67,7 +67,7 @@ impl Supervisor {
     }
 
     /// It has ended, or it must stay.
-    pub(crate) fn dismiss(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
+    pub(crate) fn finish_legacy_clean(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
         let theirs = |slot: &&Slot| slot.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
             let message = format!("worker '{name}' is another one now");
@@ -76,14 +76,14 @@ impl Supervisor {
         let worktree_kept = slot.worktree.as_ref().map(|tree| tree.path.clone());
         let outcome = outcome.and_then(|()| self.store.remove(name));
         if outcome.is_ok() {
-            self.tell(name, Entry::Cleaned);
+            self.notify(name, Entry::Cleaned);
             self.slots.remove(name);
         }
         reply.answer(outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
     }
 
     /// Makes a loop of the predecessor's ours, and resumes it.
-    pub(crate) fn take_over(
+    pub(crate) fn finish_legacy_resume(
         &mut self,
         name: &WorkerName,
         peer: Option<i32>,
@@ -104,7 +104,7 @@ impl Supervisor {
 }
 
 /// The refusal to change what another swarm made; `None` for a worker of ours.
-pub(crate) fn left_alone(slot: &Slot) -> Option<Error> {
+pub(crate) fn refuse_legacy(slot: &Slot) -> Option<Error> {
     slot.legacy.as_ref()?;
     let name = &slot.spec.name;
     let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");

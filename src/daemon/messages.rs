@@ -1,6 +1,6 @@
 //! The messages between the daemon's parts, and the data that they carry. Data only.
 //!
-//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`Report`]s. Not here:
+//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not here:
 //! what is sent to clients ([`crate::protocol`]).
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::daemon::busy::Errand;
+use crate::daemon::busy::Busy;
 use crate::daemon::reply::Reply;
 use crate::error::Result;
 use crate::git;
@@ -33,7 +33,7 @@ pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
 
 /// How the daemon ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum DaemonEnd {
     /// Pause the loops; agents go on.
     Stop,
     /// Another daemon takes over: pause nothing.
@@ -47,17 +47,17 @@ pub(crate) enum Input {
     /// A client that wants to listen.
     Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
     /// A driver's news.
-    Report { worker: WorkerName, birth: u64, report: Report },
+    Report { worker: WorkerName, incarnation: u64, report: RunReport },
     /// The watcher's news.
-    Looked(Box<Looked>),
+    Looked(Box<LookRound>),
     /// A worker that is to be spawned again: what had to be done first is done.
-    Respawn(Box<Respawn>),
+    Respawn(Box<PendingRespawn>),
     /// A tmux that was silent at the start has answered.
-    Found { socket: Option<String>, found: Found },
+    Found { socket: Option<String>, found: ServerPanes },
     /// A look for panes that should not be there is back.
-    Swept { socket: Option<String>, found: Found },
+    Swept { socket: Option<String>, found: ServerPanes },
     /// What became of the worktree of a worker that is to be forgotten.
-    Cleaned(Box<Cleaning>),
+    Cleaned(Box<PendingClean>),
     /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
     /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
@@ -67,7 +67,7 @@ pub(crate) enum Input {
     /// A while has passed since.
     RemovalSettled(u64),
     /// A signal, or the end of a `daemon.stop`.
-    End(End),
+    End(DaemonEnd),
 }
 
 /// What is to be done once a worker has stopped.
@@ -77,11 +77,11 @@ pub(crate) enum AfterStop {
     /// Spawn its successor (`--replace`).
     Replace(Box<SpawnParams>, Reply),
     /// Spawn it again.
-    Respawn(Box<Respawn>),
+    Respawn(Box<PendingRespawn>),
 }
 
 /// The client that waits for a new worker's first run.
-pub(crate) struct Newborn {
+pub(crate) struct PendingSpawn {
     /// Where the answer goes.
     pub(crate) reply: Reply,
     /// Answer only when the agent is ready.
@@ -97,7 +97,7 @@ pub(crate) struct Newborn {
 }
 
 /// What a person sends.
-pub(crate) enum Mail {
+pub(crate) enum AgentInput {
     /// A text.
     Text(SendParams),
     /// The end of the input of this worker.
@@ -105,8 +105,8 @@ pub(crate) enum Mail {
 }
 
 /// What a person sends, which waits until the agent is ready.
-pub(crate) struct Letter {
-    pub(crate) what: Mail,
+pub(crate) struct QueuedInput {
+    pub(crate) what: AgentInput,
     pub(crate) reply: Reply,
     /// When it is given back instead.
     pub(crate) until: Instant,
@@ -117,7 +117,7 @@ pub(crate) type SharedReader = Arc<Mutex<Reader>>;
 
 /// What a driver found out.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum RunReport {
     /// The worktree is there.
     WorktreeMade(Worktree),
     /// The worktree was removed.
@@ -135,7 +135,7 @@ pub(crate) enum Report {
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
     /// How the delivery of the prompt ended.
-    Prompt(Run, Result<Prompted>),
+    Prompt(Run, Result<PromptOutcome>),
     /// The run ended.
     Exited(Run, Exit),
     /// Its pane vanished.
@@ -159,7 +159,7 @@ pub(crate) enum Report {
     /// Something a person should know.
     Warning(String),
     /// Something else that happened, and that decides nothing.
-    Told(Entry),
+    Notice(Entry),
 }
 
 /// What a driver does in order.
@@ -167,7 +167,7 @@ pub(crate) enum Job {
     /// Start a run.
     Spawn {
         run: Run,
-        iteration: Option<Iteration>,
+        iteration: Option<IterationInfo>,
         spec: Arc<WorkerSpec>,
         worktree: Option<Worktree>,
         reader: SharedReader,
@@ -185,19 +185,23 @@ pub(crate) enum Job {
         evidence: Evidence,
         end: Option<Ended>,
         end_if_delivered: Option<Ended>,
-        iteration: Option<Iteration>,
+        iteration: Option<IterationInfo>,
         pane: Option<Pane>,
         spec: Arc<WorkerSpec>,
         worktree: Option<Worktree>,
         reader: SharedReader,
     },
     /// Remove the worktree.
-    RemoveWorktree { worktree: Worktree, removal: Removal, reply: oneshot::Sender<Result<git::Removed>> },
+    RemoveWorktree {
+        worktree: Worktree,
+        removal: WorktreeRemoval,
+        reply: oneshot::Sender<Result<git::Removed>>,
+    },
 }
 
 /// How the delivery of a prompt ended.
 #[derive(Debug)]
-pub(crate) enum Prompted {
+pub(crate) enum PromptOutcome {
     /// The agent has it.
     Accepted,
     /// A dialog, or something unknown, replaced the input box. No key was pressed in it.
@@ -205,7 +209,7 @@ pub(crate) enum Prompted {
 }
 
 /// Whom to look at.
-pub(crate) struct Target {
+pub(crate) struct LookTarget {
     /// The worker.
     pub(crate) name: WorkerName,
     /// Its pane.
@@ -221,7 +225,7 @@ pub(crate) struct Target {
 }
 
 /// What one look at one worker says.
-pub(crate) struct Look {
+pub(crate) struct PaneLook {
     /// What was looked at.
     pub(crate) pane: Pane,
     /// For the engine.
@@ -231,19 +235,19 @@ pub(crate) struct Look {
 }
 
 /// What a round of looks brings back.
-pub(crate) struct Looked {
+pub(crate) struct LookRound {
     /// Which server.
     pub(crate) server: Option<String>,
     /// Which of its panes printed, and when.
     pub(crate) gate: Gate,
     /// What was seen.
-    pub(crate) looks: Vec<(WorkerName, Look)>,
+    pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// Workers of a tmux that did not answer.
     pub(crate) unreachable: Vec<WorkerName>,
 }
 
 /// What one tmux server holds, at the start.
-pub(crate) struct Found {
+pub(crate) struct ServerPanes {
     pub(crate) rows: Vec<Row>,
     pub(crate) server: Option<i32>,
     /// It is there and does not answer: what it holds is not known.
@@ -251,7 +255,7 @@ pub(crate) struct Found {
 }
 
 /// A respawn that is under way.
-pub(crate) struct Respawn {
+pub(crate) struct PendingRespawn {
     pub(crate) name: WorkerName,
     pub(crate) clean_first: bool,
     pub(crate) permission: Permission,
@@ -260,14 +264,14 @@ pub(crate) struct Respawn {
     /// How its client named the request.
     pub(crate) request: Option<String>,
     /// Holds off others until it is over.
-    pub(crate) errand: Arc<Errand>,
+    pub(crate) busy: Arc<Busy>,
 }
 
 /// A worker that is being forgotten, when nothing but its record is left or something stays.
-pub(crate) struct Cleaning {
+pub(crate) struct PendingClean {
     pub(crate) name: WorkerName,
     /// Which of all workers of that name.
-    pub(crate) birth: u64,
+    pub(crate) incarnation: u64,
     /// Its worktree is gone.
     pub(crate) tree_gone: bool,
     pub(crate) outcome: Result<Forgotten>,
@@ -276,7 +280,7 @@ pub(crate) struct Cleaning {
 
 /// A removal as a user requested it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Removal {
+pub(crate) struct WorktreeRemoval {
     /// What may be lost.
     pub(crate) permission: Permission,
     /// The command that requested it, for the hint of a refusal.
@@ -285,7 +289,7 @@ pub(crate) struct Removal {
 
 /// Which iteration it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Iteration {
+pub(crate) struct IterationInfo {
     /// Its number, from 1.
     pub(crate) number: u32,
     /// Of how many.

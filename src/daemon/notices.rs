@@ -13,12 +13,12 @@ use tokio::sync::mpsc;
 use crate::protocol::Notice;
 
 /// Notices that are kept for those who come back.
-const KEPT: usize = 10_000;
+const MAX_KEPT_NOTICES: usize = 10_000;
 
 /// Notices that may wait for one slow listener before it is dropped (it reconnects and resumes).
-const BACKLOG: usize = 4_096;
+const MAX_WAITING_NOTICES: usize = 4_096;
 
-struct Listener {
+struct Subscriber {
     worker: Option<String>,
     to: mpsc::Sender<Notice>,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Notices {
     first: u64,
     seq: u64,
     kept: VecDeque<Notice>,
-    listeners: Vec<Listener>,
+    listeners: Vec<Subscriber>,
 }
 
 /// A new listener.
-pub(crate) struct Listening {
+pub(crate) struct NewSubscriber {
     /// What is kept after the wanted number, then what is to come.
     pub(crate) notices: mpsc::Receiver<Notice>,
     /// How many of them are there already.
@@ -57,7 +57,7 @@ impl Notices {
     }
 
     /// Adds a notice and sends it to those who listen.
-    pub(crate) fn tell(&mut self, worker: &str, status: Status, entry: Entry) {
+    pub(crate) fn add(&mut self, worker: &str, status: Status, entry: Entry) {
         self.seq += 1;
         let at = crate::daemon::clock::local_now().to_rfc3339();
         let notice = Notice { seq: self.seq, worker: worker.to_owned(), at, status, entry };
@@ -65,7 +65,7 @@ impl Notices {
             let wanted = l.worker.as_deref().is_none_or(|w| w == worker);
             if wanted { l.to.try_send(notice.clone()).is_ok() } else { !l.to.is_closed() }
         });
-        if self.kept.len() == KEPT {
+        if self.kept.len() == MAX_KEPT_NOTICES {
             self.kept.pop_front();
         }
         self.kept.push_back(notice);
@@ -73,11 +73,11 @@ impl Notices {
 
     /// Adds a listener. It gets what is kept after `since`, then what is to come; after a number that is
     /// none of this stream, all that is kept.
-    pub(crate) fn listen(&mut self, worker: Option<String>, since: Option<u64>) -> Listening {
-        let (to, notices) = mpsc::channel(BACKLOG + KEPT);
+    pub(crate) fn subscribe(&mut self, worker: Option<String>, since: Option<u64>) -> NewSubscriber {
+        let (to, notices) = mpsc::channel(MAX_WAITING_NOTICES + MAX_KEPT_NOTICES);
         let foreign = since.is_some_and(|since| since < self.first || since > self.seq);
         let since = if foreign { 0 } else { since.unwrap_or(self.seq) };
-        let full = self.kept.len() == KEPT;
+        let full = self.kept.len() == MAX_KEPT_NOTICES;
         let gap = full && self.kept.front().is_some_and(|first| first.seq > since + 1);
         let mut replayed = 0;
         let old = self.kept.iter().filter(|n| n.seq > since);
@@ -86,8 +86,8 @@ impl Notices {
             drop(to.try_send(notice.clone()));
             replayed += 1;
         }
-        self.listeners.push(Listener { worker, to });
-        Listening { notices, replayed, gap, foreign }
+        self.listeners.push(Subscriber { worker, to });
+        NewSubscriber { notices, replayed, gap, foreign }
     }
 }
 
@@ -98,15 +98,15 @@ mod tests {
     #[test]
     fn a_listener_resumes_from_where_it_was() {
         let mut notices = Notices::new(5);
-        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        notices.add("a", Status::Running, Entry::Started { run: 1 });
         let seen = notices.seq();
-        notices.tell("a", Status::Running, Entry::Ready { run: 1 });
-        notices.tell("b", Status::Running, Entry::Started { run: 1 });
-        let listening = notices.listen(Some("a".into()), Some(seen));
+        notices.add("a", Status::Running, Entry::Ready { run: 1 });
+        notices.add("b", Status::Running, Entry::Started { run: 1 });
+        let listening = notices.subscribe(Some("a".into()), Some(seen));
         assert!(!listening.gap && !listening.foreign);
         assert_eq!(listening.replayed, 1);
         let mut from = listening.notices;
-        notices.tell("a", Status::Running, Entry::PromptSent { run: 1 });
+        notices.add("a", Status::Running, Entry::PromptSent { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::Ready { run: 1 });
         assert_eq!(from.try_recv().unwrap().entry, Entry::PromptSent { run: 1 });
         assert!(from.try_recv().is_err());
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn who_heard_a_daemon_whose_clock_was_ahead_hears_all_of_this_one() {
         let mut notices = Notices::new(1_000);
-        notices.tell("a", Status::Running, Entry::Started { run: 1 });
-        let Listening { notices: mut from, gap, .. } = notices.listen(None, Some(2_000_000));
+        notices.add("a", Status::Running, Entry::Started { run: 1 });
+        let NewSubscriber { notices: mut from, gap, .. } = notices.subscribe(None, Some(2_000_000));
         assert!(!gap);
         assert_eq!(from.try_recv().unwrap().entry, Entry::Started { run: 1 });
     }
@@ -124,37 +124,37 @@ mod tests {
     #[test]
     fn who_fell_behind_what_is_kept_is_told_so() {
         let mut notices = Notices::new(0);
-        for run in 0..=KEPT as u64 {
-            notices.tell("a", Status::Running, Entry::Started { run });
+        for run in 0..=MAX_KEPT_NOTICES as u64 {
+            notices.add("a", Status::Running, Entry::Started { run });
         }
-        assert!(notices.listen(None, Some(0)).gap);
-        assert!(!notices.listen(None, Some(1)).gap);
-        assert!(notices.listen(None, Some(u64::MAX)).foreign);
+        assert!(notices.subscribe(None, Some(0)).gap);
+        assert!(!notices.subscribe(None, Some(1)).gap);
+        assert!(notices.subscribe(None, Some(u64::MAX)).foreign);
     }
 
     #[test]
     fn a_number_of_another_daemon_is_known_as_such_and_nothing_is_skipped() {
         let mut notices = Notices::new(5);
-        assert!(!notices.listen(None, None).foreign);
-        assert!(!notices.listen(None, Some(notices.seq())).foreign, "the start is its own");
-        notices.tell("a", Status::Running, Entry::Started { run: 1 });
+        assert!(!notices.subscribe(None, None).foreign);
+        assert!(!notices.subscribe(None, Some(notices.seq())).foreign, "the start is its own");
+        notices.add("a", Status::Running, Entry::Started { run: 1 });
         for number in [0, 4999, notices.seq() + 1, u64::MAX] {
-            let listening = notices.listen(None, Some(number));
+            let listening = notices.subscribe(None, Some(number));
             assert!(listening.foreign && listening.replayed == 1, "{number}");
         }
-        assert_eq!(notices.listen(None, None).replayed, 0);
+        assert_eq!(notices.subscribe(None, None).replayed, 0);
     }
 
     #[test]
     fn a_listener_that_never_reads_is_let_go_and_the_others_miss_nothing() {
         let mut notices = Notices::new(0);
-        let _stuck = notices.listen(None, None);
-        let mut reading = notices.listen(None, None);
-        for run in 1..=2 * (BACKLOG + KEPT) as u64 {
-            notices.tell("a", Status::Running, Entry::Started { run });
+        let _stuck = notices.subscribe(None, None);
+        let mut reading = notices.subscribe(None, None);
+        for run in 1..=2 * (MAX_WAITING_NOTICES + MAX_KEPT_NOTICES) as u64 {
+            notices.add("a", Status::Running, Entry::Started { run });
             assert_eq!(reading.notices.try_recv().unwrap().entry, Entry::Started { run });
         }
         assert_eq!(notices.listeners.len(), 1);
-        assert_eq!(notices.kept.len(), KEPT);
+        assert_eq!(notices.kept.len(), MAX_KEPT_NOTICES);
     }
 }

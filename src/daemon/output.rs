@@ -5,7 +5,7 @@ use std::sync::Arc;
 use swarm_state::model::{Pane, WorkerName};
 use swarm_state::screen;
 
-use crate::daemon::pages::{ROOM, Wish};
+use crate::daemon::pages::{LinesWanted, MAX_PAGE_BYTES};
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{LogsParams, is_run_header};
@@ -13,7 +13,7 @@ use crate::store::{LOG_LIMIT, Store};
 use crate::tmux::Tmux;
 
 /// Where the output of a worker is.
-pub(crate) struct Source {
+pub(crate) struct OutputSource {
     pub(crate) name: WorkerName,
     pub(crate) run: u64,
     pub(crate) tmux: Tmux,
@@ -21,7 +21,7 @@ pub(crate) struct Source {
     pub(crate) pane: Option<Pane>,
 }
 
-impl Source {
+impl OutputSource {
     pub(crate) fn of(slot: &Slot) -> Self {
         let context = &slot.driver.context;
         Self {
@@ -46,7 +46,7 @@ impl Source {
     /// The last rows of the log.
     pub(crate) fn logged(&self, rows: usize) -> Result<Vec<String>> {
         // A few are asked for more often than all, and may be as long as they like all the same.
-        let tail = self.store.read_worker_log_tail(&self.name, rows, ROOM as u64)?;
+        let tail = self.store.read_worker_log_tail(&self.name, rows, MAX_PAGE_BYTES as u64)?;
         if !tail.truncated || tail.lines.len() >= rows {
             return Ok(tail.lines);
         }
@@ -54,8 +54,8 @@ impl Source {
     }
 }
 
-pub(crate) fn wish(params: &LogsParams) -> Wish {
-    Wish { last: params.lines.map(|n| n as usize), from: params.from }
+pub(crate) fn wish(params: &LogsParams) -> LinesWanted {
+    LinesWanted { last: params.lines.map(|n| n as usize), from: params.from }
 }
 
 pub(crate) fn stopping() -> Error {

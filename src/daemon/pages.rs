@@ -7,21 +7,21 @@ use crate::error::Result;
 use crate::protocol::Lines;
 
 /// Bytes of text that fit an answer with room to spare: JSON can double a line.
-pub(crate) const ROOM: usize = 400_000;
+pub(crate) const MAX_PAGE_BYTES: usize = 400_000;
 
 /// What each line costs beside its bytes.
-const EDGE: usize = 8;
+const LINE_OVERHEAD_BYTES: usize = 8;
 
 /// What of the rows is wanted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct LinesWanted {
     /// So many from the end; all when absent.
     pub(crate) last: Option<usize>,
     /// From this place on.
     pub(crate) from: Option<u64>,
 }
 
-impl Wish {
+impl LinesWanted {
     /// How many rows from the end are needed to grant it.
     fn rows(self) -> usize {
         self.last.filter(|_| self.from.is_none()).unwrap_or(usize::MAX)
@@ -32,7 +32,7 @@ impl Wish {
 ///
 /// # Errors
 /// Those of `rows`.
-pub(crate) fn grant(wish: Wish, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
+pub(crate) fn grant(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
     let answer_of_few = answer(rows(wish.rows())?, wish);
     if answer_of_few.truncated && wish.last.is_some() {
         // A place is counted from the first row of all.
@@ -42,7 +42,7 @@ pub(crate) fn grant(wish: Wish, rows: impl Fn(usize) -> Result<Vec<String>>) -> 
 }
 
 /// Grants a wish from all the rows there are.
-pub(crate) fn answer(rows: Vec<String>, wish: Wish) -> Lines {
+pub(crate) fn answer(rows: Vec<String>, wish: LinesWanted) -> Lines {
     match wish.from {
         Some(from) => page(&rows, usize::try_from(from).unwrap_or(usize::MAX)),
         None => cut(rows, wish.last.unwrap_or(usize::MAX)),
@@ -61,9 +61,9 @@ fn cut(rows: Vec<String>, wanted: usize) -> Lines {
 
 /// The last rows that fit an answer, and how many did not.
 pub(crate) fn fit(rows: Vec<String>) -> (Vec<String>, u64) {
-    let mut room = ROOM;
+    let mut room = MAX_PAGE_BYTES;
     let fitting = rows.iter().rev().take_while(|row| {
-        let cost = row.len() + EDGE;
+        let cost = row.len() + LINE_OVERHEAD_BYTES;
         let fits = cost <= room;
         room = room.saturating_sub(cost);
         fits
@@ -75,9 +75,9 @@ pub(crate) fn fit(rows: Vec<String>) -> (Vec<String>, u64) {
 /// The pieces from `from` on that fit an answer; one whose line goes on is the last of its answer.
 fn page(rows: &[String], from: usize) -> Lines {
     let mut left = rows.iter().flat_map(|row| pieces(row)).skip(from).peekable();
-    let (mut room, mut lines, mut open) = (ROOM, vec![], false);
-    while let Some((piece, goes_on)) = left.next_if(|(piece, _)| piece.len() + EDGE <= room) {
-        room -= piece.len() + EDGE;
+    let (mut room, mut lines, mut open) = (MAX_PAGE_BYTES, vec![], false);
+    while let Some((piece, goes_on)) = left.next_if(|(piece, _)| piece.len() + LINE_OVERHEAD_BYTES <= room) {
+        room -= piece.len() + LINE_OVERHEAD_BYTES;
         lines.push(piece.to_owned());
         open = goes_on;
         if open {
@@ -93,7 +93,7 @@ fn pieces(row: &str) -> impl Iterator<Item = (&str, bool)> {
     let mut left = Some(row);
     std::iter::from_fn(move || {
         let text = left.take()?;
-        let mut end = text.len().min(ROOM - EDGE);
+        let mut end = text.len().min(MAX_PAGE_BYTES - LINE_OVERHEAD_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -123,8 +123,11 @@ mod tests {
     fn all(rows: &[String], from: u64) -> String {
         let (mut text, mut at) = (String::new(), Some(from));
         while let Some(from) = at {
-            let page = answer(rows.to_vec(), Wish { last: None, from: Some(from) });
-            assert!(page.lines.iter().map(|line| line.len() + EDGE).sum::<usize>() <= ROOM);
+            let page = answer(rows.to_vec(), LinesWanted { last: None, from: Some(from) });
+            assert!(
+                page.lines.iter().map(|line| line.len() + LINE_OVERHEAD_BYTES).sum::<usize>()
+                    <= MAX_PAGE_BYTES
+            );
             assert!(page.next.is_none_or(|next| next > from), "it comes to an end");
             text.push_str(&page.lines.join("\n"));
             text.push_str(if page.open { "" } else { "\n" });
@@ -143,13 +146,13 @@ mod tests {
             let rows: Vec<String> = sizes.iter().map(|size| "é1".repeat(size / 3 + 1)).collect();
             let skip = rows.len().saturating_sub(wanted);
             let expected = rows[skip..].join("\n") + "\n";
-            let end = answer(rows.clone(), Wish { last: Some(wanted), from: None });
+            let end = answer(rows.clone(), LinesWanted { last: Some(wanted), from: None });
             match end.whole {
                 Some(from) => prop_assert!(all(&rows, from) == expected),
                 None => prop_assert!(end.lines.join("\n") + "\n" == expected),
             }
             // A place that is not there, or not any more.
-            let nowhere = answer(rows, Wish { last: None, from: Some(u64::MAX) });
+            let nowhere = answer(rows, LinesWanted { last: None, from: Some(u64::MAX) });
             prop_assert!(nowhere.lines.is_empty());
         }
     }

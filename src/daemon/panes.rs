@@ -6,16 +6,16 @@ use nix::sys::signal::Signal;
 use swarm_state::model::{Pane, Run};
 use tokio::time::{sleep, timeout};
 
-use crate::daemon::messages::Found;
+use crate::daemon::messages::ServerPanes;
 use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
 
 /// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
 /// than this holds is seen by the first looks at the screens.
-const TMUX: Duration = Duration::from_secs(4);
+const SURVEY_TIMEOUT: Duration = Duration::from_secs(4);
 
-pub(crate) async fn look(tmux: &Tmux) -> Found {
-    let none = |silent| Found { rows: vec![], server: None, silent };
+pub(crate) async fn look(tmux: &Tmux) -> ServerPanes {
+    let none = |silent| ServerPanes { rows: vec![], server: None, silent };
     let found = async {
         match tmux.health().await {
             Health::Gone => none(false),
@@ -23,13 +23,13 @@ pub(crate) async fn look(tmux: &Tmux) -> Found {
             Health::Alive { pid } => tmux
                 .list()
                 .await
-                .map_or_else(|_| none(true), |rows| Found { rows, server: Some(pid), silent: false }),
+                .map_or_else(|_| none(true), |rows| ServerPanes { rows, server: Some(pid), silent: false }),
         }
     };
-    timeout(TMUX, found).await.unwrap_or_else(|_| none(true))
+    timeout(SURVEY_TIMEOUT, found).await.unwrap_or_else(|_| none(true))
 }
 
-pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> Found {
+pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> ServerPanes {
     loop {
         sleep(Duration::from_secs(1)).await;
         let found = look(tmux).await;

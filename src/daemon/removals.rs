@@ -19,16 +19,16 @@ use crate::error::Result;
 use crate::store::Problem;
 
 /// How long after a removal the rest is looked at.
-const SETTLE: Duration = Duration::from_secs(1);
+const RESTORE_DELAY: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Something was removed: leaves at once if it was everything, else looks what is missing when it is over.
     pub(crate) fn directory_touched(&mut self) {
-        self.leave_if_removed();
+        self.end_if_removed();
         self.touches += 1;
         let (inbox, touch) = (self.inbox.clone(), self.touches);
         tokio::spawn(async move {
-            tokio::time::sleep(SETTLE).await;
+            tokio::time::sleep(RESTORE_DELAY).await;
             drop(inbox.send(Input::RemovalSettled(touch)));
         });
     }
@@ -42,7 +42,7 @@ impl Supervisor {
     }
 
     /// Sees what the watch may not have told: directories that are not there.
-    pub(crate) fn look_for_removals(&mut self) {
+    pub(crate) fn check_directories(&mut self) {
         if self.touches == self.settled && self.store.lacks_a_directory() {
             self.directory_touched();
         }
@@ -58,7 +58,7 @@ impl Supervisor {
 
     /// Writes anew what is missing of the records and of the loops' files.
     fn restore_removed(&mut self) {
-        self.leave_if_removed();
+        self.end_if_removed();
         if self.ended.is_some() {
             return;
         }
@@ -80,13 +80,13 @@ impl Supervisor {
             }
             let message =
                 "its files were removed while it was looked after; they are written anew".to_owned();
-            self.tell(name, Entry::Warning { message });
+            self.notify(name, Entry::Warning { message });
         }
-        self.say_restored(&missing);
+        self.report_restored(&missing);
     }
 
     /// Tells it in every `ls` from here on: somebody did this, and may do it again.
-    fn say_restored(&mut self, missing: &BTreeSet<WorkerName>) {
+    fn report_restored(&mut self, missing: &BTreeSet<WorkerName>) {
         let Some(first) = missing.first() else { return };
         let dir = self.store.paths().workers_dir();
         let others = match missing.len() - 1 {

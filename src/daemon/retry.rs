@@ -9,7 +9,7 @@ use swarm_state::engine::Phase;
 use swarm_state::model::{Run, Status, WorkerName};
 use swarm_state::notice::{Entry, StopReason};
 
-use crate::daemon::messages::Newborn;
+use crate::daemon::messages::PendingSpawn;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -18,14 +18,14 @@ use crate::protocol::Spawned;
 
 impl Supervisor {
     /// The worker that this very request has made.
-    pub(crate) fn asked_before(&self, request: Option<&String>) -> Option<WorkerName> {
+    pub(crate) fn repeated_request(&self, request: Option<&String>) -> Option<WorkerName> {
         let request = request?;
         let made = self.slots.iter().find(|(_, slot)| slot.request.as_ref() == Some(request));
         made.map(|(name, _)| name.clone())
     }
 
     /// Answers now, or when what is waited for has come.
-    pub(crate) fn answer_again(
+    pub(crate) fn answer_repeated(
         &mut self,
         name: &WorkerName,
         until_ready: bool,
@@ -34,14 +34,14 @@ impl Supervisor {
     ) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let (seq, request) = (slot.since, slot.request.clone());
-        let warnings = slot.newborn.take().map(|first| first.warnings).unwrap_or_default();
+        let warnings = slot.pending.take().map(|first| first.warnings).unwrap_or_default();
         if slot.is_there(until_ready) {
             return reply.answer(Ok(Spawned { worker: views::whole(slot), seq, warnings }));
         }
-        slot.newborn = Some(Newborn { reply, until_ready, seq, respawned, warnings, request });
+        slot.pending = Some(PendingSpawn { reply, until_ready, seq, respawned, warnings, request });
         if let Some(word) = slot.last_word() {
-            self.answer_newborn(name, &word);
-            self.settle(name);
+            self.answer_spawn(name, &word);
+            self.finish_stopped(name);
         }
     }
 }

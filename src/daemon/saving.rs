@@ -2,8 +2,8 @@
 //!
 //! A save that fails (a full disk) is tried again every two seconds; until it succeeds that worker starts
 //! no run and its log gets no line, and everything else goes on. What a person was told is done must outlive a
-//! crash even then: that a worker was killed, or its loop paused, is noted in a mark, which needs no room; any
-//! other change is refused, and undone ([`Supervisor::step_kept`]).
+//! crash even then: that a worker was killed, or its loop paused, is marked in a mark, which needs no room; any
+//! other change is refused, and undone ([`Supervisor::step_if_saved`]).
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ use crate::store::{Mark, Problem, RalphRead, Store};
 impl Supervisor {
     /// Writes one worker down. A failure is told once and tried again.
     pub(crate) fn save(&mut self, name: &WorkerName) {
-        self.absorb_edits(name);
+        self.apply_file_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let outcome = write(&self.store, slot);
         let was_unsaved = std::mem::replace(&mut slot.unsaved, outcome.is_err());
         for problem in self.store.take_problems() {
-            self.complain(name, problem.message);
+            self.report_problem(name, problem.message);
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
-                slot.noted = false;
+                slot.marked = false;
                 // One that nobody wants any more is let go by who said so.
                 let held = slot.held.take_if(|_| was_unsaved && !slot.engine.is_held_back());
                 self.write_log(name);
@@ -42,10 +42,10 @@ impl Supervisor {
             }
             Err(error) => {
                 slot.save_error = Some(error.message.clone());
-                slot.noted = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
+                slot.marked = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved, trying again: {error}");
-                    self.tell(name, Entry::Warning { message });
+                    self.notify(name, Entry::Warning { message });
                 }
             }
         }
@@ -53,12 +53,12 @@ impl Supervisor {
 
     /// Steps a worker by what a person wants: kept over a crash of the daemon, or not done at all. `change` may
     /// change the slot's spec, which is then part of it.
-    pub(crate) fn step_kept(
+    pub(crate) fn step_if_saved(
         &mut self,
         name: &WorkerName,
         change: impl FnOnce(&mut Slot) -> Result<Event>,
     ) -> Result<()> {
-        self.absorb_edits(name);
+        self.apply_file_edits(name);
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
         let before = (slot.engine.clone(), slot.spec.clone());
@@ -68,10 +68,10 @@ impl Supervisor {
         if effects.first() == Some(&Effect::Persist) {
             self.perform(name, effects.remove(0));
             let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
-            if slot.unsaved && !(by_mark && slot.noted) {
+            if slot.unsaved && !(by_mark && slot.marked) {
                 let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
                 (slot.engine, slot.spec) = before;
-                slot.reread();
+                slot.rebuild_reader();
                 // What was written of it before the disk refused is taken back.
                 self.save(name);
                 return Err(Error::new(ErrorCode::System, format!("nothing was changed: {why}"))
@@ -79,13 +79,13 @@ impl Supervisor {
             }
         }
         self.carry_out(name, effects);
-        self.release_letters(name);
-        self.settle(name);
+        self.release_queued_input(name);
+        self.finish_stopped(name);
         Ok(())
     }
 
     /// Tries again what could not be saved.
-    pub(crate) fn save_again(&mut self) {
+    pub(crate) fn retry_saves(&mut self) {
         let unsaved: Vec<_> =
             self.slots.iter().filter(|(_, s)| s.unsaved).map(|(name, _)| name.clone()).collect();
         for name in unsaved {
@@ -98,7 +98,7 @@ impl Supervisor {
     }
 
     /// Takes over settings of a loop that were changed in its state file since it was last written.
-    pub(crate) fn absorb_edits(&mut self, name: &WorkerName) {
+    pub(crate) fn apply_file_edits(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(known) = slot.ralph_known.clone() else { return };
         let stamp = self.store.ralph_stamp(name);
@@ -125,7 +125,7 @@ impl Supervisor {
             },
         };
         if let Some(message) = message {
-            self.complain(name, message);
+            self.report_problem(name, message);
         }
     }
 
@@ -140,13 +140,13 @@ impl Supervisor {
     }
 
     /// Tells what is wrong with a worker's files, now and in every `ls` from here on.
-    fn complain(&mut self, name: &WorkerName, message: String) {
+    fn report_problem(&mut self, name: &WorkerName, message: String) {
         let sentence = format!("worker '{name}': {message}");
         if !self.problems.iter().any(|known| known.message == sentence) {
             let problem = Problem { message: sentence, name: Some(name.clone()), reserved: false };
             self.problems.push(problem);
         }
-        self.tell(name, Entry::Warning { message });
+        self.notify(name, Entry::Warning { message });
     }
 }
 
@@ -190,7 +190,7 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
     if let Some(pattern) = edits.done_pattern {
         spec.done_pattern = pattern;
         // The run that goes on is watched with the new pattern too.
-        slot.reread();
+        slot.rebuild_reader();
     }
     let spec = Arc::make_mut(&mut slot.spec);
     if let (Some(file), Some(ralph)) = (edits.prompt_file, &mut spec.ralph) {

@@ -8,35 +8,35 @@ use std::time::Duration;
 use swarm_state::engine::{Event, Phase};
 use tokio::time::Instant;
 
-use crate::daemon::messages::{End, Input, Looked, Target};
+use crate::daemon::messages::{DaemonEnd, Input, LookRound, LookTarget};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::watcher;
 
 /// Between two looks at the screens, and between two tries to save what could not be saved.
-const LOOK: Duration = Duration::from_secs(2);
+const SCREEN_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Between two looks while somebody is not ready yet: a person waits for it.
-const LOOK_READY: Duration = Duration::from_millis(500);
+const STARTING_SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Supervisor {
     /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
     pub(crate) fn look_if_due(&mut self) {
         let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
         let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
-        let next = Instant::now() + if starting { LOOK_READY } else { LOOK };
+        let next = Instant::now() + if starting { STARTING_SCREEN_INTERVAL } else { SCREEN_INTERVAL };
         match (wanted, self.next_look) {
             (false, _) => self.next_look = None,
             (true, None) => self.next_look = Some(next),
             (true, Some(at)) if at > next => self.next_look = Some(next),
             (true, Some(at)) if at <= Instant::now() => {
                 self.next_look = Some(next);
-                self.leave_if_removed();
+                self.end_if_removed();
                 if self.ended.is_some() {
                     return;
                 }
-                self.look_for_removals();
-                self.save_again();
+                self.check_directories();
+                self.retry_saves();
                 self.look();
             }
             (true, Some(_)) => {}
@@ -50,10 +50,10 @@ impl Supervisor {
 
     /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
     /// name by now.
-    pub(crate) fn leave_if_removed(&mut self) {
+    pub(crate) fn end_if_removed(&mut self) {
         if !self.lock.is_current() {
             tracing::error!("the directory was removed under this daemon; it writes nothing more");
-            self.ended = Some(End::Handover);
+            self.ended = Some(DaemonEnd::Handover);
         }
     }
 
@@ -67,7 +67,7 @@ impl Supervisor {
                     let (pane, reader) = (s.pane.clone()?, s.reader.clone());
                     let (whole, anyhow) = (s.spec.done_pattern.is_some(), s.engine.may_be_silent());
                     let run_dir = s.driver.context.run_dir(pane.run);
-                    Some(Target { name: name.clone(), pane, reader, run_dir, whole, anyhow })
+                    Some(LookTarget { name: name.clone(), pane, reader, run_dir, whole, anyhow })
                 })
                 .collect();
             if targets.is_empty() {
@@ -83,7 +83,7 @@ impl Supervisor {
         }
     }
 
-    pub(crate) fn looked(&mut self, looked: Looked) {
+    pub(crate) fn looked(&mut self, looked: LookRound) {
         if let Some(server) = self.servers.get_mut(&looked.server) {
             server.gate = Some(looked.gate);
         }
@@ -100,7 +100,7 @@ impl Supervisor {
             // Nearly always there is nothing to do, for hundreds of workers every two seconds.
             if !effects.is_empty() {
                 self.carry_out(&name, effects);
-                self.settle(&name);
+                self.finish_stopped(&name);
             }
         }
         for name in looked.unreachable {

@@ -16,33 +16,33 @@ use tokio::time::timeout;
 
 use crate::daemon::messages::{Input, Subscription};
 use crate::daemon::reply::Reply;
-use crate::daemon::socket::Door;
+use crate::daemon::socket::SocketListener;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
 use crate::room;
 
 /// How long a client may take to say hello.
-const HELLO: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a client may leave what it is sent unread. It is let go of then; who follows notices comes back
 /// and goes on from where it was.
-const UNREAD: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a client waits for one of the others to leave, when there are as many as there may be.
-const SEAT: Duration = Duration::from_secs(2);
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The same while others were sent away just before.
-const SEAT_IN_A_CROWD: Duration = Duration::from_millis(50);
+const CROWDED_PERMIT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How long one that is sent away may take to listen to why.
-const GOODBYE: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Accepts clients for ever.
 pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
-    let mut door = Door::new(listener, path);
+    let mut door = SocketListener::new(listener, path);
     let most = room::share();
-    let seats = Arc::new(Semaphore::new(most));
-    let mut patience = SEAT;
+    let permits = Arc::new(Semaphore::new(most));
+    let mut permit_timeout = PERMIT_TIMEOUT;
     loop {
         let stream = match door.accept().await {
             Ok(stream) => stream,
@@ -54,19 +54,19 @@ pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::Un
             }
         };
         // Meanwhile the next ones wait in the listener's queue, where they cost nothing.
-        let Ok(Ok(seat)) = timeout(patience, seats.clone().acquire_owned()).await else {
-            patience = SEAT_IN_A_CROWD;
+        let Ok(Ok(permit)) = timeout(permit_timeout, permits.clone().acquire_owned()).await else {
+            permit_timeout = CROWDED_PERMIT_TIMEOUT;
             tracing::warn!(most, "too many clients");
-            tokio::spawn(timeout(GOODBYE, turn_away(stream, most)));
+            tokio::spawn(timeout(REFUSAL_TIMEOUT, turn_away(stream, most)));
             continue;
         };
-        patience = SEAT;
+        permit_timeout = PERMIT_TIMEOUT;
         let inbox = inbox.clone();
         tokio::spawn(async move {
             if let Err(error) = connection(stream, inbox).await {
                 tracing::debug!(%error, "a connection ended");
             }
-            drop(seat);
+            drop(permit);
         });
     }
 }
@@ -79,7 +79,7 @@ async fn turn_away(stream: UnixStream, most: usize) -> Result<()> {
     let error = error.hint("end some `swarm` commands that wait or follow, or raise `ulimit -n` and restart");
     refuse(&mut write, 0, error).await?;
     // Until it has written its call, it does not read.
-    let mut lines = Lines { from: BufReader::new(read) };
+    let mut lines = RequestLines { from: BufReader::new(read) };
     while lines.next().await?.is_some() {}
     Ok(())
 }
@@ -94,8 +94,8 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
         return Err(Error::invalid("a client of another user"));
     }
     let (read, mut write) = stream.into_split();
-    let mut lines = Lines { from: BufReader::new(read) };
-    let hello = timeout(HELLO, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
+    let mut lines = RequestLines { from: BufReader::new(read) };
+    let hello = timeout(HELLO_TIMEOUT, lines.next()).await.map_err(|e| Error::system("no hello", e))??;
     let Some(hello) = hello else { return Ok(()) };
     let is_gone = send(&mut write, &own_hello()).await.is_err();
     match serde_json::from_slice::<ClientHello>(&hello) {
@@ -170,7 +170,7 @@ async fn refuse(write: &mut OwnedWriteHalf, id: u64, error: Error) -> Result<()>
 
 /// Sends notices until the client goes away.
 async fn follow(
-    mut lines: Lines,
+    mut lines: RequestLines,
     mut write: OwnedWriteHalf,
     id: u64,
     answer: oneshot::Receiver<Result<Subscription>>,
@@ -210,18 +210,18 @@ async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Res
         // The others cut what they say; this is for what nobody thought of.
         return Err(Error::new(ErrorCode::Internal, format!("the answer is too long: {} bytes", line.len())));
     }
-    let written = timeout(UNREAD, write.write_all(&line)).await;
+    let written = timeout(WRITE_TIMEOUT, write.write_all(&line)).await;
     written
         .map_err(|e| Error::system("the client does not read", e))?
         .map_err(|e| Error::system("the client went away", e))
 }
 
 /// Reads lines of a bounded length.
-struct Lines {
+struct RequestLines {
     from: BufReader<OwnedReadHalf>,
 }
 
-impl Lines {
+impl RequestLines {
     /// The next line without its end; `None` at the end of the stream.
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = vec![];

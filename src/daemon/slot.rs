@@ -14,9 +14,9 @@ use swarm_state::screen::Reader;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use tokio::time::Instant;
 
-use crate::daemon::busy::Errand;
-use crate::daemon::messages::{AfterStop, Iteration, Letter, Newborn, SharedReader};
-use crate::daemon::run::context::Context;
+use crate::daemon::busy::Busy;
+use crate::daemon::messages::{AfterStop, IterationInfo, PendingSpawn, QueuedInput, SharedReader};
+use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
 use crate::daemon::run::iteration::{course, loop_id};
@@ -46,15 +46,15 @@ pub(crate) struct Slot {
     /// What the disk said then.
     pub(crate) save_error: Option<String>,
     /// A mark on disk says of the unsaved state what a crash must not undo.
-    pub(crate) noted: bool,
+    pub(crate) marked: bool,
     /// What became of its run while no daemon was there is not known yet.
-    pub(crate) unsettled: bool,
+    pub(crate) unreconciled: bool,
     /// Its first run never came up: it goes as soon as it has stopped.
-    pub(crate) stillborn: bool,
+    pub(crate) never_started: bool,
     /// It is being forgotten: its name is not free yet.
     pub(crate) leaving: bool,
     /// What else is being done to it in several steps.
-    pub(crate) errand: Weak<Errand>,
+    pub(crate) busy: Weak<Busy>,
     /// Why the output of its last run cannot be stored; its pane keeps it, and nothing starts until then.
     pub(crate) unstored: Option<String>,
     /// The checks that run now.
@@ -72,9 +72,9 @@ pub(crate) struct Slot {
     pub(crate) unlogged: Vec<String>,
     /// Processes that the current kill had to force.
     pub(crate) forced: Vec<String>,
-    pub(crate) newborn: Option<Newborn>,
+    pub(crate) pending: Option<PendingSpawn>,
     /// What people sent while the agent was coming up.
-    pub(crate) letters: Vec<Letter>,
+    pub(crate) queued: Vec<QueuedInput>,
     pub(crate) after_stop: Vec<AfterStop>,
     /// The last lines of the screen as it was when it was captured, as they were captured.
     pub(crate) last_screen: String,
@@ -116,7 +116,7 @@ pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
 
 impl Slot {
     /// A worker that was just asked for, or that a record tells of.
-    pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: Context) -> Result<Self> {
+    pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: RunContext) -> Result<Self> {
         let reader = Arc::new(Mutex::new(reader(&spec)?));
         Ok(Self {
             spec: Arc::new(spec),
@@ -132,11 +132,11 @@ impl Slot {
             reader,
             unsaved: false,
             save_error: None,
-            noted: false,
-            unsettled: false,
-            stillborn: false,
+            marked: false,
+            unreconciled: false,
+            never_started: false,
             leaving: false,
-            errand: Weak::new(),
+            busy: Weak::new(),
             unstored: None,
             checking: vec![],
             held: None,
@@ -146,8 +146,8 @@ impl Slot {
             log_tail: vec![],
             unlogged: vec![],
             forced: vec![],
-            newborn: None,
-            letters: vec![],
+            pending: None,
+            queued: vec![],
             after_stop: vec![],
             last_screen: String::new(),
         })
@@ -210,19 +210,19 @@ impl Slot {
     }
 
     /// Makes the reader new for the run that is under way: for a new done pattern, or in a new daemon.
-    pub(crate) fn reread(&mut self) {
+    pub(crate) fn rebuild_reader(&mut self) {
         let dir = self.driver.context.run_dir(self.engine.run());
         if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
             // Under the lock: what is being given just now is either in the folder or told afterwards.
-            input::recall(&dir, &mut fresh);
+            input::restore_reader(&dir, &mut fresh);
             *shared = fresh;
         }
     }
 
     /// The current iteration; `None` for a plain worker.
-    pub(crate) fn iteration(&self, now: Now) -> Option<Iteration> {
+    pub(crate) fn iteration(&self, now: Now) -> Option<IterationInfo> {
         let ralph = self.engine.ralph()?;
-        Some(Iteration {
+        Some(IterationInfo {
             number: ralph.iteration,
             max: ralph.max_iterations,
             id: loop_id(self.started),
@@ -233,16 +233,16 @@ impl Slot {
     }
 
     /// Begins something that takes several steps.
-    pub(crate) fn begin(&mut self, what: &'static str) -> Arc<Errand> {
-        let errand = Arc::new(Errand { what, killed: AtomicBool::new(false) });
-        self.errand = Arc::downgrade(&errand);
-        errand
+    pub(crate) fn begin(&mut self, what: &'static str) -> Arc<Busy> {
+        let busy = Arc::new(Busy { what, killed: AtomicBool::new(false) });
+        self.busy = Arc::downgrade(&busy);
+        busy
     }
 
     /// A kill came: what is under way does not start the worker again.
-    pub(crate) fn call_off(&self) {
-        if let Some(errand) = Weak::upgrade(&self.errand) {
-            errand.killed.store(true, Ordering::Relaxed);
+    pub(crate) fn cancel_busy(&self) {
+        if let Some(busy) = Weak::upgrade(&self.busy) {
+            busy.killed.store(true, Ordering::Relaxed);
         }
     }
 
@@ -253,8 +253,8 @@ impl Slot {
             return Err(leaving(name));
         }
         let replaced = self.after_stop.iter().any(|after| matches!(after, AfterStop::Replace(..)));
-        let what = match Weak::upgrade(&self.errand) {
-            Some(errand) => errand.what,
+        let what = match Weak::upgrade(&self.busy) {
+            Some(busy) => busy.what,
             None if replaced => "is just being replaced",
             None => return Ok(()),
         };

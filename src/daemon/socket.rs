@@ -32,7 +32,7 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
 
 /// Tells a daemon that holds the directory and cannot be reached to look after its socket. The signal is one
 /// that does nothing to a daemon that is not that far yet.
-pub(crate) fn remind(pid: u32, socket: &Path) {
+pub(crate) fn request_rebind(pid: u32, socket: &Path) {
     if let (Err(_), Ok(pid)) = (std::os::unix::net::UnixStream::connect(socket), i32::try_from(pid)) {
         // It may have ended just now.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGWINCH);
@@ -40,7 +40,7 @@ pub(crate) fn remind(pid: u32, socket: &Path) {
 }
 
 /// Where clients come in.
-pub(crate) struct Door {
+pub(crate) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
     /// Which file is ours.
@@ -48,7 +48,7 @@ pub(crate) struct Door {
     reminders: Option<Signal>,
 }
 
-impl Door {
+impl SocketListener {
     pub(crate) fn new(listener: UnixListener, path: PathBuf) -> Self {
         let file = identity(&path);
         Self { listener, path, file, reminders: signal(SignalKind::window_change()).ok() }
@@ -68,13 +68,13 @@ impl Door {
             };
             tokio::select! {
                 accepted = self.listener.accept() => return accepted.map(|(stream, _)| stream),
-                _ = reminded => self.look_after(),
+                _ = reminded => self.restore_file(),
             }
         }
     }
 
     /// Makes the socket again if its file is gone or another.
-    fn look_after(&mut self) {
+    fn restore_file(&mut self) {
         let found = identity(&self.path);
         if found.is_some() && found == self.file {
             return;

@@ -14,11 +14,11 @@ use swarm_state::model::WorkerName;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::daemon::directory_watch::Watch;
+use crate::daemon::directory_watch::DirectoryWatch;
 use crate::daemon::helper::Helper;
-use crate::daemon::messages::{End, Input};
+use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::notices::Notices;
-use crate::daemon::run::context::Context;
+use crate::daemon::run::context::RunContext;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{DaemonLock, Problem, Store};
@@ -26,7 +26,7 @@ use crate::tmux::watch::Gate;
 use crate::tmux::{Options, Socket, Tmux};
 
 /// The longest sleep: a wake-up an hour is not worth avoiding and bounds what a missed one can cost.
-const LONGEST: Duration = Duration::from_secs(3600);
+const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -40,30 +40,30 @@ pub(crate) struct Supervisor {
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
     pub(crate) started: chrono::DateTime<chrono::FixedOffset>,
-    pub(crate) servers: HashMap<Option<String>, Server>,
-    births: u64,
+    pub(crate) servers: HashMap<Option<String>, TmuxServer>,
+    incarnations: u64,
     clock: AwakeClock,
     pub(crate) planned: Duration,
     pub(crate) awake: Duration,
     pub(crate) next_look: Option<Instant>,
-    pub(crate) ended: Option<End>,
+    pub(crate) ended: Option<DaemonEnd>,
     pub(crate) lock: DaemonLock,
-    pub(crate) removal: Option<Watch>,
+    pub(crate) removal: Option<DirectoryWatch>,
     /// How often something was removed, and up to which of them what was missing is there again.
     pub(crate) touches: u64,
     pub(crate) settled: u64,
 }
 
 /// One tmux server and who looks at it; the watcher is away while it looks.
-pub(crate) struct Server {
+pub(crate) struct TmuxServer {
     pub(crate) tmux: Tmux,
     pub(crate) gate: Option<Gate>,
-    pub(crate) sweep: Sweep,
+    pub(crate) sweep: SweepState,
 }
 
 /// How far the sweep of one server is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sweep {
+pub(crate) enum SweepState {
     /// Nothing is suspected.
     #[default]
     Idle,
@@ -96,9 +96,9 @@ impl Supervisor {
             tmux_source,
             started,
             servers: HashMap::new(),
-            births: 0,
+            incarnations: 0,
             clock: AwakeClock::new(raw, started.timestamp_millis()),
-            planned: LONGEST,
+            planned: MAX_SLEEP,
             awake: raw,
             next_look: None,
             ended: None,
@@ -111,7 +111,7 @@ impl Supervisor {
 
     /// Hears of removals from here on.
     pub(crate) fn watch_removals(&mut self) {
-        match Watch::start(self.store.paths(), &self.inbox) {
+        match DirectoryWatch::start(self.store.paths(), &self.inbox) {
             Ok(watch) => self.removal = Some(watch),
             // The looks at the screens still ask.
             Err(error) => tracing::warn!(%error, "the directory cannot be watched"),
@@ -125,7 +125,7 @@ impl Supervisor {
         Now { mono: self.awake, wall: crate::daemon::clock::local_now() }
     }
 
-    pub(crate) fn notice_time(&mut self) {
+    pub(crate) fn advance_clock(&mut self) {
         let wall = crate::daemon::clock::local_now().timestamp_millis();
         let (awake, jump) = self.clock.observe(crate::daemon::clock::monotonic(), wall, self.planned);
         self.awake = awake;
@@ -139,7 +139,7 @@ impl Supervisor {
         let deadlines = self.slots.values().filter_map(|s| s.engine.deadline());
         let first = deadlines.min().map(|at| at.saturating_sub(awake));
         let look = self.next_look.map(|at| at.saturating_duration_since(Instant::now()));
-        first.into_iter().chain(look).min().unwrap_or(LONGEST).min(LONGEST)
+        first.into_iter().chain(look).min().unwrap_or(MAX_SLEEP).min(MAX_SLEEP)
     }
 
     // ---- finding things ----
@@ -178,17 +178,17 @@ impl Supervisor {
             };
             let config = store.paths().tmux_conf();
             let tmux = Tmux::new(Options { socket, config, source, session: "swarm".into() });
-            Server { tmux, gate: Some(Gate::default()), sweep: Sweep::Idle }
+            TmuxServer { tmux, gate: Some(Gate::default()), sweep: SweepState::Idle }
         });
         server.tmux.clone()
     }
 
     /// What a worker's driver works with.
-    pub(crate) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> Context {
-        self.births += 1;
-        Context {
+    pub(crate) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> RunContext {
+        self.incarnations += 1;
+        RunContext {
             name: name.clone(),
-            birth: self.births,
+            incarnation: self.incarnations,
             tmux: self.tmux(socket),
             store: self.store.clone(),
             inbox: self.inbox.clone(),

@@ -12,69 +12,69 @@ use std::time::Duration;
 use swarm_state::model::{Pane, WorkerName};
 use swarm_state::reconcile::{self, Claim};
 
-use crate::daemon::messages::{Found, Input};
+use crate::daemon::messages::{Input, ServerPanes};
 use crate::daemon::panes;
-use crate::daemon::supervisor::{Supervisor, Sweep};
+use crate::daemon::supervisor::{Supervisor, SweepState};
 use crate::tmux::Row;
 
 /// Between the suspicion and the look: many workers that end together are one look, and a command that tmux
 /// has not read yet is carried out by then.
-const SOON: Duration = Duration::from_secs(1);
+const SWEEP_DELAY: Duration = Duration::from_secs(1);
 
 impl Supervisor {
     /// Looks in a moment for panes on this server that should not be there.
-    pub(crate) fn sweep_soon(&mut self, socket: &Option<String>) {
+    pub(crate) fn schedule_sweep(&mut self, socket: &Option<String>) {
         let Some(server) = self.servers.get_mut(socket) else { return };
-        let begun = server.sweep != Sweep::Idle;
-        server.sweep = Sweep::Away { again: begun };
+        let begun = server.sweep != SweepState::Idle;
+        server.sweep = SweepState::Away { again: begun };
         if !begun {
             self.send_sweep(socket);
         }
     }
 
-    /// As [`Supervisor::sweep_soon`], for the server of a worker that is ours.
-    pub(crate) fn sweep_after(&mut self, name: &WorkerName) {
+    /// As [`Supervisor::schedule_sweep`], for the server of a worker that is ours.
+    pub(crate) fn sweep_server_of(&mut self, name: &WorkerName) {
         let own = self.slots.get(name).filter(|slot| slot.legacy.is_none());
         if let Some(socket) = own.map(|slot| slot.spec.tmux_socket.clone()) {
-            self.sweep_soon(&socket);
+            self.schedule_sweep(&socket);
         }
     }
 
     fn send_sweep(&mut self, socket: &Option<String>) {
         let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
         tokio::spawn(async move {
-            tokio::time::sleep(SOON).await;
+            tokio::time::sleep(SWEEP_DELAY).await;
             let found = panes::look_until_it_answers(&tmux).await;
             drop(inbox.send(Input::Swept { socket, found }));
         });
     }
 
     /// A look is back: what it found is ended, and looked for again.
-    pub(crate) fn swept(&mut self, socket: &Option<String>, found: &Found) {
+    pub(crate) fn swept(&mut self, socket: &Option<String>, found: &ServerPanes) {
         let left = self.ours_left(socket, found);
         let Some(server) = self.servers.get_mut(socket) else { return };
-        if left.is_empty() && server.sweep != (Sweep::Away { again: true }) {
-            server.sweep = Sweep::Idle;
+        if left.is_empty() && server.sweep != (SweepState::Away { again: true }) {
+            server.sweep = SweepState::Idle;
             return;
         }
-        server.sweep = Sweep::Away { again: false };
+        server.sweep = SweepState::Away { again: false };
         let tmux = server.tmux.clone();
         tokio::spawn(async move { panes::end_panes(&tmux, left).await });
         self.send_sweep(socket);
     }
 
     /// The sweep of a start: all panes with a worker's mark that belong to none.
-    pub(crate) fn sweep(&mut self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
+    pub(crate) fn sweep(&mut self, socket: &Option<String>, found: &ServerPanes) -> Vec<Pane> {
         let left = self.left(socket, found, |_, _| true);
         if !left.is_empty() {
-            self.sweep_soon(socket);
+            self.schedule_sweep(socket);
         }
         left
     }
 
     /// Those of workers that this daemon knows or has forgotten itself, in a window that was made for this
     /// directory: another swarm may use the same server, and the records of some may be gone.
-    fn ours_left(&self, socket: &Option<String>, found: &Found) -> Vec<Pane> {
+    fn ours_left(&self, socket: &Option<String>, found: &ServerPanes) -> Vec<Pane> {
         let runs = self.store.paths().runs_dir().to_string_lossy().into_owned();
         self.left(socket, found, |row, name| {
             let known = self.slots.contains_key(name) || self.forgotten.contains(name);
@@ -85,7 +85,7 @@ impl Supervisor {
     fn left(
         &self,
         socket: &Option<String>,
-        found: &Found,
+        found: &ServerPanes,
         admits: impl Fn(&Row, &WorkerName) -> bool,
     ) -> Vec<Pane> {
         let Some(server_pid) = found.server else { return vec![] };

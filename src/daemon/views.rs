@@ -13,7 +13,7 @@ use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerVie
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
-pub(crate) const LOCAL: &str = "%Y-%m-%dT%H:%M:%S%.6f";
+pub(crate) const LOCAL_TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f";
 
 /// One worker.
 fn worker(slot: &Slot) -> WorkerView {
@@ -65,7 +65,7 @@ fn screen(slot: &Slot) -> Vec<String> {
 }
 
 /// Bytes of JSON that fit an answer with room to spare.
-const ROOM: usize = 900_000;
+const MAX_VIEWS_BYTES: usize = 900_000;
 
 /// One worker, as long as an answer can be.
 pub(crate) fn whole(slot: &Slot) -> WorkerView {
@@ -84,11 +84,11 @@ pub(crate) fn workers<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<WorkerVi
 /// Shortens what a user can make long, by the same measure for each, if the whole would not fit.
 fn fit(views: &mut [WorkerView]) {
     let size = |views: &[WorkerView]| serde_json::to_vec(views).map_or(usize::MAX, |text| text.len());
-    if size(views) <= ROOM {
+    if size(views) <= MAX_VIEWS_BYTES {
         return;
     }
     // Half of a worker's share is for what is never long; a byte can become six in JSON.
-    let share = ROOM / views.len().max(1) / 12;
+    let share = MAX_VIEWS_BYTES / views.len().max(1) / 12;
     for view in views {
         shorten_all(&mut view.cmd, share);
         shorten_all(&mut view.tags, share / 4);
@@ -215,8 +215,8 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         prompt_file: wanted.prompt_file.clone(),
         max_iterations: ralph.max_iterations,
         current_iteration: ralph.iteration,
-        started: slot.started.format(LOCAL).to_string(),
-        last_iteration_started: ralph.iteration_started.map(|t| t.format(LOCAL).to_string()),
+        started: slot.started.format(LOCAL_TIME_FORMAT).to_string(),
+        last_iteration_started: ralph.iteration_started.map(|t| t.format(LOCAL_TIME_FORMAT).to_string()),
         consecutive_failures: ralph.failures,
         total_failures: ralph.total_failures,
         done_pattern: spec.done_pattern.clone(),
@@ -260,7 +260,7 @@ mod tests {
             (long.reason, long.cause) = (Some(cause.text()), Some(cause));
             let mut views = vec![long; count];
             fit(&mut views);
-            assert!(serde_json::to_vec(&views).unwrap().len() < ROOM);
+            assert!(serde_json::to_vec(&views).unwrap().len() < MAX_VIEWS_BYTES);
             assert_eq!(views[0].cmd.len(), 3);
             assert!(views[0].cmd[0] == "agent" && views[0].cmd[2].ends_with('…'));
         }

@@ -8,24 +8,24 @@ use std::path::Path;
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
 
-use crate::daemon::messages::{Look, Looked, Target};
+use crate::daemon::messages::{LookRound, LookTarget, PaneLook};
 use crate::store::write_unsynced;
 use crate::tmux::watch::{Gate, Said};
 use crate::tmux::{Health, Tmux, pane_number};
 
 /// Lines of the screen that are kept for a worker that waits for a person.
-const LAST_LINES: usize = 12;
+const MAX_LAST_LINES: usize = 12;
 
 /// Rows of history that are read beside the screen, so that a line that scrolled by between two looks is
 /// seen too.
-const HISTORY: u32 = 200;
+const HISTORY_ROWS: u32 = 200;
 
 /// The text of the last look, in the folder of its run.
-const LAST_LOOK: &str = "screen";
+const LAST_SCREEN_FILE: &str = "screen";
 
 /// What the last look at a run saw; empty when there was none.
 pub(crate) fn last_look(run_dir: &Path) -> String {
-    std::fs::read(run_dir.join(LAST_LOOK))
+    std::fs::read(run_dir.join(LAST_SCREEN_FILE))
         .map(|text| String::from_utf8_lossy(&text).into_owned())
         .unwrap_or_default()
 }
@@ -35,8 +35,8 @@ pub(crate) async fn look(
     mut gate: Gate,
     server: Option<String>,
     tmux: &Tmux,
-    targets: Vec<Target>,
-) -> Looked {
+    targets: Vec<LookTarget>,
+) -> LookRound {
     // Taken before the listing is sent: what is printed in the same second must be looked at again.
     let sent = crate::daemon::clock::local_now().timestamp();
     let mut looks = vec![];
@@ -53,7 +53,7 @@ pub(crate) async fn look(
                     Said::Quiet(size) if target.anyhow => dirty.push((target, size)),
                     Said::Quiet(_) => {
                         let event = Event::Quiet(target.pane.run);
-                        looks.push((target.name, Look { pane: target.pane, event, screen: None }));
+                        looks.push((target.name, PaneLook { pane: target.pane, event, screen: None }));
                     }
                     Said::Dirty(size) => dirty.push((target, size)),
                 }
@@ -68,21 +68,21 @@ pub(crate) async fn look(
             }
         }
     }
-    Looked { server, gate, looks, unreachable }
+    LookRound { server, gate, looks, unreachable }
 }
 
 /// Captures those that printed and reads what they show.
 async fn capture(
     gate: &mut Gate,
     tmux: &Tmux,
-    dirty: Vec<(Target, (u16, u16))>,
-    looks: &mut Vec<(WorkerName, Look)>,
+    dirty: Vec<(LookTarget, (u16, u16))>,
+    looks: &mut Vec<(WorkerName, PaneLook)>,
 ) {
-    let wanted = |target: &Target| (target.pane.id.clone(), if target.whole { HISTORY } else { 0 });
+    let wanted = |target: &LookTarget| (target.pane.id.clone(), if target.whole { HISTORY_ROWS } else { 0 });
     let wanted: Vec<_> = dirty.iter().map(|(target, _)| wanted(target)).collect();
     let texts = tmux.screens(&wanted).await;
     for ((target, size), text) in dirty.into_iter().zip(texts) {
-        let Target { name, pane, reader, run_dir, .. } = target;
+        let LookTarget { name, pane, reader, run_dir, .. } = target;
         let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
         let (Some(mut reading), Some(text)) = (reading, text) else {
             // It printed and was not read: the next look must read it.
@@ -92,10 +92,10 @@ async fn capture(
             continue;
         };
         // Kept for the log, should the pane vanish. Without it the log would at worst be empty.
-        drop(write_unsynced(&run_dir.join(LAST_LOOK), text.as_bytes()));
+        drop(write_unsynced(&run_dir.join(LAST_SCREEN_FILE), text.as_bytes()));
         reading.rows.1 = pane_number(&pane.id).map_or(0, |pane| gate.history(pane));
         let event = Event::Screen(pane.run, reading);
-        looks.push((name, Look { pane, event, screen: Some(last_lines(&text)) }));
+        looks.push((name, PaneLook { pane, event, screen: Some(last_lines(&text)) }));
     }
 }
 
@@ -103,7 +103,7 @@ async fn capture(
 fn last_lines(text: &str) -> String {
     let (mut start, mut kept) = (text.len() + 1, 0);
     for line in text.rsplit('\n') {
-        if kept == LAST_LINES {
+        if kept == MAX_LAST_LINES {
             break;
         }
         start -= line.len() + 1;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use swarm_state::engine::{Edits, Event, Heard, Now, SpawnError, Worker};
+use swarm_state::engine::{Edits, Event, HookSignal, Now, SpawnError, Worker};
 use swarm_state::gates::Verdict;
 use swarm_state::model::Exit;
 use swarm_state::notice::PauseBy;
@@ -62,10 +62,10 @@ fn events(engine: &Worker) -> Vec<Event> {
         Event::PromptFailed(run, "no".into()),
         Event::Grew(run, Duration::MAX),
         Event::Probed(run, true),
-        Event::Heard(run, Heard::TurnOver),
-        Event::Heard(run, Heard::Idle),
-        Event::Heard(run, Heard::Working),
-        Event::Heard(run, Heard::Asks("may I".into())),
+        Event::Hook(run, HookSignal::TurnOver),
+        Event::Hook(run, HookSignal::Idle),
+        Event::Hook(run, HookSignal::Working),
+        Event::Hook(run, HookSignal::Asks("may I".into())),
         Event::Exited(run, Exit::Signal(9)),
         Event::Judged(run, verdict),
         Event::Tick,

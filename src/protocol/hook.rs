@@ -4,7 +4,7 @@
 //! which CLI it was: that is known where the hook runs.
 
 use serde::{Deserialize, Serialize};
-use swarm_state::engine::Heard;
+use swarm_state::engine::HookSignal;
 
 /// The parameters of `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,30 +65,30 @@ pub struct HookHeard {
 
 impl HookNews {
     /// For the engine; `None` for what it does not decide by.
-    pub fn heard(&self) -> Option<Heard> {
+    pub fn heard(&self) -> Option<HookSignal> {
         match self {
             Self::Session { .. } => None,
-            Self::Prompt => Some(Heard::Prompt),
-            Self::Working => Some(Heard::Working),
-            Self::TurnOver => Some(Heard::TurnOver),
-            Self::Idle => Some(Heard::Idle),
-            Self::ApiError { message } => Some(Heard::ApiError(message.clone())),
-            Self::ContextSpent => Some(Heard::ContextSpent),
-            Self::Asks { what } => Some(Heard::Asks(what.clone())),
+            Self::Prompt => Some(HookSignal::Prompt),
+            Self::Working => Some(HookSignal::Working),
+            Self::TurnOver => Some(HookSignal::TurnOver),
+            Self::Idle => Some(HookSignal::Idle),
+            Self::ApiError { message } => Some(HookSignal::ApiError(message.clone())),
+            Self::ContextSpent => Some(HookSignal::ContextSpent),
+            Self::Asks { what } => Some(HookSignal::Asks(what.clone())),
         }
     }
 }
 
-impl From<Heard> for HookNews {
-    fn from(heard: Heard) -> Self {
+impl From<HookSignal> for HookNews {
+    fn from(heard: HookSignal) -> Self {
         match heard {
-            Heard::Prompt => Self::Prompt,
-            Heard::Working => Self::Working,
-            Heard::TurnOver => Self::TurnOver,
-            Heard::Idle => Self::Idle,
-            Heard::ApiError(message) => Self::ApiError { message },
-            Heard::ContextSpent => Self::ContextSpent,
-            Heard::Asks(what) => Self::Asks { what },
+            HookSignal::Prompt => Self::Prompt,
+            HookSignal::Working => Self::Working,
+            HookSignal::TurnOver => Self::TurnOver,
+            HookSignal::Idle => Self::Idle,
+            HookSignal::ApiError(message) => Self::ApiError { message },
+            HookSignal::ContextSpent => Self::ContextSpent,
+            HookSignal::Asks(what) => Self::Asks { what },
         }
     }
 }

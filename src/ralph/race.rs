@@ -137,7 +137,7 @@ where
             | Effect::ForceKill(_)
             | Effect::Probe(_)
             | Effect::Look(_)
-            | Effect::Tell(_) => Ok(()),
+            | Effect::Notify(_) => Ok(()),
         }
     }
 

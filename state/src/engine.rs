@@ -23,21 +23,21 @@
 //! any knowledge of what a screen shows (that is [`crate::screen`]).
 
 mod clock;
+mod constructors;
 mod ended;
 mod events;
 mod evidence;
 mod follow_up;
-mod heard;
+mod hook_signals;
 mod limits;
-mod look;
-mod made;
 mod phase;
 mod questions;
 mod reports;
 mod restart;
+mod screen_looks;
+mod screen_watch;
 mod step;
 mod view;
-mod watch;
 
 #[cfg(test)]
 mod tests;
@@ -47,13 +47,13 @@ use std::time::Duration;
 use chrono::{DateTime, FixedOffset};
 use serde::{Deserialize, Serialize};
 
-pub use clock::{AwakeClock, Jump};
+pub use clock::{AwakeClock, ClockJump};
 pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
 pub use evidence::Evidence;
-pub use heard::Heard;
+pub use hook_signals::HookSignal;
 pub use restart::Restarts;
-pub use watch::Watch;
+pub use screen_watch::Watch;
 
 use crate::budget::{Budgets, Spent};
 use crate::model::{Exit, QUESTION_TIMEOUT, Run};
@@ -312,7 +312,7 @@ fn question_timeout() -> u64 {
 /// Why a person is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Trouble {
-    kind: Kind,
+    kind: TroubleKind,
     what: String,
     /// Since when a question waits for its answer, on the monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -322,7 +322,7 @@ struct Trouble {
 /// What kind of trouble it is: they differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Kind {
+enum TroubleKind {
     /// A dialog that the next run would meet too: no time limit.
     Startup,
     /// A question on the screen in mid-work: it may wait for the question timeout.
@@ -331,7 +331,7 @@ enum Kind {
     NotReady,
     /// The prompt was not delivered to a plain worker's agent.
     Prompt,
-    /// A question that the agent's hook reported: as for [`Kind::Dialog`].
+    /// A question that the agent's hook reported: as for [`TroubleKind::Dialog`].
     Asked,
 }
 

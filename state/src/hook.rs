@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::engine::Heard;
+use crate::engine::HookSignal;
 
 /// The events that `swarm hook` knows, by the word on its command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -175,22 +175,22 @@ impl HookInput {
 
 /// What an event means to the loop around the agent; `None` for what it does not decide by. `held`: a loop of ours keeps
 /// the agent going.
-pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<Heard> {
+pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
     match event {
         HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
-            Some(Heard::Working)
+            Some(HookSignal::Working)
         }
-        HookEvent::Stop => Some(Heard::TurnOver),
-        HookEvent::StopFailure => Some(Heard::ApiError(api_error(input))),
+        HookEvent::Stop => Some(HookSignal::TurnOver),
+        HookEvent::StopFailure => Some(HookSignal::ApiError(api_error(input))),
         // The CLI's own note that a task in the background has ended wakes the agent like a prompt.
-        HookEvent::UserPromptSubmit if is_own_note(input) => Some(Heard::Working),
-        HookEvent::UserPromptSubmit => Some(Heard::Prompt),
-        HookEvent::PreToolUse | HookEvent::PostToolUse => Some(Heard::Working),
-        HookEvent::PreCompact => Some(Heard::ContextSpent),
+        HookEvent::UserPromptSubmit if is_own_note(input) => Some(HookSignal::Working),
+        HookEvent::UserPromptSubmit => Some(HookSignal::Prompt),
+        HookEvent::PreToolUse | HookEvent::PostToolUse => Some(HookSignal::Working),
+        HookEvent::PreCompact => Some(HookSignal::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
             // It comes a minute after the end of a turn: no news where that was heard.
-            Some("idle_prompt") => Some(Heard::Idle),
-            Some("permission_prompt" | "elicitation_dialog") => Some(Heard::Asks(
+            Some("idle_prompt") => Some(HookSignal::Idle),
+            Some("permission_prompt" | "elicitation_dialog") => Some(HookSignal::Asks(
                 input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),
             )),
             Some(_) | None => None,
@@ -300,23 +300,28 @@ mod tests {
         let failed = HookInput { error: Some("rate_limit".into()), ..plain.clone() };
         let worded = HookInput { last_message: Some("hit your limit".into()), ..failed.clone() };
         let rows = [
-            (HookEvent::Stop, &plain, false, Some(Heard::TurnOver)),
-            (HookEvent::Stop, &plain, true, Some(Heard::Working)),
-            (HookEvent::Stop, &busy, false, Some(Heard::Working)),
-            (HookEvent::StopFailure, &failed, false, Some(Heard::ApiError("rate_limit".into()))),
+            (HookEvent::Stop, &plain, false, Some(HookSignal::TurnOver)),
+            (HookEvent::Stop, &plain, true, Some(HookSignal::Working)),
+            (HookEvent::Stop, &busy, false, Some(HookSignal::Working)),
+            (HookEvent::StopFailure, &failed, false, Some(HookSignal::ApiError("rate_limit".into()))),
             (
                 HookEvent::StopFailure,
                 &worded,
                 false,
-                Some(Heard::ApiError("rate_limit: hit your limit".into())),
+                Some(HookSignal::ApiError("rate_limit: hit your limit".into())),
             ),
-            (HookEvent::StopFailure, &plain, false, Some(Heard::ApiError("API error".into()))),
-            (HookEvent::UserPromptSubmit, &plain, false, Some(Heard::Prompt)),
-            (HookEvent::UserPromptSubmit, &note, false, Some(Heard::Working)),
-            (HookEvent::PreToolUse, &plain, false, Some(Heard::Working)),
-            (HookEvent::PreCompact, &plain, false, Some(Heard::ContextSpent)),
-            (HookEvent::Notification, &says("permission_prompt"), false, Some(Heard::Asks("may I".into()))),
-            (HookEvent::Notification, &says("idle_prompt"), false, Some(Heard::Idle)),
+            (HookEvent::StopFailure, &plain, false, Some(HookSignal::ApiError("API error".into()))),
+            (HookEvent::UserPromptSubmit, &plain, false, Some(HookSignal::Prompt)),
+            (HookEvent::UserPromptSubmit, &note, false, Some(HookSignal::Working)),
+            (HookEvent::PreToolUse, &plain, false, Some(HookSignal::Working)),
+            (HookEvent::PreCompact, &plain, false, Some(HookSignal::ContextSpent)),
+            (
+                HookEvent::Notification,
+                &says("permission_prompt"),
+                false,
+                Some(HookSignal::Asks("may I".into())),
+            ),
+            (HookEvent::Notification, &says("idle_prompt"), false, Some(HookSignal::Idle)),
             (HookEvent::Notification, &says("auth_success"), false, None),
             (HookEvent::SubagentStop, &plain, false, None),
             (HookEvent::SessionStart, &plain, false, None),

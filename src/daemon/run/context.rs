@@ -10,17 +10,17 @@ use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, watch};
 
 use crate::daemon::helper::Helper;
-use crate::daemon::messages::{Input, Report};
+use crate::daemon::messages::{Input, RunReport};
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
 /// The things every job needs.
 #[derive(Clone)]
-pub(crate) struct Context {
+pub(crate) struct RunContext {
     /// Whose driver it is.
     pub(crate) name: WorkerName,
     /// Which of all workers that had this name: news of an earlier one is dropped.
-    pub(crate) birth: u64,
+    pub(crate) incarnation: u64,
     /// Its tmux server.
     pub(crate) tmux: Tmux,
     /// The disk.
@@ -37,10 +37,14 @@ pub(crate) struct Context {
     pub(crate) prompts: Arc<watch::Sender<u64>>,
 }
 
-impl Context {
+impl RunContext {
     /// Tells the supervisor. A supervisor that is gone needs no news.
-    pub(crate) fn report(&self, report: Report) {
-        drop(self.inbox.send(Input::Report { worker: self.name.clone(), birth: self.birth, report }));
+    pub(crate) fn report(&self, report: RunReport) {
+        drop(self.inbox.send(Input::Report {
+            worker: self.name.clone(),
+            incarnation: self.incarnation,
+            report,
+        }));
     }
 
     /// What stands in the environment of everything that the worker starts, and tells whose it is.

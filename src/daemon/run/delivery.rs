@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed};
 use swarm_state::model::Pane;
-
 use swarm_state::screen::answers::Answers;
 use tokio::time::{Instant, sleep};
 
-use self::answer::Dialog;
-use self::carry::{Carried, Carrier, Purpose};
-use self::look::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, in_the_way, input_of, look, plan};
+use self::answer::OpenDialog;
+use self::carry::{DeliveryEnd, DeliveryPurpose, DeliveryRun};
+use self::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, in_the_way, input_of, look, plan};
 use crate::daemon::crash;
-use crate::daemon::messages::{Prompted, Report, SharedReader};
-use crate::daemon::run::context::Context;
+use crate::daemon::messages::{PromptOutcome, RunReport, SharedReader};
+use crate::daemon::run::context::RunContext;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -32,20 +31,24 @@ pub(crate) mod line;
 pub(crate) mod look;
 
 /// How long `send` waits for an input box before it gives up, or types anyway where no profile knows the box.
-const SEND_READY: Duration = Duration::from_secs(5);
+const INPUT_BOX_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// There once the prompt was accepted.
 const ACCEPTED_MARK: &str = "prompt.taken";
 
 /// What is being typed: there while nobody can say that the agent has it.
-const TYPING: &str = "typing";
+const UNSENT_TEXT_FILE: &str = "typing";
 
 /// Delivers the prompt of a run, which the supervisor found ready. One that a daemon began and did not finish is
 /// pasted again only if the screen shows that it was not pasted, and not at all if it was accepted.
 ///
 /// # Errors
 /// When the agent does not accept the prompt in its box, or never shows it.
-pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Prompted> {
+pub(crate) async fn prompt(
+    context: &RunContext,
+    pane: &Pane,
+    reader: &SharedReader,
+) -> Result<PromptOutcome> {
     let dir = context.run_dir(pane.run);
     let entered = dir.join(ENTERED_MARK);
     match deliver(context, pane, reader, &dir).await {
@@ -59,12 +62,17 @@ pub(crate) async fn prompt(context: &Context, pane: &Pane, reader: &SharedReader
     }
 }
 
-async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Path) -> Result<Prompted> {
-    let text = std::fs::read(dir.join(input::PROMPT));
+async fn deliver(
+    context: &RunContext,
+    pane: &Pane,
+    reader: &SharedReader,
+    dir: &Path,
+) -> Result<PromptOutcome> {
+    let text = std::fs::read(dir.join(input::PROMPT_FILE));
     let text = text.map_err(|e| Error::system("cannot read the prompt of this run", e))?;
     let text = String::from_utf8_lossy(&text).into_owned();
     if dir.join(ACCEPTED_MARK).exists() {
-        return Ok(Prompted::Accepted);
+        return Ok(PromptOutcome::Accepted);
     }
     let seen = look(context, pane, reader).await?;
     // In a first delivery a box that holds the words of the prompt shows a placeholder.
@@ -95,30 +103,31 @@ async fn deliver(context: &Context, pane: &Pane, reader: &SharedReader, dir: &Pa
     let whole = Typed::new(&text, None);
     let is_there = once && whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
     let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
-    let purpose = Purpose::Prompt(dir);
-    let carrier = Carrier { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
-    match carrier.carry(typed, delivery).await? {
-        Carried::Accepted(warning) => {
+    let purpose = DeliveryPurpose::Prompt(dir);
+    let carrier =
+        DeliveryRun { context, pane, reader, text: &text, plan, purpose, worked: seen.reading.working };
+    match carrier.deliver(typed, delivery).await? {
+        DeliveryEnd::Accepted(warning) => {
             if let Some(warning) = warning {
-                context.report(Report::Warning(warning));
+                context.report(RunReport::Warning(warning));
             }
             Ok(accepted(dir))
         }
-        Carried::Blocked { dialog, entered } => {
+        DeliveryEnd::Blocked { dialog, entered } => {
             // After Enter only a dialog at start takes the text with the box; otherwise the agent has it.
             if !entered || dialog.as_ref().is_some_and(|dialog| dialog.startup) {
                 input::note_interrupted(dir)?;
             }
-            Ok(Prompted::Blocked(dialog))
+            Ok(PromptOutcome::Blocked(dialog))
         }
     }
 }
 
-fn accepted(dir: &Path) -> Prompted {
+fn accepted(dir: &Path) -> PromptOutcome {
     crash::point("taken");
     // Without the mark a daemon that takes over presses Enter once more.
     drop(write_atomic(&dir.join(ACCEPTED_MARK), b""));
-    Prompted::Accepted
+    PromptOutcome::Accepted
 }
 
 /// Whether the agent of a run that exited had its prompt: it accepted it, or exited after the Enter.
@@ -131,7 +140,7 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
 /// # Errors
 /// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
 pub(crate) async fn typed(
-    context: &Context,
+    context: &RunContext,
     pane: &Pane,
     reader: &SharedReader,
     what: &SendParams,
@@ -146,14 +155,14 @@ pub(crate) async fn typed(
                 let Some(answer) = answers.find(text).filter(|_| !no_answer) else {
                     return Err(answer::not_offered(context, blocked, &answers));
                 };
-                return Dialog { context, pane, reader, before: &seen, answers }
+                return OpenDialog { context, pane, reader, before: &seen, answers }
                     .answer(&answer, *enter)
                     .await;
             }
             None if seen.reading.ready || seen.reading.working => break seen,
             // Lines are kept for who reads them later; but an agent that only comes up throws them away.
             None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,
-            None if start.elapsed() >= SEND_READY => break seen,
+            None if start.elapsed() >= INPUT_BOX_TIMEOUT => break seen,
             None => sleep(LOOK_INTERVAL).await,
         }
     };
@@ -163,24 +172,24 @@ pub(crate) async fn typed(
         input::keep_typed(&dir, text, reader)?;
     }
     // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
-    let mark = dir.join(TYPING);
+    let mark = dir.join(UNSENT_TEXT_FILE);
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
     let mut plan =
         Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
     // A text of spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
-    let purpose = if *keys { Purpose::Keys } else { Purpose::Text };
-    let carrier = Carrier { context, pane, reader, text, plan, purpose, worked: seen.reading.working };
-    let carried = carrier.carry(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
+    let purpose = if *keys { DeliveryPurpose::Keys } else { DeliveryPurpose::Text };
+    let carrier = DeliveryRun { context, pane, reader, text, plan, purpose, worked: seen.reading.working };
+    let carried = carrier.deliver(Typed::new(text, seen.input.as_deref()), Delivery::new(plan)).await;
     let warning = match carried? {
-        Carried::Accepted(warning) => warning,
-        Carried::Blocked { dialog: None, entered: true } => {
+        DeliveryEnd::Accepted(warning) => warning,
+        DeliveryEnd::Blocked { dialog: None, entered: true } => {
             let message =
                 "Enter was pressed, then the agent's input box disappeared; the agent may have the text";
             let hint = format!("to see its screen: swarm peek {}", context.name);
             return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
         }
-        Carried::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
+        DeliveryEnd::Blocked { dialog, .. } => return Err(in_the_way(context, dialog.as_ref())),
     };
     drop(std::fs::remove_file(&mark));
     Ok(warning)
@@ -188,8 +197,13 @@ pub(crate) async fn typed(
 
 /// Empties the input box of a text that was typed and never sent off: who sent it was told so, and the next one
 /// would be glued to its end.
-async fn remove_unsent(context: &Context, pane: &Pane, reader: &SharedReader, seen: Seen) -> Result<Seen> {
-    let Ok(unsent) = std::fs::read(context.run_dir(pane.run).join(TYPING)) else { return Ok(seen) };
+async fn remove_unsent(
+    context: &RunContext,
+    pane: &Pane,
+    reader: &SharedReader,
+    seen: PaneReading,
+) -> Result<PaneReading> {
+    let Ok(unsent) = std::fs::read(context.run_dir(pane.run).join(UNSENT_TEXT_FILE)) else { return Ok(seen) };
     let unsent = Typed::new(&String::from_utf8_lossy(&unsent), None);
     if procs::tty_is_cooked(pane.pid) || unsent.held(seen.input.as_deref()).is_text() {
         context.tmux.keys(&pane.id, &["C-u"]).await?;
@@ -204,7 +218,7 @@ async fn remove_unsent(context: &Context, pane: &Pane, reader: &SharedReader, se
 ///
 /// # Errors
 /// When the agent shows a dialog.
-pub(crate) async fn eof(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<()> {
+pub(crate) async fn eof(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
     // A dead pane takes keys without effect; that must not look like success.
     let seen = look(context, pane, reader).await.map_err(gone)?;

@@ -3,21 +3,21 @@
 //! A driver is a task with a queue: what must happen in order (start a run, deliver a prompt, type text,
 //! take the output) goes through it, so that one worker's slow worktree or hung tmux delays that worker
 //! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`crate::daemon::run::exit`].
-//! Drivers decide nothing: every result goes back to the supervisor as a [`Report`].
+//! Drivers decide nothing: every result goes back to the supervisor as a [`RunReport`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::engine::{Effect, Ended, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::mpsc;
 
 use crate::daemon::crash;
-use crate::daemon::messages::{Iteration, Job, Prompted, Report, SharedReader};
-use crate::daemon::run::context::Context;
-use crate::daemon::run::hook_reports::Told;
+use crate::daemon::messages::{IterationInfo, Job, PromptOutcome, RunReport, SharedReader};
+use crate::daemon::run::context::RunContext;
+use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
 use crate::error::{Error, ErrorCode, Result, sentence};
 use crate::hooks::passed::Launch;
@@ -27,19 +27,19 @@ use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
 
 /// How long a run's start waits for the wrapper in the pane, and how often it looks.
-const BEGIN: Duration = Duration::from_secs(10);
-const BEGIN_LOOK: Duration = Duration::from_millis(5);
+const WRAPPER_START_TIMEOUT: Duration = Duration::from_secs(10);
+const WRAPPER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The handle of a driver task, which ends when the handle is dropped and its queue is empty.
 pub(crate) struct Driver {
     queue: mpsc::UnboundedSender<Job>,
     /// What it works with.
-    pub(crate) context: Context,
+    pub(crate) context: RunContext,
 }
 
 impl Driver {
     /// Starts the task.
-    pub(crate) fn start(context: Context) -> Self {
+    pub(crate) fn start(context: RunContext) -> Self {
         let (queue, mut jobs) = mpsc::unbounded_channel();
         let own = context.clone();
         tokio::spawn(async move {
@@ -57,7 +57,7 @@ impl Driver {
     }
 }
 
-async fn work(context: &Context, job: Job) {
+async fn work(context: &RunContext, job: Job) {
     match job {
         Job::Spawn { run, iteration, spec, worktree, reader } => {
             let spawned = spawn(context, run, iteration.as_ref(), &spec, worktree, &reader).await;
@@ -66,7 +66,7 @@ async fn work(context: &Context, job: Job) {
         Job::Deliver { pane, reader } => {
             let outcome = delivery::prompt(context, &pane, &reader).await;
             crash::after(&Effect::Deliver(pane.run));
-            context.report(Report::Prompt(pane.run, outcome));
+            context.report(RunReport::Prompt(pane.run, outcome));
         }
         Job::Type { pane, reader, what, reply } => {
             let mut outcome = delivery::typed(context, &pane, &reader, &what).await;
@@ -77,12 +77,12 @@ async fn work(context: &Context, job: Job) {
                 error.code = ErrorCode::Conflict;
             }
             // Before the answer: who waits for the end of the turn after it must not find the one before.
-            context.report(Report::Typed(pane.run));
+            context.report(RunReport::Typed(pane.run));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Eof { pane, reader, reply } => {
             let outcome = delivery::eof(context, &pane, &reader).await;
-            context.report(Report::Typed(pane.run));
+            context.report(RunReport::Typed(pane.run));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
         Job::Judge {
@@ -99,10 +99,11 @@ async fn work(context: &Context, job: Job) {
         } => {
             let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
             let end = ended_as(context, run, end, end_if_delivered);
-            let ended = finish::Ended { run, exit, evidence, end, iteration: iteration.clone(), pane, cwd };
+            let ended =
+                finish::EndedRun { run, exit, evidence, end, iteration: iteration.clone(), pane, cwd };
             let verdict = finish::judge(context, &ended, &spec, &reader).await;
             crash::after(&Effect::Judge(run));
-            context.report(Report::Judged(run, verdict));
+            context.report(RunReport::Judged(run, verdict));
             if let Some(iteration) = iteration {
                 // Beside what follows, which need not wait for it.
                 let (store, name) = (context.store.clone(), context.name.clone());
@@ -120,16 +121,16 @@ async fn work(context: &Context, job: Job) {
 
 /// Reports a run that was started and watches for its end, or cleans up after one that could not be started.
 fn report_spawned(
-    context: &Context,
+    context: &RunContext,
     run: Run,
-    iteration: Option<&Iteration>,
+    iteration: Option<&IterationInfo>,
     spec: &WorkerSpec,
     spawned: Result<Pane, SpawnError>,
 ) {
     match spawned {
         Ok(pane) => {
             crash::after(&Effect::Spawn(run));
-            context.report(Report::Up(pane.clone()));
+            context.report(RunReport::Up(pane.clone()));
             exit::watch(context, pane);
         }
         Err(error) => {
@@ -138,31 +139,31 @@ fn report_spawned(
             }
             // Leftover files are swept at the next start.
             drop(context.store.remove_run_dir(&context.name, run));
-            context.report(Report::SpawnFailed(run, error));
+            context.report(RunReport::SpawnFailed(run, error));
         }
     }
 }
 
 /// Why a run ended; a daemon that delivered its prompt may have died before it reported that.
 fn ended_as(
-    context: &Context,
+    context: &RunContext,
     run: Run,
-    end: Option<finish::End>,
-    end_if_delivered: Option<finish::End>,
-) -> Option<finish::End> {
+    end: Option<Ended>,
+    end_if_delivered: Option<Ended>,
+) -> Option<Ended> {
     if end == end_if_delivered || !delivery::was_delivered(&context.run_dir(run)) {
         return end;
     }
-    context.report(Report::Prompt(run, Ok(Prompted::Accepted)));
+    context.report(RunReport::Prompt(run, Ok(PromptOutcome::Accepted)));
     end_if_delivered
 }
 
 /// Starts a run: worktree, prompt, launch file, window. On failure nothing of the run is left but the
 /// worktree, which the next try uses.
 async fn spawn(
-    context: &Context,
+    context: &RunContext,
     run: Run,
-    iteration: Option<&Iteration>,
+    iteration: Option<&IterationInfo>,
     spec: &WorkerSpec,
     worktree: Option<Worktree>,
     reader: &SharedReader,
@@ -175,7 +176,7 @@ async fn spawn(
     let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
     if let Some(iteration) = iteration {
-        let lap = iteration::Lap { context, spec, cwd: &cwd, iteration };
+        let lap = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
         prompt = lap.contract(prompt).await?;
         session = lap.session(run);
     }
@@ -187,7 +188,7 @@ async fn spawn(
     let mut launch = launch_spec(context, spec, &cwd, &dir, prompt.as_deref()).map_err(other)?;
     if let Some(session) = session {
         launch.argv = spec.profile.command_with_session(&launch.argv, &session);
-        Told { session: Some(session), ..Told::default() }.keep(&dir);
+        HookRecord { session: Some(session), ..HookRecord::default() }.keep(&dir);
     }
     launch.env.insert("SWARM_RUN".into(), run.to_string());
     pass_hooks(context, spec, &dir, &mut launch);
@@ -222,18 +223,23 @@ async fn spawn(
 /// Waits until the wrapper in a pane has read what to run. False when it ended without that. A slow machine gets no
 /// judgement: the watch on the wrapper sees such an end too.
 async fn has_begun(dir: &Path, pane: &Pane) -> bool {
-    let until = tokio::time::Instant::now() + BEGIN;
+    let until = tokio::time::Instant::now() + WRAPPER_START_TIMEOUT;
     while !wrapper::has_begun(dir) && tokio::time::Instant::now() < until {
         if !procs::is_alive(pane.pid) {
             return wrapper::has_begun(dir);
         }
-        tokio::time::sleep(BEGIN_LOOK).await;
+        tokio::time::sleep(WRAPPER_CHECK_INTERVAL).await;
     }
     true
 }
 
 /// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
-async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<Worktree>) -> Result<PathBuf> {
+async fn tree(
+    context: &RunContext,
+    run: Run,
+    spec: &WorkerSpec,
+    worktree: Option<Worktree>,
+) -> Result<PathBuf> {
     let Some(wanted) = &spec.worktree else { return Ok(spec.cwd.clone()) };
     let (store, name) = (&context.store, &context.name);
     let begun = store.noted_worktree(name, run);
@@ -243,7 +249,7 @@ async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<W
     if let Some(begun) = begun
         && git::settle_worktree(&begun).await?
     {
-        context.report(Report::WorktreeMade(begun.clone()));
+        context.report(RunReport::WorktreeMade(begun.clone()));
         return Ok(begun.path);
     }
     let note = |worktree: &Worktree| store.note_worktree(name, run, worktree);
@@ -251,23 +257,23 @@ async fn tree(context: &Context, run: Run, spec: &WorkerSpec, worktree: Option<W
         Ok(made) => made,
         Err(error) => {
             if worktree.is_some() {
-                context.report(Report::WorktreeGone);
+                context.report(RunReport::WorktreeGone);
             }
             return Err(error);
         }
     };
     crash::point("worktree");
     let path = made.worktree.path.clone();
-    context.report(Report::WorktreeMade(made.worktree));
+    context.report(RunReport::WorktreeMade(made.worktree));
     if let Some(note) = made.note {
-        context.report(Report::Warning(note));
+        context.report(RunReport::Warning(note));
     }
     Ok(path)
 }
 
 /// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn
 /// out to have made the window after all.
-async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
+async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
     let tmux = &context.tmux;
     let hurried = || context.hurry.load(Ordering::Relaxed);
     loop {
@@ -281,12 +287,12 @@ async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
         if error.code != ErrorCode::Timeout || hurried() {
             return Err(error);
         }
-        context.report(Report::Silent);
+        context.report(RunReport::Silent);
         while matches!(tmux.health().await, Health::Unresponsive) {
             if hurried() {
                 return Err(error);
             }
-            context.report(Report::Frozen);
+            context.report(RunReport::Frozen);
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         if let (Ok(rows), Health::Alive { pid }) = (tmux.list().await, tmux.health().await)
@@ -302,7 +308,7 @@ async fn make_window(context: &Context, window: &NewWindow) -> Result<Pane> {
 
 /// The agent's argv, environment and standard input.
 fn launch_spec(
-    context: &Context,
+    context: &RunContext,
     spec: &WorkerSpec,
     cwd: &Path,
     dir: &Path,
@@ -321,7 +327,7 @@ fn launch_spec(
         }
         (PromptVia::Stdin, Some(_)) => {
             argv = spec.profile.command_for_stdin(&argv);
-            stdin = Some(dir.join(input::PROMPT));
+            stdin = Some(dir.join(input::PROMPT_FILE));
         }
         // It is pasted when the agent is ready.
         (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
@@ -332,10 +338,10 @@ fn launch_spec(
 }
 
 /// Passes the agent hooks that tell the daemon what it does. One that goes without them is watched by its screen.
-fn pass_hooks(context: &Context, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
+fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
     let LaunchSpec { argv, env, cwd, .. } = launch;
     let passing = Launch { profile: &spec.profile, argv, env, cwd };
     if let Err(error) = passing.pass(context.helper.path(), dir) {
-        context.report(Report::Warning(format!("the agent has no hooks of swarm's: {error}")));
+        context.report(RunReport::Warning(format!("the agent has no hooks of swarm's: {error}")));
     }
 }

@@ -14,16 +14,16 @@ use swarm_state::engine::{Effect, SpawnError};
 use swarm_state::model::{Exit, Pane, Run};
 
 use crate::daemon::crash;
-use crate::daemon::messages::Report;
-use crate::daemon::run::context::Context;
-use crate::daemon::run::hook_reports::Told;
+use crate::daemon::messages::RunReport;
+use crate::daemon::run::context::RunContext;
+use crate::daemon::run::hook_reports::HookRecord;
 use crate::loops::last_growth;
 use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper::{self, ExitRecord};
 
 /// How often and how long tmux is asked again for the status of a dead pane.
-const ASK_AGAIN: [Duration; 5] = [
+const STATUS_RETRY_DELAYS: [Duration; 5] = [
     Duration::from_millis(8),
     Duration::from_millis(20),
     Duration::from_millis(60),
@@ -33,33 +33,33 @@ const ASK_AGAIN: [Duration; 5] = [
 
 /// How often a tmux that does not answer is asked for the end of a run whose processes are gone; each time takes
 /// some ten seconds. After that the run counts as lost with its server.
-const ASK_SILENT: u32 = 2;
+const MAX_UNANSWERED_CHECKS: u32 = 2;
 
 /// CPU share of one core, over the sample, from which a silent process tree counts as computing.
-const BUSY_SHARE: f64 = 0.10;
+const COMPUTING_CPU_SHARE: f64 = 0.10;
 
 /// The length of that sample.
-const BUSY_SAMPLE: Duration = Duration::from_millis(1500);
+const CPU_SAMPLE: Duration = Duration::from_millis(1500);
 
 /// Watches a run's wrapper in a task of its own, which reports how the run ended.
-pub(crate) fn watch(context: &Context, pane: Pane) {
+pub(crate) fn watch(context: &RunContext, pane: Pane) {
     tokio::spawn(report_exit(context.clone(), pane));
 }
 
-async fn report_exit(context: Context, pane: Pane) {
+async fn report_exit(context: RunContext, pane: Pane) {
     procs::wait_gone(pane.pid).await;
     drop(context.forcing.lock().await);
     let run = pane.run;
     let dir = context.run_dir(run);
     let forced = wrapper::read_forced(&dir);
     if !forced.is_empty() {
-        context.report(Report::Forced(forced));
+        context.report(RunReport::Forced(forced));
     }
     let record = wrapper::read_exit(&dir);
     let report = match record {
         Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
         None if !wrapper::has_begun(&dir) => unstarted(&context, run, None),
-        Some(record) if !record.hup => Report::Exited(run, exit_of(&record)),
+        Some(record) if !record.hup => RunReport::Exited(run, exit_of(&record)),
         closed => {
             // The wrapper did not see the end, or saw its pane closed: nothing of the run may go on.
             end_remains(pane.pid).await;
@@ -71,10 +71,10 @@ async fn report_exit(context: Context, pane: Pane) {
 }
 
 /// The wrapper ended before there was an agent.
-fn unstarted(context: &Context, run: Run, said: Option<String>) -> Report {
+fn unstarted(context: &RunContext, run: Run, said: Option<String>) -> RunReport {
     drop(context.store.remove_run_dir(&context.name, run));
     let why = said.unwrap_or_else(|| wrapper_failure(context.helper.path()));
-    Report::SpawnFailed(run, SpawnError::Helper(why))
+    RunReport::SpawnFailed(run, SpawnError::Helper(why))
 }
 
 /// Why a wrapper ended before it read what to run.
@@ -107,51 +107,51 @@ pub(crate) fn exit_of_row(row: &Row) -> Option<Exit> {
     }
 }
 
-async fn verdict(context: &Context, pane: &Pane, record: Option<&ExitRecord>) -> Report {
+async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>) -> RunReport {
     let (tmux, run) = (&context.tmux, pane.run);
     let mut silent = 0;
-    for wait in ASK_AGAIN {
+    for wait in STATUS_RETRY_DELAYS {
         match tmux.health().await {
             Health::Alive { pid } if pid == pane.server_pid => {}
-            Health::Alive { .. } | Health::Gone => return Report::ServerLost(run),
+            Health::Alive { .. } | Health::Gone => return RunReport::ServerLost(run),
             Health::Unresponsive => {
                 silent += 1;
-                if silent == ASK_SILENT || context.hurry.load(Ordering::Relaxed) {
-                    return Report::ServerLost(run);
+                if silent == MAX_UNANSWERED_CHECKS || context.hurry.load(Ordering::Relaxed) {
+                    return RunReport::ServerLost(run);
                 }
-                context.report(Report::Silent);
+                context.report(RunReport::Silent);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             }
         }
         match find(tmux, pane).await {
-            Found::Missing => return Report::PaneLost(run),
-            Found::Dead(Some(exit)) if record.is_none() => return Report::Exited(run, exit),
+            PaneState::Missing => return RunReport::PaneLost(run),
+            PaneState::Dead(Some(exit)) if record.is_none() => return RunReport::Exited(run, exit),
             // The pane is there and the wrapper was hung up on: a stray HUP, not a closed pane.
-            Found::Dead(_) if record.is_some() => {
-                return Report::Exited(run, record.map_or(Exit::Unknown, exit_of));
+            PaneState::Dead(_) if record.is_some() => {
+                return RunReport::Exited(run, record.map_or(Exit::Unknown, exit_of));
             }
-            Found::Dead(_) | Found::Alive | Found::NoAnswer => {}
+            PaneState::Dead(_) | PaneState::Alive | PaneState::NoAnswer => {}
         }
         tmux.nudge().await;
         tokio::time::sleep(wait).await;
     }
-    Report::Exited(run, Exit::Unknown)
+    RunReport::Exited(run, Exit::Unknown)
 }
 
-enum Found {
+enum PaneState {
     Missing,
     Alive,
     Dead(Option<Exit>),
     NoAnswer,
 }
 
-async fn find(tmux: &Tmux, pane: &Pane) -> Found {
-    let Ok(rows) = tmux.list().await else { return Found::NoAnswer };
+async fn find(tmux: &Tmux, pane: &Pane) -> PaneState {
+    let Ok(rows) = tmux.list().await else { return PaneState::NoAnswer };
     match rows.iter().find(|row| row.pane == pane.id) {
-        None => Found::Missing,
-        Some(row) if row.dead => Found::Dead(exit_of_row(row)),
-        Some(_) => Found::Alive,
+        None => PaneState::Missing,
+        Some(row) if row.dead => PaneState::Dead(exit_of_row(row)),
+        Some(_) => PaneState::Alive,
     }
 }
 
@@ -179,7 +179,7 @@ pub(crate) fn terminate(pane: &Pane) {
 
 /// Ends what is left of it, and says what that was. The wrapper is spared, so that it can write down how
 /// the agent ended, unless nothing else is left.
-pub(crate) fn force_kill(context: Context, pane: &Pane) {
+pub(crate) fn force_kill(context: RunContext, pane: &Pane) {
     let (root, run) = (pane.pid, pane.run);
     // Taken before the first signal. When the watch holds it, the wrapper is gone already.
     let forcing = context.forcing.clone().try_lock_owned();
@@ -190,27 +190,27 @@ pub(crate) fn force_kill(context: Context, pane: &Pane) {
         }
         let names = hit.iter().map(|p| format!("{} {}", p.pid, p.comm)).collect();
         crash::after(&Effect::ForceKill(run));
-        context.report(Report::Forced(names));
+        context.report(RunReport::Forced(names));
         drop(forcing);
     });
 }
 
 /// Finds out when a run's transcript last grew and whether its processes are computing, and reports both.
-pub(crate) fn probe(context: Context, pane: &Pane, env: BTreeMap<String, String>) {
+pub(crate) fn probe(context: RunContext, pane: &Pane, env: BTreeMap<String, String>) {
     let (root, run) = (pane.pid, pane.run);
     tokio::spawn(async move {
-        let told = Told::of(&context.run_dir(run));
+        let told = HookRecord::of(&context.run_dir(run));
         let grew = move || last_growth(&env, told.session.as_deref(), told.transcript.as_deref());
         if let Some(ago) = tokio::task::spawn_blocking(grew).await.ok().flatten() {
-            context.report(Report::Grew(run, ago));
+            context.report(RunReport::Grew(run, ago));
         }
         let sample = move || procs::cpu_seconds(root);
         let before = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
         let start = tokio::time::Instant::now();
-        tokio::time::sleep(BUSY_SAMPLE).await;
+        tokio::time::sleep(CPU_SAMPLE).await;
         let after = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
         let share = (after - before) / start.elapsed().as_secs_f64();
         crash::after(&Effect::Probe(run));
-        context.report(Report::Probed(run, share >= BUSY_SHARE));
+        context.report(RunReport::Probed(run, share >= COMPUTING_CPU_SHARE));
     });
 }

@@ -10,45 +10,42 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
-use swarm_state::engine::Evidence;
+use swarm_state::engine::{Ended, Evidence};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run};
 use swarm_state::spec::WorkerSpec;
 use tokio::time::sleep;
 
-use crate::daemon::messages::{Iteration, Report, SharedReader};
-use crate::daemon::run::context::Context;
-use crate::daemon::run::hook_reports::Told;
-use crate::daemon::run::iteration::Lap;
+use crate::daemon::messages::{IterationInfo, RunReport, SharedReader};
+use crate::daemon::run::context::RunContext;
+use crate::daemon::run::hook_reports::HookRecord;
+use crate::daemon::run::iteration::IterationRun;
 use crate::daemon::{crash, watcher};
 use crate::error::Error;
 use crate::store::write_unsynced;
 use crate::tmux::Health;
 
 /// Between two tries to read or store the output.
-const AGAIN: Duration = Duration::from_secs(2);
+const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The line in a log above what an agent's transcript says.
-const TRANSCRIPT: &str = "--- transcript ---";
+const TRANSCRIPT_HEADER: &str = "--- transcript ---";
 
 /// The marks of older releases.
-const DONE: &[u8] = b"done";
-const NOT_DONE: &[u8] = b"not done";
-
-/// Why an iteration's run ended.
-pub(crate) type End = swarm_state::engine::Ended;
+const OLD_DONE: &[u8] = b"done";
+const OLD_NOT_DONE: &[u8] = b"not done";
 
 /// A run that ended.
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     pub(crate) run: Run,
     /// How.
     pub(crate) exit: Exit,
     /// What was seen while it ran.
     pub(crate) evidence: Evidence,
     /// Why, where it was an iteration.
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<Ended>,
     /// Which iteration it was; `None` for a plain worker.
-    pub(crate) iteration: Option<Iteration>,
+    pub(crate) iteration: Option<IterationInfo>,
     /// Its pane, where there still is one.
     pub(crate) pane: Option<Pane>,
     /// Where it worked.
@@ -57,8 +54,8 @@ pub(crate) struct Ended {
 
 /// Stores the output of a run, closes its pane, and says what the gates say.
 pub(crate) async fn judge(
-    context: &Context,
-    ended: &Ended,
+    context: &RunContext,
+    ended: &EndedRun,
     spec: &WorkerSpec,
     reader: &SharedReader,
 ) -> Verdict {
@@ -79,7 +76,7 @@ pub(crate) async fn judge(
     if let Some(pane) = &ended.pane
         && context.tmux.close(pane).await.is_err()
     {
-        context.report(Report::Unclosed);
+        context.report(RunReport::Unclosed);
     }
     verdict
 }
@@ -87,16 +84,16 @@ pub(crate) async fn judge(
 /// The verdict that was written down, when it was.
 fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
     let done = match said {
-        DONE => true,
-        NOT_DONE => false,
+        OLD_DONE => true,
+        OLD_NOT_DONE => false,
         json => return serde_json::from_slice(json).ok(),
     };
     Some(Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done), ..Verdict::default() })
 }
 
 async fn try_gates(
-    context: &Context,
-    ended: &Ended,
+    context: &RunContext,
+    ended: &EndedRun,
     spec: &WorkerSpec,
     reader: &SharedReader,
     output: &str,
@@ -107,12 +104,12 @@ async fn try_gates(
     let Some(iteration) = &ended.iteration else {
         return Verdict { done_pattern, ..Verdict::default() };
     };
-    let lap = Lap { context, spec, cwd: &ended.cwd, iteration };
+    let lap = IterationRun { context, spec, cwd: &ended.cwd, iteration };
     lap.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
 }
 
 /// The run's output, stored; what was stored by a daemon that died since is not stored again.
-async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> String {
+async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) -> String {
     let copy = context.run_dir(ended.run).join("output");
     if let Ok(bytes) = std::fs::read(&copy) {
         return String::from_utf8_lossy(&bytes).into_owned();
@@ -123,7 +120,7 @@ async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> Str
     let mut logged =
         if output.is_empty() { watcher::last_look(&context.run_dir(ended.run)) } else { output.clone() };
     if let Some(story) = story(context, ended, spec, &output).await {
-        logged = format!("{logged}\n\n{TRANSCRIPT}\n{story}");
+        logged = format!("{logged}\n\n{TRANSCRIPT_HEADER}\n{story}");
     }
     store(context, ended, iteration, &logged).await;
     // Without the copy the output would at worst be stored twice.
@@ -132,9 +129,9 @@ async fn kept_output(context: &Context, ended: &Ended, spec: &WorkerSpec) -> Str
 }
 
 /// The agent's messages and tool calls, from its transcript: its screen shows no more than the last of them.
-async fn story(context: &Context, ended: &Ended, spec: &WorkerSpec, output: &str) -> Option<String> {
+async fn story(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, output: &str) -> Option<String> {
     let dir = context.run_dir(ended.run);
-    let told = Told::of(&dir);
+    let told = HookRecord::of(&dir);
     let session = spec.profile.takes_session(&spec.cmd).then_some(told.session).flatten();
     let started = match &ended.iteration {
         Some(iteration) => iteration.started,
@@ -151,45 +148,45 @@ fn local(at: SystemTime) -> DateTime<FixedOffset> {
 }
 
 /// All that is left in the pane, history first. A tmux that does not answer is waited for.
-async fn output_of(context: &Context, pane: Option<&Pane>) -> String {
+async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
     let Some(pane) = pane else { return String::new() };
     loop {
         match context.tmux.capture(&pane.id, u32::MAX).await {
             Ok(Some(captured)) => return captured.text.trim_end().to_owned(),
             Ok(None) => return String::new(),
             Err(error) if is_hurried(context) || context.tmux.health().await != Health::Unresponsive => {
-                context.report(Report::Warning(format!("the output of the run was not read: {error}")));
+                context.report(RunReport::Warning(format!("the output of the run was not read: {error}")));
                 return String::new();
             }
             Err(_) => {
-                context.report(Report::Silent);
-                sleep(AGAIN).await;
+                context.report(RunReport::Silent);
+                sleep(OUTPUT_RETRY_DELAY).await;
             }
         }
     }
 }
 
 /// Stores the output. A full disk is waited for: until then the pane keeps it.
-async fn store(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) {
+async fn store(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) {
     let (mut told, run) = (false, ended.run);
     while let Err(error) = keep(context, ended, iteration, output) {
         if is_hurried(context) {
-            return context.report(Report::Warning(format!("the output of run {run} is lost: {error}")));
+            return context.report(RunReport::Warning(format!("the output of run {run} is lost: {error}")));
         }
         if !std::mem::replace(&mut told, true) {
             let message = format!("the output of run {run} was not stored, trying again: {error}");
-            context.report(Report::Warning(message));
-            context.report(Report::Unstored(error.message));
+            context.report(RunReport::Warning(message));
+            context.report(RunReport::Unstored(error.message));
         }
-        sleep(AGAIN).await;
+        sleep(OUTPUT_RETRY_DELAY).await;
     }
 }
 
-fn is_hurried(context: &Context) -> bool {
+fn is_hurried(context: &RunContext) -> bool {
     context.hurry.load(Ordering::Relaxed)
 }
 
-fn keep(context: &Context, ended: &Ended, iteration: Option<u32>, output: &str) -> Result<(), Error> {
+fn keep(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) -> Result<(), Error> {
     let (store, name, run) = (&context.store, &context.name, ended.run);
     let at = crate::daemon::clock::local_now().to_rfc3339();
     let what = iteration.map_or_else(|| format!("run {run}"), |i| format!("iteration {i}"));

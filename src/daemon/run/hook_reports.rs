@@ -14,15 +14,15 @@ use crate::protocol::{HookNews, HookParams};
 use crate::store::{read_bounded, write_unsynced};
 
 /// Where it stands, in the run's folder.
-const FILE: &str = "told";
+const HOOK_RECORD_FILE: &str = "told";
 
 /// More than this is none of ours, bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_HOOK_RECORD_BYTES: u64 = 1 << 20;
 
 /// What an agent's hooks told of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Told {
+pub(crate) struct HookRecord {
     /// The session whose word counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
@@ -34,16 +34,16 @@ pub(crate) struct Told {
     pub(crate) error: Option<String>,
 }
 
-impl Told {
+impl HookRecord {
     /// What is known of a run; nothing where nothing was told.
     pub(crate) fn of(run_dir: &Path) -> Self {
-        let bytes = read_bounded(&run_dir.join(FILE), LONGEST).ok();
+        let bytes = read_bounded(&run_dir.join(HOOK_RECORD_FILE), MAX_HOOK_RECORD_BYTES).ok();
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
     /// Keeps it. Without it the end of the run is judged by what else there is.
     pub(crate) fn keep(&self, run_dir: &Path) {
-        drop(serde_json::to_vec(self).map(|bytes| write_unsynced(&run_dir.join(FILE), &bytes)));
+        drop(serde_json::to_vec(self).map(|bytes| write_unsynced(&run_dir.join(HOOK_RECORD_FILE), &bytes)));
     }
 
     /// Takes a call in; `None` when it is of another session.
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn who_speaks_first_is_the_agent_and_only_its_own_new_session_follows() {
-        let first = Told::default().with(&call("s1", HookNews::Prompt)).unwrap();
+        let first = HookRecord::default().with(&call("s1", HookNews::Prompt)).unwrap();
         assert_eq!(
             (first.session.as_deref(), first.transcript.as_deref()),
             (Some("s1"), Some(Path::new("/t/s1.jsonl")))
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(first.with(&call("child", HookNews::Session { anew: false })), None);
         let nobody = HookParams { session: None, ..call("", HookNews::TurnOver) };
         assert_eq!(first.with(&nobody), None);
-        assert_eq!(Told::default().with(&nobody), None);
+        assert_eq!(HookRecord::default().with(&nobody), None);
         let anew = first.with(&call("s2", HookNews::Session { anew: true })).unwrap();
         assert_eq!(anew.session.as_deref(), Some("s2"));
         assert_eq!(anew.with(&call("s1", HookNews::TurnOver)), None);
@@ -100,14 +100,15 @@ mod tests {
 
     #[test]
     fn an_error_stands_until_the_agent_gets_over_it() {
-        let failed = Told::default().with(&call("s", HookNews::ApiError { message: "529".into() })).unwrap();
+        let failed =
+            HookRecord::default().with(&call("s", HookNews::ApiError { message: "529".into() })).unwrap();
         assert_eq!(failed.with(&call("s", HookNews::Working)).unwrap().error.as_deref(), Some("529"));
         assert_eq!(failed.with(&call("s", HookNews::TurnOver)).unwrap().error, None);
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(Told::of(dir.path()), Told::default());
+        assert_eq!(HookRecord::of(dir.path()), HookRecord::default());
         failed.keep(dir.path());
-        assert_eq!(Told::of(dir.path()), failed);
-        std::fs::write(dir.path().join(FILE), "{").unwrap();
-        assert_eq!(Told::of(dir.path()), Told::default());
+        assert_eq!(HookRecord::of(dir.path()), failed);
+        std::fs::write(dir.path().join(HOOK_RECORD_FILE), "{").unwrap();
+        assert_eq!(HookRecord::of(dir.path()), HookRecord::default());
     }
 }

@@ -13,20 +13,20 @@ use crate::error::{Error, Result};
 use crate::store::{write_atomic, write_unsynced};
 
 /// The prompt; also the standard input of an agent that takes it so.
-pub(crate) const PROMPT: &str = "prompt";
+pub(crate) const PROMPT_FILE: &str = "prompt";
 
 /// What people typed and could be taken for output: a JSON list of texts.
-const TYPED: &str = "typed";
+const TYPED_FILE: &str = "typed";
 
 /// The screen as it was just before the prompt of a run was pasted; there once that was begun.
-const PASTED: &str = "prompt.pasted";
+const PASTED_MARK: &str = "prompt.pasted";
 
 /// The same for a delivery that a dialog interrupted.
-const INTERRUPTED: &str = "prompt.interrupted";
+const INTERRUPTED_MARK: &str = "prompt.interrupted";
 
 /// Writes the prompt of a run down, and tells the reader of its screen.
 pub(crate) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
-    let file = dir.join(PROMPT);
+    let file = dir.join(PROMPT_FILE);
     write_unsynced(&file, prompt)
         .map_err(|e| Error::system(format!("cannot write {}", file.display()), e))?;
     note(reader, &String::from_utf8_lossy(prompt));
@@ -41,7 +41,7 @@ pub(crate) fn keep_typed(dir: &Path, text: &str, reader: &SharedReader) -> Resul
     let mut texts = typed(dir);
     texts.push(text.to_owned());
     let json = serde_json::to_vec(&texts).map_err(|e| Error::system("cannot note what is typed", e))?;
-    write_atomic(&dir.join(TYPED), &json).map_err(|e| Error::system("cannot note what is typed", e))
+    write_atomic(&dir.join(TYPED_FILE), &json).map_err(|e| Error::system("cannot note what is typed", e))
 }
 
 fn note(reader: &SharedReader, text: &str) -> bool {
@@ -49,7 +49,7 @@ fn note(reader: &SharedReader, text: &str) -> bool {
 }
 
 fn typed(dir: &Path) -> Vec<String> {
-    std::fs::read(dir.join(TYPED))
+    std::fs::read(dir.join(TYPED_FILE))
         .ok()
         .and_then(|json| serde_json::from_slice(&json).ok())
         .unwrap_or_default()
@@ -57,12 +57,12 @@ fn typed(dir: &Path) -> Vec<String> {
 
 /// What stood on the screen of a run before its prompt was pasted; `None` when it was not.
 pub(crate) fn screen_before(dir: &Path) -> Option<String> {
-    std::fs::read(dir.join(PASTED)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    std::fs::read(dir.join(PASTED_MARK)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Records the screen before the prompt is pasted, and passes it to the reader.
 pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader) -> Result<()> {
-    write_atomic(&dir.join(PASTED), screen.as_bytes())
+    write_atomic(&dir.join(PASTED_MARK), screen.as_bytes())
         .map_err(|e| Error::system("cannot mark the prompt as pasted", e))?;
     if let Ok(mut reader) = reader.lock() {
         reader.set_baseline(screen);
@@ -72,7 +72,7 @@ pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader
 
 /// Notes that a dialog took the place of the box: the paste did not reach the agent, or stands in the box unsent.
 pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
-    match std::fs::rename(dir.join(PASTED), dir.join(INTERRUPTED)) {
+    match std::fs::rename(dir.join(PASTED_MARK), dir.join(INTERRUPTED_MARK)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Error::system("cannot mark the prompt as not sent", error))
         }
@@ -82,12 +82,12 @@ pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
 
 /// Whether a paste of this run may stand in the box unsent.
 pub(crate) fn was_pasted(dir: &Path) -> bool {
-    dir.join(PASTED).exists() || dir.join(INTERRUPTED).exists()
+    dir.join(PASTED_MARK).exists() || dir.join(INTERRUPTED_MARK).exists()
 }
 
 /// Tells a new reader of a run that is under way all that the reader before it knew.
-pub(crate) fn recall(dir: &Path, reader: &mut Reader) {
-    if let Ok(prompt) = std::fs::read(dir.join(PROMPT)) {
+pub(crate) fn restore_reader(dir: &Path, reader: &mut Reader) {
+    if let Ok(prompt) = std::fs::read(dir.join(PROMPT_FILE)) {
         reader.note_input(&String::from_utf8_lossy(&prompt));
     }
     for text in typed(dir) {

@@ -19,17 +19,17 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::checks::Step;
 use crate::daemon::crash;
-use crate::daemon::messages::{Iteration, Report};
-use crate::daemon::run::context::Context;
-use crate::daemon::run::hook_reports::Told;
+use crate::daemon::messages::{IterationInfo, RunReport};
+use crate::daemon::run::context::RunContext;
+use crate::daemon::run::hook_reports::HookRecord;
 use crate::error::{Result, sentence};
 use crate::loops::{Course, Finished, hurried, session_id};
 
 /// How long after the loop's time what comes before an agent may still take, checks aside, which end with it.
-const LATE: Duration = Duration::from_secs(10);
+const OUT_OF_TIME_MARGIN: Duration = Duration::from_secs(10);
 
 /// Between two tries to write down what an iteration came to.
-const AGAIN: Duration = Duration::from_secs(2);
+const RESULT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// What tells a loop from others of its name: when it was spawned.
 pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
@@ -37,7 +37,7 @@ pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
 }
 
 /// The loop that a spec describes, at work in `cwd`.
-pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
+pub(crate) fn course(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
     let paths = context.store.paths();
     Course {
         name: context.name.to_string(),
@@ -54,7 +54,13 @@ pub(crate) fn course(context: &Context, spec: &WorkerSpec, id: &str, cwd: &Path)
 }
 
 /// Keeps why an iteration had no agent. One that is killed meanwhile was none, and a full disk has more to say.
-pub(crate) fn write_unstarted(context: &Context, spec: &WorkerSpec, it: &Iteration, run: Run, why: &str) {
+pub(crate) fn write_unstarted(
+    context: &RunContext,
+    spec: &WorkerSpec,
+    it: &IterationInfo,
+    run: Run,
+    why: &str,
+) {
     if context.hurry.load(Ordering::Relaxed) {
         return;
     }
@@ -67,14 +73,14 @@ pub(crate) fn write_unstarted(context: &Context, spec: &WorkerSpec, it: &Iterati
 }
 
 /// One iteration and all around it.
-pub(crate) struct Lap<'a> {
-    pub(crate) context: &'a Context,
+pub(crate) struct IterationRun<'a> {
+    pub(crate) context: &'a RunContext,
     pub(crate) spec: &'a WorkerSpec,
     pub(crate) cwd: &'a Path,
-    pub(crate) iteration: &'a Iteration,
+    pub(crate) iteration: &'a IterationInfo,
 }
 
-impl Lap<'_> {
+impl IterationRun<'_> {
     fn course(&self) -> Course {
         course(self.context, self.spec, &self.iteration.id, self.cwd)
     }
@@ -88,7 +94,7 @@ impl Lap<'_> {
         let base = tokio::select! {
             base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
             () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
-            () = self.long_late() => return Err(self.out_of_time()),
+            () = self.out_of_time_plus_margin() => return Err(self.out_of_time()),
         };
         crash::point("base");
         if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
@@ -103,16 +109,16 @@ impl Lap<'_> {
     }
 
     /// Ends a while after the loop's time: git may hang over the base line's tree.
-    async fn long_late(&self) {
+    async fn out_of_time_plus_margin(&self) {
         match self.iteration.until {
-            Some(until) => sleep_until(until + LATE).await,
+            Some(until) => sleep_until(until + OUT_OF_TIME_MARGIN).await,
             None => std::future::pending().await,
         }
     }
 
     fn out_of_time(&self) -> SpawnError {
         let number = self.iteration.number;
-        self.context.report(Report::Warning(format!(
+        self.context.report(RunReport::Warning(format!(
             "what comes before iteration {number} took all of the loop's time; no agent was started"
         )));
         SpawnError::OutOfTime
@@ -125,11 +131,11 @@ impl Lap<'_> {
             return Ok(base);
         }
         let begun = course.begin_base().await?;
-        self.context.report(Report::Begun(begun.warnings.clone()));
-        let told = |step: Step<'_>| self.tell(0, step);
+        self.context.report(RunReport::Begun(begun.warnings.clone()));
+        let told = |step: Step<'_>| self.notify(0, step);
         let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;
         for warning in warnings {
-            self.context.report(Report::Warning(format!("no snapshot was taken: {warning}")));
+            self.context.report(RunReport::Warning(format!("no snapshot was taken: {warning}")));
         }
         Ok(base)
     }
@@ -149,7 +155,7 @@ impl Lap<'_> {
         output: &str,
         done_pattern: Option<bool>,
     ) -> Verdict {
-        let heard = Told::of(&self.context.run_dir(run));
+        let heard = HookRecord::of(&self.context.run_dir(run));
         let pattern = self.spec.done_pattern.as_deref().and_then(|text| Pattern::compile(text).ok());
         let finished = Finished {
             iteration: self.iteration.number,
@@ -170,35 +176,35 @@ impl Lap<'_> {
             account: None,
         };
         let course = self.course();
-        let told = |step: Step<'_>| self.tell(self.iteration.number, step);
+        let told = |step: Step<'_>| self.notify(self.iteration.number, step);
         let mut ended = course.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
-        self.note_unseen(&mut ended);
-        self.write_down(&course, &ended).await;
+        self.warn_of_unseen_limits(&mut ended);
+        self.write_result(&course, &ended).await;
         crash::point("result");
         for warning in ended.warnings {
-            self.context.report(Report::Warning(warning));
+            self.context.report(RunReport::Warning(warning));
         }
         ended.verdict.unwrap_or_default()
     }
 
     /// A full disk is waited for, unless the worker is killed.
-    async fn write_down(&self, course: &Course, ended: &ledger::Iteration) {
+    async fn write_result(&self, course: &Course, ended: &ledger::Iteration) {
         let mut told = false;
         while let Err(error) = course.write_down(ended) {
             if self.context.hurry.load(Ordering::Relaxed) {
-                return self.context.report(Report::Warning(error.to_string()));
+                return self.context.report(RunReport::Warning(error.to_string()));
             }
             if !std::mem::replace(&mut told, true) {
-                self.context.report(Report::Warning(format!("{error}; it is tried again")));
-                self.context.report(Report::Unstored(error.message));
+                self.context.report(RunReport::Warning(format!("{error}; it is tried again")));
+                self.context.report(RunReport::Unstored(error.message));
             }
-            sleep(AGAIN).await;
+            sleep(RESULT_RETRY_DELAY).await;
         }
     }
 
     /// A limit that cannot be seen is none, and whoever relies on it has to know.
-    fn note_unseen(&self, ended: &mut ledger::Iteration) {
+    fn warn_of_unseen_limits(&self, ended: &mut ledger::Iteration) {
         let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
         let Some(verdict) = ended.verdict.as_mut().filter(|verdict| verdict.outage.is_none()) else { return };
         if ended.no_agent {
@@ -222,13 +228,13 @@ impl Lap<'_> {
         }
     }
 
-    fn tell(&self, iteration: u32, step: Step<'_>) {
+    fn notify(&self, iteration: u32, step: Step<'_>) {
         let check = match step {
-            Step::Started(check) => return self.context.report(Report::Checking(check.to_owned())),
+            Step::Started(check) => return self.context.report(RunReport::Checking(check.to_owned())),
             Step::Ended(check) => check,
         };
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
         let (check, passed) = (check.name.clone(), check.passed);
-        self.context.report(Report::Told(Entry::Checked { iteration, check, passed, seconds }));
+        self.context.report(RunReport::Notice(Entry::Checked { iteration, check, passed, seconds }));
     }
 }

@@ -7,7 +7,7 @@ use swarm_state::spec::{Prompt, WorkerSpec};
 use crate::store::read_bounded;
 
 /// The largest prompt, bytes.
-const LIMIT: u64 = 16 << 20;
+const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
 /// The prompt's bytes; `None` when there is none.
 ///
@@ -47,10 +47,14 @@ pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(
 
 /// The same for a file.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
-    read_bounded(path, LIMIT).map_err(|error| match error.kind() {
+    read_bounded(path, MAX_PROMPT_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("prompt file not found: {}", path.display()),
         std::io::ErrorKind::FileTooLarge => {
-            format!("cannot read prompt file: {} (it is larger than {} MiB)", path.display(), LIMIT >> 20)
+            format!(
+                "cannot read prompt file: {} (it is larger than {} MiB)",
+                path.display(),
+                MAX_PROMPT_BYTES >> 20
+            )
         }
         _ => format!("cannot read prompt file: {}", path.display()),
     })

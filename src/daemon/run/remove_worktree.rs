@@ -10,29 +10,33 @@ use std::time::Duration;
 use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::removal::RemovalCommand;
 
-use crate::daemon::messages::Removal;
-use crate::daemon::run::context::Context;
+use crate::daemon::messages::WorktreeRemoval;
+use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::procs::{self, Proc};
 
 /// How often it is looked again, and after how long: what is just ending is gone by then.
-const LOOKS: usize = 5;
-const PAUSE: Duration = Duration::from_millis(200);
+const MAX_PROCESS_CHECKS: usize = 5;
+const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Removes a worktree as [`git::remove_worktree`] does.
 ///
 /// # Errors
 /// As that one; [`ErrorCode::Conflict`] while the worker's processes are in it.
-pub(crate) async fn remove(context: &Context, worktree: &Worktree, removal: Removal) -> Result<git::Removed> {
-    let mut left = survivors(context, &worktree.path).await;
-    for _ in 0..LOOKS {
+pub(crate) async fn remove(
+    context: &RunContext,
+    worktree: &Worktree,
+    removal: WorktreeRemoval,
+) -> Result<git::Removed> {
+    let mut left = processes_in(context, &worktree.path).await;
+    for _ in 0..MAX_PROCESS_CHECKS {
         if left.is_empty() {
             let removed = git::remove_worktree(worktree, removal.permission).await;
             return removed.map_err(|error| refused(error, worktree, removal.command, &context.name));
         }
-        tokio::time::sleep(PAUSE).await;
-        left = survivors(context, &worktree.path).await;
+        tokio::time::sleep(PROCESS_CHECK_INTERVAL).await;
+        left = processes_in(context, &worktree.path).await;
     }
     let (name, tree) = (&context.name, worktree.path.display());
     let who: Vec<String> = left.iter().map(|proc| format!("{} ({})", proc.pid, proc.comm)).collect();
@@ -42,7 +46,7 @@ pub(crate) async fn remove(context: &Context, worktree: &Worktree, removal: Remo
 }
 
 /// What of the worker still works in its worktree.
-async fn survivors(context: &Context, tree: &Path) -> Vec<Proc> {
+async fn processes_in(context: &RunContext, tree: &Path) -> Vec<Proc> {
     let marks = context.marks().map(|(key, value)| format!("{key}={value}").into_bytes());
     let tree = tree.to_owned();
     tokio::task::spawn_blocking(move || procs::marked_in(&tree, &marks)).await.unwrap_or_default()

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
-use crate::daemon::messages::{Cleaning, Input, Job, Removal};
+use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -33,7 +33,7 @@ impl Supervisor {
         if let Ok((name, slot)) = self.find(&params.name)
             && let Some(legacy) = slot.legacy.clone()
         {
-            return self.clean_theirs(name, legacy, reply);
+            return self.clean_legacy(name, legacy, reply);
         }
         let name = match self.find(&params.name) {
             Ok((name, slot)) if is_lost(slot) => {
@@ -44,13 +44,13 @@ impl Supervisor {
             Ok((name, _)) => name,
             Err(error) => return reply.refuse(error),
         };
-        let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_tenant(&name) };
+        let tenant = if params.keep_worktree { Ok(()) } else { self.refuse_shared_worktree(&name) };
         let Some(slot) = self.slots.get_mut(&name) else { return };
         if let Err(error) = admit(&name, slot).and(tenant) {
             return reply.refuse(error);
         }
         slot.leaving = true;
-        let birth = slot.driver.context.birth;
+        let incarnation = slot.driver.context.incarnation;
         let mut forgotten = Forgotten::default();
         let mut removal = None;
         if let Some(worktree) = slot.worktree.clone() {
@@ -58,7 +58,8 @@ impl Supervisor {
                 forgotten.worktree_kept = Some(worktree.path);
             } else {
                 let (done, removed) = oneshot::channel();
-                let wanted = Removal { permission: params.permission(), command: RemovalCommand::Clean };
+                let wanted =
+                    WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Clean };
                 slot.driver.push(Job::RemoveWorktree { worktree, removal: wanted, reply: done });
                 removal = Some(removed);
             }
@@ -84,13 +85,13 @@ impl Supervisor {
                 }
             };
             crash::point("clean_files+");
-            let cleaning = Cleaning { name, birth, tree_gone, outcome, reply };
+            let cleaning = PendingClean { name, incarnation, tree_gone, outcome, reply };
             drop(inbox.send(Input::Cleaned(Box::new(cleaning))));
         });
     }
 
     /// Refuses to remove a worker's worktree while another worker that is not over works in it.
-    pub(crate) fn refuse_tenant(&self, name: &WorkerName) -> Result<()> {
+    pub(crate) fn refuse_shared_worktree(&self, name: &WorkerName) -> Result<()> {
         let Some(tree) = self.slots.get(name).and_then(|s| s.worktree.as_ref()) else { return Ok(()) };
         let inside = |slot: &Slot| {
             let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |own| &own.path);
@@ -103,9 +104,10 @@ impl Supervisor {
     }
 
     /// Nothing but the record is left, or something stays.
-    pub(crate) fn cleaned(&mut self, cleaning: Cleaning) {
-        let Cleaning { name, birth, tree_gone, outcome, reply } = cleaning;
-        let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.birth == birth) else {
+    pub(crate) fn cleaned(&mut self, cleaning: PendingClean) {
+        let PendingClean { name, incarnation, tree_gone, outcome, reply } = cleaning;
+        let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.incarnation == incarnation)
+        else {
             return reply.answer(outcome);
         };
         slot.leaving = false;
@@ -115,7 +117,7 @@ impl Supervisor {
         let outcome = outcome.and_then(|forgotten| self.store.remove(&name).map(|()| forgotten));
         match &outcome {
             Ok(_) => {
-                self.tell(&name, Entry::Cleaned);
+                self.notify(&name, Entry::Cleaned);
                 self.slots.remove(&name);
                 self.forgotten.insert(name);
             }

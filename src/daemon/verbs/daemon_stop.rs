@@ -1,6 +1,6 @@
 //! `daemon.stop`: pause all loops and end the daemon.
 
-use crate::daemon::messages::End;
+use crate::daemon::messages::DaemonEnd;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -9,9 +9,9 @@ use crate::protocol::DaemonStopped;
 
 impl Supervisor {
     pub(crate) fn daemon_stop(&mut self, reply: Reply) {
-        self.take_end(End::Stop);
+        self.end_daemon(DaemonEnd::Stop);
         let agents = self.slots.values().filter(|s| s.engine.has_pane()).count();
-        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.noted);
+        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.marked);
         let warn = |slot: &Slot| {
             let name = &slot.spec.name;
             format!(

@@ -3,19 +3,19 @@
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::daemon::messages::{Job, Letter, Mail};
+use crate::daemon::messages::{AgentInput, Job, QueuedInput};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::send::{HOLD, pane_of};
+use crate::daemon::verbs::send::{MAX_INPUT_WAIT, pane_of};
 
 impl Supervisor {
     /// Behind what was sent before it, which it ends.
     pub(crate) fn eof(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
-            Ok((_, slot)) if slot.engine.comes_up() => {
-                let until = Instant::now() + HOLD;
-                slot.letters.push(Letter { what: Mail::Eof(name.to_owned()), reply, until });
+            Ok((_, slot)) if slot.engine.is_starting_up() => {
+                let until = Instant::now() + MAX_INPUT_WAIT;
+                slot.queued.push(QueuedInput { what: AgentInput::Eof(name.to_owned()), reply, until });
             }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();

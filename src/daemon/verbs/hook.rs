@@ -1,9 +1,9 @@
 //! `hook`: a report from the hooks of a worker's own agent.
 
-use swarm_state::engine::{Event, Heard};
+use swarm_state::engine::{Event, HookSignal};
 use swarm_state::model::Run;
 
-use crate::daemon::run::hook_reports::Told;
+use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::procs;
@@ -12,16 +12,16 @@ use crate::protocol::{HookHeard, HookNews, HookParams};
 impl Supervisor {
     /// Takes what a hook tells. Whatever it is worth, the hook is answered at once.
     pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
-        let heard = self.hear(params, peer).is_some();
+        let heard = self.accept_hook(params, peer).is_some();
         tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
         HookHeard { heard }
     }
 
-    fn hear(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
+    fn accept_hook(&mut self, params: &HookParams, peer: Option<i32>) -> Option<()> {
         let (name, slot) = self.find(&params.name).ok()?;
         let run = present_run(slot, params.run)?;
         let dir = slot.driver.context.run_dir(run);
-        let known = Told::of(&dir);
+        let known = HookRecord::of(&dir);
         // On a busy machine a hook has gone before it is asked who it was: then its session speaks for it.
         let is_known = || known.session.is_some() && known.session == params.session;
         if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
@@ -36,7 +36,7 @@ impl Supervisor {
         }
         let one_shot = slot.spec.profile.is_one_shot(&slot.spec.cmd);
         if let Some(heard) = params.news.heard().filter(|heard| !one_shot || is_for_one_shot(heard)) {
-            self.step(&name, Event::Heard(run, heard));
+            self.step(&name, Event::Hook(run, heard));
         }
         Some(())
     }
@@ -58,9 +58,9 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
 }
 
 /// A command that runs once ends by itself when its turn is over, and prints its result then.
-fn is_for_one_shot(heard: &Heard) -> bool {
+fn is_for_one_shot(heard: &HookSignal) -> bool {
     match heard {
-        Heard::TurnOver | Heard::Idle | Heard::ApiError(_) => false,
-        Heard::Prompt | Heard::Working | Heard::ContextSpent | Heard::Asks(_) => true,
+        HookSignal::TurnOver | HookSignal::Idle | HookSignal::ApiError(_) => false,
+        HookSignal::Prompt | HookSignal::Working | HookSignal::ContextSpent | HookSignal::Asks(_) => true,
     }
 }

@@ -6,7 +6,7 @@ use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
 use crate::daemon::legacy;
-use crate::daemon::messages::{AfterStop, Job, Removal, Report};
+use crate::daemon::messages::{AfterStop, Job, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode};
@@ -15,18 +15,18 @@ use crate::protocol::{KillParams, Killed};
 impl Supervisor {
     /// Ends a worker; the answer comes when nothing of it runs any more.
     pub(crate) fn kill(&mut self, params: KillParams, reply: Reply) {
-        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::left_alone(slot) {
+        let found = self.find(&params.name).and_then(|(name, slot)| match legacy::refuse_legacy(slot) {
             Some(refusal) => Err(refusal),
             None => Ok((name, slot)),
         });
         let name = match found {
             Err(error) => return reply.refuse(error),
             Ok((name, slot)) if slot.engine.is_stopped() => {
-                slot.call_off();
+                slot.cancel_busy();
                 return self.finish_kill_of(&name, params, reply, true);
             }
             Ok((name, slot)) => {
-                slot.call_off();
+                slot.cancel_busy();
                 slot.forced.clear();
                 slot.after_stop.push(AfterStop::Killed(params, reply));
                 name
@@ -41,10 +41,10 @@ impl Supervisor {
     }
 
     fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
-        let tenant = self.refuse_tenant(name);
+        let tenant = self.refuse_shared_worktree(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
-        if slot.unsaved && !slot.noted && slot.engine.is_killed() {
+        if slot.unsaved && !slot.marked && slot.engine.is_killed() {
             // It has ended, but the next daemon would find it as it was before.
             let why = slot.save_error.as_deref().unwrap_or("the disk refused");
             let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
@@ -62,9 +62,9 @@ impl Supervisor {
             return reply.answer(Ok(killed));
         }
         // Nobody is to start in it meanwhile.
-        let errand = slot.begin("is just losing its worktree");
+        let busy = slot.begin("is just losing its worktree");
         let (done, removed) = oneshot::channel();
-        let removal = Removal { permission: params.permission(), command: RemovalCommand::Kill };
+        let removal = WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Kill };
         slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
         let context = slot.driver.context.clone();
         tokio::spawn(async move {
@@ -79,10 +79,10 @@ impl Supervisor {
                     killed.worktree_removed = Some(removed.path);
                     killed.ignored_removed = removed.ignored;
                     killed.warnings.extend(removed.note);
-                    context.report(Report::WorktreeGone);
+                    context.report(RunReport::WorktreeGone);
                 }
             }
-            drop(errand);
+            drop(busy);
             reply.answer(Ok(killed));
         });
     }

@@ -1,7 +1,7 @@
 //! `logs`: the output of a worker's runs.
 
-use crate::daemon::output::{Source, last_section, lines_of, stopping, wish};
-use crate::daemon::pages::{self, Wish};
+use crate::daemon::output::{OutputSource, last_section, lines_of, stopping, wish};
+use crate::daemon::pages::{self, LinesWanted};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::error::Result;
@@ -14,7 +14,7 @@ pub(crate) mod one_run;
 /// Lines are counted as the log will have them once the run is over, so that a follower's count goes on
 /// from one run to the next: what is logged, a header, and what is in the pane.
 pub(crate) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
-    let source = Source::of(slot);
+    let source = OutputSource::of(slot);
     let (wish, history) = (wish(params), params.history);
     if let Some(number) = params.iteration {
         return one_run::logs(slot, source, number, wish, reply);
@@ -22,7 +22,7 @@ pub(crate) fn logs(slot: &Slot, params: &LogsParams, reply: Reply) {
     tokio::spawn(async move { reply.answer(all_logs(source, wish, history).await) });
 }
 
-async fn all_logs(source: Source, wish: Wish, history: bool) -> Result<Lines> {
+async fn all_logs(source: OutputSource, wish: LinesWanted, history: bool) -> Result<Lines> {
     let live = match &source.pane {
         Some(pane) => source.tmux.capture(&pane.id, u32::MAX).await?,
         None => None,

@@ -1,17 +1,17 @@
 //! `peek`: the last lines of a worker's screen.
 
-use crate::daemon::output::{Source, last_section};
+use crate::daemon::output::{OutputSource, last_section};
 use crate::daemon::pages::fit;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::protocol::Peeked;
 
 /// Lines of a finished run that `peek` can reach.
-const MANY: usize = 20_000;
+const MAX_PEEK_LINES: usize = 20_000;
 
 /// Answers `peek`.
 pub(crate) fn peek(slot: &Slot, lines: u32, reply: Reply) {
-    let source = Source::of(slot);
+    let source = OutputSource::of(slot);
     tokio::spawn(async move {
         let answer = async {
             if let Some((mut rows, first, picture)) = source.rows(lines).await? {
@@ -27,7 +27,7 @@ pub(crate) fn peek(slot: &Slot, lines: u32, reply: Reply) {
                     live: true,
                 });
             }
-            let rows = last_section(source.logged(MANY)?);
+            let rows = last_section(source.logged(MAX_PEEK_LINES)?);
             let first = rows.len().saturating_sub(lines as usize);
             let rows = rows.into_iter().skip(first).collect();
             let first = first as u64;

@@ -11,7 +11,7 @@ use crate::loops::Course;
 use crate::protocol::{DiffParams, DiffView};
 
 /// Bytes of an answer that may be filled; JSON can double a text.
-pub(crate) const ROOM: usize = 400_000;
+pub(crate) const MAX_ANSWER_BYTES: usize = 400_000;
 
 impl Supervisor {
     /// Answers `ralph.diff`.
@@ -41,8 +41,8 @@ async fn diff(course: &Course, repo: PathBuf, wanted: Option<u32>, last: u32) ->
     }
     let (from, to) = (course.reference(from), course.reference(to));
     let mut text = git::diff(&repo, &from, &to).await?;
-    let truncated = text.len() > ROOM;
-    let cut = (0..=ROOM.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let truncated = text.len() > MAX_ANSWER_BYTES;
+    let cut = (0..=MAX_ANSWER_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(cut);
     Ok(DiffView { from, to, text, truncated })
 }

@@ -1,6 +1,6 @@
 //! `ralph.logs`: the log of a loop's iterations.
 
-use crate::daemon::output::{Source, wish};
+use crate::daemon::output::{OutputSource, wish};
 use crate::daemon::pages;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
@@ -8,14 +8,14 @@ use crate::protocol::{Lines, LogsParams};
 use crate::store::LOG_LIMIT;
 
 /// The most bytes of a loop's `iterations.log` that are told.
-const JOURNAL: u64 = 2 * LOG_LIMIT;
+const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * LOG_LIMIT;
 
 /// Answers `ralph.logs`.
 pub(crate) fn ralph_logs(slot: &Slot, params: &LogsParams, reply: Reply) {
-    let source = Source::of(slot);
+    let source = OutputSource::of(slot);
     let wish = wish(params);
     tokio::task::spawn_blocking(move || {
-        let all = source.store.read_iteration_log(&source.name, usize::MAX, JOURNAL);
+        let all = source.store.read_iteration_log(&source.name, usize::MAX, MAX_ITERATIONS_LOG_BYTES);
         let lines = all.map(|all| {
             let total = all.total.unwrap_or(all.lines.len() as u64);
             Lines { total, ..pages::answer(all.lines, wish) }

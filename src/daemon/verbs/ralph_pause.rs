@@ -14,7 +14,7 @@ impl Supervisor {
     pub(crate) fn pause(&mut self, name: &str) -> Result<Changed> {
         let (name, slot) = self.find_loop(name)?;
         let before = status_of(slot)?;
-        if let Some(refusal) = legacy::left_alone(slot) {
+        if let Some(refusal) = legacy::refuse_legacy(slot) {
             return Err(refusal);
         }
         if slot.engine.is_stopped() {
@@ -23,7 +23,7 @@ impl Supervisor {
         }
         let changed = before != LoopStatus::Paused;
         if changed {
-            self.step_kept(&name, |_| Ok(Event::Pause(PauseBy::User)))?;
+            self.step_if_saved(&name, |_| Ok(Event::Pause(PauseBy::User)))?;
         }
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }

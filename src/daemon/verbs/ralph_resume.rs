@@ -19,13 +19,13 @@ impl Supervisor {
             return Ok(());
         }
         refuse_own(slot, peer, "change its own loop")?;
-        if let Some(refusal) = legacy::left_alone(slot) {
+        if let Some(refusal) = legacy::refuse_legacy(slot) {
             return Err(refusal);
         }
         if let Some(key) = params.env.keys().find(|key| key.is_empty() || key.contains(['=', '\0'])) {
             return Err(Error::invalid(format!("{key:?} is not a valid variable name")));
         }
-        self.step_kept(&name, |slot| {
+        self.step_if_saved(&name, |slot| {
             let spec = Arc::make_mut(&mut slot.spec);
             for (key, value) in &params.env {
                 spec.env.insert(key.clone(), value.clone());
@@ -49,7 +49,7 @@ impl Supervisor {
         }
         let changed = slot.engine.can_resume();
         if changed {
-            self.step_kept(&name, |_| Ok(Event::Resume))?;
+            self.step_if_saved(&name, |_| Ok(Event::Resume))?;
         }
         Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
     }

@@ -15,19 +15,20 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{RalphSetParams, RalphView};
 
 /// The settings that may change while a loop runs.
-const KEYS: &str = "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
+const CHANGEABLE_SETTINGS: &str =
+    "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
 
 impl Supervisor {
     pub(crate) fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
         let (name, slot) = self.find_loop(&params.name)?;
         refuse_own(slot, peer, "change its own loop")?;
-        if let Some(refusal) = legacy::left_alone(slot) {
+        if let Some(refusal) = legacy::refuse_legacy(slot) {
             return Err(refusal);
         }
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
         }
-        self.step_kept(&name, |slot| set(slot, &params.key, &params.value).map(Event::Edited))?;
+        self.step_if_saved(&name, |slot| set(slot, &params.key, &params.value).map(Event::Edited))?;
         self.ralph_status(name.as_str())
     }
 }
@@ -47,7 +48,7 @@ fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
             }
             edits.done_pattern = pattern != slot.spec.done_pattern;
             Arc::make_mut(&mut slot.spec).done_pattern = pattern;
-            slot.reread();
+            slot.rebuild_reader();
         }
         "prompt_file" => {
             let path = PathBuf::from(value);
@@ -64,7 +65,8 @@ fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
             spec.prompt = Prompt::File(path);
         }
         _ => {
-            return Err(Error::usage(format!("unknown setting '{key}'")).hint(format!("one of: {KEYS}")));
+            return Err(Error::usage(format!("unknown setting '{key}'"))
+                .hint(format!("one of: {CHANGEABLE_SETTINGS}")));
         }
     }
     Ok(edits)

@@ -8,7 +8,7 @@ use crate::protocol::RalphView;
 impl Supervisor {
     pub(crate) fn ralph_status(&mut self, name: &str) -> Result<RalphView> {
         let (name, _) = self.find_loop(name)?;
-        self.absorb_edits(&name);
+        self.apply_file_edits(&name);
         let view = self.slots.get(&name).and_then(views::ralph);
         view.ok_or_else(|| Error::new(ErrorCode::Internal, "a loop without numbers"))
     }

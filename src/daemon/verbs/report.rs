@@ -9,7 +9,7 @@ use swarm_state::ignored::IgnoredFiles;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::ralph_diff::ROOM;
+use crate::daemon::verbs::ralph_diff::MAX_ANSWER_BYTES;
 use crate::daemon::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
@@ -18,10 +18,10 @@ use crate::protocol::{Report, ReportParams, Watched};
 use crate::store::read_bounded;
 
 /// How long a report waits for the ignored files of a worktree.
-const MAX_LISTING: Duration = Duration::from_secs(3);
+const LISTING_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How many watched files a report names.
-const MAX_WATCHED: usize = 20;
+const MAX_WATCHED_FILES: usize = 20;
 
 impl Supervisor {
     /// Answers `ralph.report`.
@@ -42,7 +42,7 @@ impl Supervisor {
                     let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
                     let mut outcome = filled.map_err(internal);
                     if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
-                        let listed = tokio::time::timeout(MAX_LISTING, git::ignored(&tree)).await;
+                        let listed = tokio::time::timeout(LISTING_TIMEOUT, git::ignored(&tree)).await;
                         report.ignored =
                             listed.unwrap_or_else(|_| Ok(IgnoredFiles::default())).unwrap_or_default();
                     }
@@ -101,14 +101,14 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
 /// The same with what stands on the disk, as much as fits an answer.
 fn filled(mut report: Report, course: &Course, from: u32) -> Report {
     report.task = first_line(&report.prompt_file);
-    let mut room = ROOM;
+    let mut room = MAX_ANSWER_BYTES;
     if from == 1 {
         if let Some(base) = course.read_base() {
-            let files = base.protected.keys().take(MAX_WATCHED).cloned().collect();
+            let files = base.protected.keys().take(MAX_WATCHED_FILES).cloned().collect();
             report.watched = Some(Watched { count: base.protected.len() as u64, files });
             (report.baseline, report.warnings) = (base.checks, base.warnings);
             report.unapproved = course.unapproved().unwrap_or_default();
-            report.unapproved.truncate(MAX_WATCHED);
+            report.unapproved.truncate(MAX_WATCHED_FILES);
         }
         room = room.saturating_sub(size(&report.baseline));
     }

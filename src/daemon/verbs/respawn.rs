@@ -13,7 +13,9 @@ use tokio::sync::oneshot;
 
 use crate::daemon::boot::RECORD_LOST;
 use crate::daemon::caller::refuse_own;
-use crate::daemon::messages::{AfterStop, Input, Job, Newborn, Removal, Report, Respawn};
+use crate::daemon::messages::{
+    AfterStop, Input, Job, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval,
+};
 use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
 use crate::daemon::slot::{Slot, course_of};
@@ -23,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::protocol::RespawnParams;
 
-impl Respawn {
+impl PendingRespawn {
     /// Answers that somebody killed the worker meanwhile: a kill wins.
     pub(crate) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
@@ -34,9 +36,9 @@ impl Respawn {
 impl Supervisor {
     /// Spawns a worker again; the answer comes when its first run is up.
     pub(crate) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
-        let before = self.asked_before(params.request.as_ref());
+        let before = self.repeated_request(params.request.as_ref());
         if let Some(name) = before.filter(|name| name.as_str() == params.name) {
-            return self.answer_again(&name, false, true, reply);
+            return self.answer_repeated(&name, false, true, reply);
         }
         let root = self.store.paths().root().to_owned();
         let checked = self.find(&params.name).and_then(|(name, slot)| {
@@ -47,15 +49,15 @@ impl Supervisor {
             let course = measured.then(|| course_of(slot));
             Ok((name, threatened, course, slot.begin("is just being respawned")))
         });
-        let (name, threatened, course, errand) = match checked {
+        let (name, threatened, course, busy) = match checked {
             Ok(checked) => checked,
             Err(error) => return reply.refuse(error),
         };
         let permission = Permission { force_dirty: false, discard_ignored: params.discard_ignored };
         let RespawnParams { clean_first, request, .. } = params;
-        let wish = Respawn { name, clean_first, permission, reply, warnings: vec![], request, errand };
+        let wish = PendingRespawn { name, clean_first, permission, reply, warnings: vec![], request, busy };
         if threatened.is_none() && course.is_none() {
-            return self.respawn_on(wish);
+            return self.continue_respawn(wish);
         }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
@@ -77,9 +79,9 @@ impl Supervisor {
     }
 
     /// The next step: end it, clear its worktree away, or spawn it.
-    pub(crate) fn respawn_on(&mut self, mut wish: Respawn) {
+    pub(crate) fn continue_respawn(&mut self, mut wish: PendingRespawn) {
         let name = wish.name.clone();
-        if wish.errand.is_called_off() {
+        if wish.busy.is_canceled() {
             return wish.refuse_killed();
         }
         let slot = match self.find(name.as_str()) {
@@ -95,14 +97,14 @@ impl Supervisor {
         if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
             wish.clean_first = false;
             let (done, removed) = oneshot::channel();
-            let removal = Removal { permission: wish.permission, command: RemovalCommand::Respawn };
+            let removal = WorktreeRemoval { permission: wish.permission, command: RemovalCommand::Respawn };
             slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
             let context = slot.driver.context.clone();
             tokio::spawn(async move {
                 let stopping = Err(Error::new(ErrorCode::Internal, "the daemon is stopping"));
                 match removed.await.unwrap_or(stopping) {
                     Ok(removed) => {
-                        context.report(Report::WorktreeGone);
+                        context.report(RunReport::WorktreeGone);
                         wish.warnings.extend(ignored_note(&removed));
                         wish.warnings.extend(removed.note);
                         drop(context.inbox.send(Input::Respawn(Box::new(wish))));
@@ -118,8 +120,8 @@ impl Supervisor {
             Err(error) => reply.refuse(error),
             Ok(()) => {
                 let (until_ready, respawned, request) = (false, true, wish.request);
-                let newborn = Newborn { reply, until_ready, seq, respawned, warnings, request };
-                self.bear(&name, spec, newborn);
+                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings, request };
+                self.start_worker(&name, spec, pending);
             }
         }
     }
@@ -135,7 +137,7 @@ fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
         return Err(conflict(format!("worker '{name}' is just being killed")).hint("try again in a moment"));
     }
     // The one who waits for its first run has begun it, and would be told that it was killed.
-    if slot.newborn.is_some() && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. }) {
+    if slot.pending.is_some() && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. }) {
         return Err(conflict(format!("worker '{name}' is just starting")).hint("try again in a moment"));
     }
     if slot.legacy.is_some() {

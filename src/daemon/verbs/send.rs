@@ -5,7 +5,7 @@ use swarm_state::model::{Pane, Status, WorkerName};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, Instant};
 
-use crate::daemon::messages::{Job, Letter, Mail};
+use crate::daemon::messages::{AgentInput, Job, QueuedInput};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::SendParams;
 
 /// How long a text waits for an agent that comes up; less than its sender waits for the answer.
-pub(crate) const HOLD: Duration = Duration::from_secs(60);
+pub(crate) const MAX_INPUT_WAIT: Duration = Duration::from_secs(60);
 
 impl Supervisor {
     /// Types a text, at once or as soon as the agent is ready: one that only comes up throws away what is
@@ -21,8 +21,12 @@ impl Supervisor {
     pub(crate) fn send(&mut self, params: SendParams, reply: Reply) {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
-            Ok((_, slot)) if slot.engine.comes_up() => {
-                slot.letters.push(Letter { what: Mail::Text(params), reply, until: Instant::now() + HOLD });
+            Ok((_, slot)) if slot.engine.is_starting_up() => {
+                slot.queued.push(QueuedInput {
+                    what: AgentInput::Text(params),
+                    reply,
+                    until: Instant::now() + MAX_INPUT_WAIT,
+                });
             }
             Ok((_, slot)) if slot.engine.is_ending() => {
                 let message =
@@ -42,20 +46,20 @@ impl Supervisor {
     }
 
     /// Types what had to wait until the agent was ready, or says why it was not typed.
-    pub(crate) fn release_letters(&mut self, name: &WorkerName) {
-        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.letters.is_empty()) else { return };
-        let waits = slot.engine.comes_up();
+    pub(crate) fn release_queued_input(&mut self, name: &WorkerName) {
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.queued.is_empty()) else { return };
+        let waits = slot.engine.is_starting_up();
         let status = slot.engine.status();
-        let (kept, due) = std::mem::take(&mut slot.letters)
+        let (kept, due) = std::mem::take(&mut slot.queued)
             .into_iter()
-            .partition(|letter| waits && Instant::now() < letter.until);
-        slot.letters = kept;
+            .partition(|input| waits && Instant::now() < input.until);
+        slot.queued = kept;
         let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
-        for Letter { what, reply, .. } in due {
+        for QueuedInput { what, reply, .. } in due {
             if !waits && status != Status::Waiting {
                 match what {
-                    Mail::Text(params) => self.send(params, reply),
-                    Mail::Eof(name) => self.eof(&name, reply),
+                    AgentInput::Text(params) => self.send(params, reply),
+                    AgentInput::Eof(name) => self.eof(&name, reply),
                 }
                 continue;
             }

@@ -13,7 +13,7 @@ use swarm_state::removal::Permission;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
-use crate::daemon::messages::{AfterStop, Newborn};
+use crate::daemon::messages::{AfterStop, PendingSpawn};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot};
 use crate::daemon::supervisor::Supervisor;
@@ -25,7 +25,7 @@ use crate::protocol::{SpawnParams, Spawned};
 
 /// The most bytes of a prompt that goes as an argument. Linux takes 128 KiB for one, with what a profile puts
 /// before it.
-const MAX_ARG: u64 = 120_000;
+const MAX_ARGUMENT_BYTES: u64 = 120_000;
 
 impl Supervisor {
     /// Makes a worker; the answer comes when its first run is up.
@@ -35,8 +35,8 @@ impl Supervisor {
             // What it starts may not do for its maker what that one may not.
             params.env.insert(SPAWNED_BY.into(), by.join(":"));
         }
-        if let Some(name) = self.asked_before(params.request.as_ref()) {
-            return self.answer_again(&name, params.ready_wait, false, reply);
+        if let Some(name) = self.repeated_request(params.request.as_ref()) {
+            return self.answer_repeated(&name, params.ready_wait, false, reply);
         }
         match self.admit(&params, peer) {
             Err(error) => reply.refuse(error),
@@ -44,8 +44,8 @@ impl Supervisor {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
                 let request = params.request.clone();
-                let newborn = Newborn { reply, until_ready, seq, respawned, warnings: vec![], request };
-                self.bear(&name, self.spec_of(&name, params), newborn);
+                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings: vec![], request };
+                self.start_worker(&name, self.spec_of(&name, params), pending);
             }
             Ok(Admitted::AfterKill(name)) => {
                 if let Some(slot) = self.slots.get_mut(&name) {
@@ -150,12 +150,12 @@ impl Supervisor {
     }
 
     /// Makes the worker and starts its first run.
-    pub(crate) fn bear(&mut self, name: &WorkerName, spec: WorkerSpec, newborn: Newborn) {
-        match self.conceive(name, spec, newborn.respawned) {
-            Err(error) => newborn.reply.refuse(error),
+    pub(crate) fn start_worker(&mut self, name: &WorkerName, spec: WorkerSpec, pending: PendingSpawn) {
+        match self.create_slot(name, spec, pending.respawned) {
+            Err(error) => pending.reply.refuse(error),
             Ok(mut slot) => {
-                (slot.request, slot.since) = (newborn.request.clone(), newborn.seq);
-                slot.newborn = Some(newborn);
+                (slot.request, slot.since) = (pending.request.clone(), pending.seq);
+                slot.pending = Some(pending);
                 self.slots.insert(name.clone(), slot);
                 self.step(name, Event::Start);
                 self.refuse_unsaved(name);
@@ -163,7 +163,7 @@ impl Supervisor {
         }
     }
 
-    fn conceive(&mut self, name: &WorkerName, spec: WorkerSpec, respawned: bool) -> Result<Slot> {
+    fn create_slot(&mut self, name: &WorkerName, spec: WorkerSpec, respawned: bool) -> Result<Slot> {
         let context = self.context(name, &spec.tmux_socket);
         let engine = slot::engine(&spec);
         let mut slot = Slot::new(spec, engine, context)?;
@@ -188,27 +188,27 @@ impl Supervisor {
     /// A worker that could not even be written down was never there; one that was there before is not started.
     fn refuse_unsaved(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.unsaved) else { return };
-        let newborn = slot.newborn.take();
+        let pending = slot.pending.take();
         let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
-        if newborn.as_ref().is_some_and(|n| n.respawned) {
+        if pending.as_ref().is_some_and(|n| n.respawned) {
             self.step(name, Event::Kill);
         } else {
             self.forget(name);
         }
-        if let Some(newborn) = newborn {
+        if let Some(pending) = pending {
             let message = format!("worker '{name}' was not spawned: {why}");
-            newborn.reply.refuse(Error::new(ErrorCode::System, message));
+            pending.reply.refuse(Error::new(ErrorCode::System, message));
         }
     }
 
     /// Answers the client that waits for a new worker, when what it waits for has come.
-    pub(crate) fn answer_newborn(&mut self, name: &WorkerName, entry: &Entry) {
+    pub(crate) fn answer_spawn(&mut self, name: &WorkerName, entry: &Entry) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let Some(newborn) = &slot.newborn else { return };
+        let Some(pending) = &slot.pending else { return };
         let outcome = match entry {
-            Entry::Started { .. } if !newborn.until_ready => Ok(()),
+            Entry::Started { .. } if !pending.until_ready => Ok(()),
             Entry::Ready { .. } => Ok(()),
-            Entry::Waiting { reason, .. } if newborn.until_ready => {
+            Entry::Waiting { reason, .. } if pending.until_ready => {
                 let message = format!("worker '{name}' is not ready: {reason}");
                 Err(Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}")))
             }
@@ -216,9 +216,9 @@ impl Supervisor {
             | Entry::LoopFailed { reason: StopReason::Prompt(message), .. }
             | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. }
             | Entry::RunEnded { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
-                slot.stillborn = !newborn.respawned;
+                slot.never_started = !pending.respawned;
                 let error = Error::new(ErrorCode::System, message.clone());
-                Err(if slot.stillborn || slot.engine.is_stopped() {
+                Err(if slot.never_started || slot.engine.is_stopped() {
                     error
                 } else {
                     error.hint(format!("it is tried again: swarm status {name}"))
@@ -232,42 +232,42 @@ impl Supervisor {
             }
             _ => return,
         };
-        Self::answer_outcome(slot, outcome);
+        Self::send_spawn_answer(slot, outcome);
     }
 
     /// Answers the client that waits for a loop whose base line is being taken: that may take minutes. What it should
     /// know of the loop it is told then; where nobody waits, whoever listens is.
-    pub(crate) fn answer_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
+    pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let gated = slot.spec.is_gated();
-        if let Some(newborn) = &mut slot.newborn {
-            newborn.warnings.extend(warnings);
-            if gated && !newborn.until_ready {
-                Self::answer_outcome(slot, Ok(()));
+        if let Some(pending) = &mut slot.pending {
+            pending.warnings.extend(warnings);
+            if gated && !pending.until_ready {
+                Self::send_spawn_answer(slot, Ok(()));
             }
             return;
         }
         for message in warnings {
-            self.tell(name, Entry::Warning { message });
+            self.notify(name, Entry::Warning { message });
         }
     }
 
-    fn answer_outcome(slot: &mut Slot, outcome: Result<()>) {
-        let Some(Newborn { reply, seq, warnings, .. }) = slot.newborn.take() else { return };
+    fn send_spawn_answer(slot: &mut Slot, outcome: Result<()>) {
+        let Some(PendingSpawn { reply, seq, warnings, .. }) = slot.pending.take() else { return };
         reply.answer(outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
     /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
     /// given its window already, and makes it when it wakes.
-    pub(crate) fn answer_frozen(&mut self, name: &WorkerName) {
-        let Some(newborn) = self.slots.get_mut(name).and_then(|slot| slot.newborn.take()) else { return };
+    pub(crate) fn answer_tmux_hangs(&mut self, name: &WorkerName) {
+        let Some(pending) = self.slots.get_mut(name).and_then(|slot| slot.pending.take()) else { return };
         let message = format!("tmux does not answer; worker '{name}' starts when it does");
         let hint = format!("wait for it, or give it up: swarm kill {name}");
-        newborn.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
+        pending.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
     }
 
     /// Removes a worker whose first run never came up, with all that was made for it.
-    pub(crate) fn bury(&mut self, name: &WorkerName) {
+    pub(crate) fn discard_worker(&mut self, name: &WorkerName) {
         if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
             self.step(name, Event::Kill);
         }
@@ -385,8 +385,8 @@ fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
         (None, Prompt::Text(text)) => text.clone(),
         (None, Prompt::None | Prompt::File(_)) => return Ok(()),
     };
-    if text.len() as u64 > MAX_ARG {
-        return refuse(format!("it is longer than {MAX_ARG} bytes"));
+    if text.len() as u64 > MAX_ARGUMENT_BYTES {
+        return refuse(format!("it is longer than {MAX_ARGUMENT_BYTES} bytes"));
     }
     if text.contains('\0') { refuse("it holds a NUL byte".to_owned()) } else { Ok(()) }
 }

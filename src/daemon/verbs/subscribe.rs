@@ -3,7 +3,7 @@
 use swarm_state::model::WorkerName;
 
 use crate::daemon::messages::Subscription;
-use crate::daemon::notices::Listening;
+use crate::daemon::notices::NewSubscriber;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
 use crate::error::Result;
@@ -17,7 +17,8 @@ impl Supervisor {
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
         let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
         let seq = self.notices.seq();
-        let Listening { notices, replayed, gap, foreign } = self.notices.listen(params.worker, params.since);
+        let NewSubscriber { notices, replayed, gap, foreign } =
+            self.notices.subscribe(params.worker, params.since);
         Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))
     }
 }

@@ -11,7 +11,7 @@ const TOLERANCE: Duration = Duration::from_secs(5);
 
 /// Time that passed with nobody looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Jump {
+pub struct ClockJump {
     /// How much was cut out of the monotonic clock.
     pub asleep: Duration,
     /// How far the wall clock moved beyond (or, negative, behind) the monotonic one, milliseconds.
@@ -34,7 +34,12 @@ impl AwakeClock {
 
     /// Takes the next readings; `planned` is how long the caller meant to sleep at most. Gives awake time,
     /// which never goes back, and the jump if there was one.
-    pub fn observe(&mut self, raw: Duration, wall_ms: i64, planned: Duration) -> (Duration, Option<Jump>) {
+    pub fn observe(
+        &mut self,
+        raw: Duration,
+        wall_ms: i64,
+        planned: Duration,
+    ) -> (Duration, Option<ClockJump>) {
         let passed = raw.saturating_sub(self.raw);
         let drift = wall_ms
             .saturating_sub(self.wall_ms)
@@ -45,7 +50,7 @@ impl AwakeClock {
         let asleep = if late > TOLERANCE { late } else { Duration::ZERO };
         self.cut = self.cut.saturating_add(asleep);
         let jumped = !asleep.is_zero() || drift.unsigned_abs() > TOLERANCE.as_millis() as u64;
-        (self.raw.saturating_sub(self.cut), jumped.then_some(Jump { asleep, wall_ms: drift }))
+        (self.raw.saturating_sub(self.cut), jumped.then_some(ClockJump { asleep, wall_ms: drift }))
     }
 }
 

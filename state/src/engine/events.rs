@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Edits, Heard};
+use super::{Edits, HookSignal};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::notice::{Entry, PauseBy};
@@ -64,7 +64,7 @@ pub enum Event {
     /// That has ended: the agent accepted the text or did not.
     Typed(Run),
     /// The agent's own hooks told something.
-    Heard(Run, Heard),
+    Hook(Run, HookSignal),
     /// The run's transcript last grew this long ago.
     Grew(Run, Duration),
     /// Whether the run's process tree is computing.
@@ -99,5 +99,5 @@ pub enum Effect {
     /// Store the output, close the pane, try the gates.
     Judge(Run),
     /// Tell those who listen.
-    Tell(Entry),
+    Notify(Entry),
 }

@@ -31,7 +31,7 @@ impl Worker {
         let worked = why != Some(Why::Undelivered);
         let complete = (why == Some(Why::Done) && !gated) || (worked && verdict.is_complete());
         if why == Some(Why::Kill) {
-            let mut effects = self.told_end(IterationExit::Killed, now);
+            let mut effects = self.report_end(IterationExit::Killed, now);
             effects.extend(self.stop(StopReason::Killed));
             return effects;
         }
@@ -43,7 +43,7 @@ impl Worker {
         }
         let ended = ended::kind_judged(why, exit, &verdict);
         if complete {
-            let mut effects = self.told_end(ended, now);
+            let mut effects = self.report_end(ended, now);
             effects.extend(self.stop(match (gated, verdict.asks_for_checks()) {
                 (false, _) => StopReason::Complete,
                 (true, true) => StopReason::Verified,
@@ -51,16 +51,16 @@ impl Worker {
             }));
             return effects;
         }
-        if let Some(effects) = self.outage_over(&verdict, why, now) {
+        if let Some(effects) = self.after_outage(&verdict, why, now) {
             return effects;
         }
-        let missed = self.missed(&verdict);
+        let missed = self.report_missed_gates(&verdict);
         if self.count_end(ended) {
             let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
             let message = verdict.api_error.or(detail).or(verdict.trouble);
             return [missed, self.after_failure(ended, message, now)].concat();
         }
-        let ended = self.told_end(ended, now);
+        let ended = self.report_end(ended, now);
         [ended, missed, self.after_iteration(now)].concat()
     }
 
@@ -87,7 +87,7 @@ impl Worker {
             message,
         };
         ralph.last_end = Some((ralph.iteration, entry.clone()));
-        let mut effects = vec![Effect::Tell(entry)];
+        let mut effects = vec![Effect::Notify(entry)];
         if backoff.is_some() {
             self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
             effects.push(Effect::Persist);
@@ -103,12 +103,12 @@ impl Worker {
         match (ralph.exhausted(now), ralph.must_pause()) {
             (Some(reason), _) => self.stop(reason),
             (None, Some(by)) => self.halt(by, now),
-            (None, None) => self.go_on(now),
+            (None, None) => self.start_next(now),
         }
     }
 
     /// Starts the next run, unless the loop is paused or has no iteration left.
-    pub(super) fn go_on(&mut self, now: Now) -> Vec<Effect> {
+    pub(super) fn start_next(&mut self, now: Now) -> Vec<Effect> {
         if let Some(effects) = self.held_back(now) {
             return effects;
         }
@@ -133,18 +133,18 @@ impl Worker {
     }
 
     /// Takes the current iteration back: it is to be done again, as a new run or by the same one.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn undo_iteration(&mut self) {
         if let Some(ralph) = &mut self.ralph {
             ralph.iteration = ralph.iteration.saturating_sub(1);
         }
     }
 
-    pub(super) fn told_end(&mut self, exit: IterationExit, now: Now) -> Vec<Effect> {
+    pub(super) fn report_end(&mut self, exit: IterationExit, now: Now) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         let (iteration, seconds) = (ralph.iteration, ralph.elapsed(now));
         let entry = Entry::IterationEnded { iteration, exit, seconds };
         ralph.last_end = Some((ralph.iteration, entry.clone()));
-        vec![Effect::Tell(entry)]
+        vec![Effect::Notify(entry)]
     }
 
     /// Starts the current run; for a loop, as its next iteration.
@@ -161,7 +161,7 @@ impl Worker {
             ralph.started_mono = now.mono;
             (ralph.outage, ralph.unseen, ralph.detail) = (None, false, None);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
-            effects.push(Effect::Tell(Entry::IterationStarted { iteration, max }));
+            effects.push(Effect::Notify(Entry::IterationStarted { iteration, max }));
         }
         effects.push(Effect::Spawn(self.run));
         effects
@@ -176,12 +176,12 @@ impl Worker {
         let mut effects = vec![Effect::Persist];
         if reason == StopReason::Complete {
             let iteration = self.ralph.as_ref().map_or(0, |l| l.iteration);
-            effects.push(Effect::Tell(Entry::DonePatternMatched { iteration }));
+            effects.push(Effect::Notify(Entry::DonePatternMatched { iteration }));
         }
         if let (StopReason::Verified | StopReason::Promised, Some(ralph)) = (&reason, &self.ralph) {
-            effects.push(Effect::Tell(Entry::GatesHeld { iteration: ralph.iteration }));
+            effects.push(Effect::Notify(Entry::GatesHeld { iteration: ralph.iteration }));
         }
-        effects.extend(self.last_word().map(Effect::Tell));
+        effects.extend(self.last_word().map(Effect::Notify));
         effects
     }
 
@@ -198,7 +198,7 @@ impl Worker {
 
     /// What a loop in this state must have told of it, in order. News follow their save, so a daemon that
     /// died between the two told nothing, and the next one has to.
-    pub fn told(&self) -> Vec<Entry> {
+    pub fn due_entries(&self) -> Vec<Entry> {
         let Some(ralph) = &self.ralph else { return vec![] };
         let (iteration, max, timeout) = (ralph.iteration, ralph.max_iterations, ralph.inactivity_timeout);
         let silent = matches!(self.phase, Phase::Ending { why: Why::Inactivity | Why::Silent, .. });

@@ -56,7 +56,7 @@ impl Worker {
     }
 
     /// Time counts while something goes on: a parked, lost or ended loop uses none.
-    pub(super) fn keep_time(&mut self, now: Now) {
+    pub(super) fn count_time(&mut self, now: Now) {
         let counts = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
         let Some(ralph) = &mut self.ralph else { return };
         if counts {
@@ -95,7 +95,7 @@ impl Worker {
         if let Phase::BackingOff { .. } = self.phase {
             return Some(self.stop(StopReason::OutOfTime(limit)));
         }
-        let told = Effect::Tell(Entry::OutOfTime { iteration: ralph.iteration, limit, whole });
+        let told = Effect::Notify(Entry::OutOfTime { iteration: ralph.iteration, limit, whole });
         let mut effects = self.end(why, now);
         effects.push(told);
         Some(effects)
@@ -108,16 +108,16 @@ impl Worker {
         else {
             return self.spawn_failed(SpawnError::Other("its time was over".into()), now);
         };
-        let told = Effect::Tell(Entry::OutOfTime { iteration, limit, whole: true });
-        let ended = self.told_end(IterationExit::OutOfTime, now);
-        self.give_back();
+        let told = Effect::Notify(Entry::OutOfTime { iteration, limit, whole: true });
+        let ended = self.report_end(IterationExit::OutOfTime, now);
+        self.undo_iteration();
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
     /// Nothing that was asked for is left to hold: the iteration was none, and none follows.
     pub(super) fn without_gate(&mut self, now: Now) -> Vec<Effect> {
-        let ended = self.told_end(IterationExit::SpawnFailed, now);
-        self.give_back();
+        let ended = self.report_end(IterationExit::SpawnFailed, now);
+        self.undo_iteration();
         [ended, self.stop(StopReason::NoGate)].concat()
     }
 
@@ -125,7 +125,7 @@ impl Worker {
     /// in a row, so that a loop that cannot start any agent ends.
     pub(super) fn helper_failed(&mut self, message: String, now: Now) -> Vec<Effect> {
         let Some(iteration) = self.ralph.as_ref().map(|ralph| ralph.iteration) else { return vec![] };
-        self.give_back();
+        self.undo_iteration();
         let Some(ralph) = &mut self.ralph else { return vec![] };
         ralph.failures = ralph.failures.saturating_add(1);
         ralph.total_failures = ralph.total_failures.saturating_add(1);
@@ -142,7 +142,7 @@ impl Worker {
         };
         // Under the number that the loop is back at: it is the last that is known of it until the next run starts.
         ralph.last_end = Some((ralph.iteration, entry.clone()));
-        let told = vec![Effect::Tell(entry)];
+        let told = vec![Effect::Notify(entry)];
         if goes_on {
             self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
             return [told, vec![Effect::Persist]].concat();
@@ -159,7 +159,7 @@ impl Worker {
 
     /// An iteration that an outage ended: it is given back, and the loop waits. `None` when it was none, or
     /// when waiting has not helped for too long: then it is a failure like another.
-    pub(super) fn outage_over(
+    pub(super) fn after_outage(
         &mut self,
         verdict: &Verdict,
         why: Option<Why>,
@@ -176,20 +176,20 @@ impl Worker {
             if outage.kind != Kind::Forbidden {
                 return None;
             }
-            let mut effects = self.told_end(IterationExit::Outage, now);
+            let mut effects = self.report_end(IterationExit::Outage, now);
             effects.extend(self.stop(StopReason::Outage(message)));
             return Some(effects);
         };
         let (iteration, paused) = (ralph.iteration, ralph.paused.is_some());
         ralph.outage = Some(outage.clone());
-        let mut effects = self.told_end(IterationExit::Outage, now);
-        self.give_back();
+        let mut effects = self.report_end(IterationExit::Outage, now);
+        self.undo_iteration();
         // What it cost counts all the same.
         if let Some(reason) = self.ralph.as_ref().and_then(|l| l.exhausted(now)) {
             effects.extend(self.stop(reason));
             return Some(effects);
         }
-        effects.push(Effect::Tell(Entry::Outage { iteration, message, wait: wait.as_secs() }));
+        effects.push(Effect::Notify(Entry::Outage { iteration, message, wait: wait.as_secs() }));
         effects.push(Effect::Persist);
         self.phase =
             if paused { Phase::Parked } else { Phase::BackingOff { until: now.after(wait), delay: wait } };
@@ -197,7 +197,7 @@ impl Worker {
     }
 
     /// What the gates say of an iteration that is not the last word, and whether anything moved.
-    pub(super) fn missed(&mut self, verdict: &Verdict) -> Vec<Effect> {
+    pub(super) fn report_missed_gates(&mut self, verdict: &Verdict) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         let stands_still = verdict.moved == Some(false);
         ralph.unseen = verdict.unseen.is_some();
@@ -206,13 +206,13 @@ impl Worker {
             return vec![];
         }
         let (iteration, missing) = (ralph.iteration, verdict.remarks());
-        vec![Effect::Tell(Entry::GatesMissed { iteration, missing })]
+        vec![Effect::Notify(Entry::GatesMissed { iteration, missing })]
     }
 
     /// Pauses a loop that may not go on by itself.
     pub(super) fn halt(&mut self, by: PauseBy, now: Now) -> Vec<Effect> {
         let mut effects = self.pause(by);
-        effects.extend(self.go_on(now));
+        effects.extend(self.start_next(now));
         effects
     }
 }

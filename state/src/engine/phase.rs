@@ -61,7 +61,7 @@ impl Phase {
     pub(super) fn deadline(&self) -> Option<Duration> {
         match self {
             Self::Starting { ready_by, .. } => *ready_by,
-            Self::Running { watch } => watch.over_deadline(),
+            Self::Running { watch } => watch.turn_end_deadline(),
             Self::Prompting { by } => Some(*by),
             Self::Ending { kill_at, .. } => Some(*kill_at),
             Self::BackingOff { until, .. } => Some(*until),

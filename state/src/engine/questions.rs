@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use super::{Effect, Kind, Now, Trouble, Why, Worker};
+use super::{Effect, Now, Trouble, TroubleKind, Why, Worker};
 use crate::notice::{Entry, duration};
 
-impl Kind {
+impl TroubleKind {
     fn is_question(self) -> bool {
         match self {
             Self::Dialog | Self::Asked => true,
@@ -18,12 +18,12 @@ impl Kind {
 }
 
 impl Worker {
-    pub(super) fn troubled(&mut self, kind: Kind, what: &str, now: Now) -> Vec<Effect> {
+    pub(super) fn need_person(&mut self, kind: TroubleKind, what: &str, now: Now) -> Vec<Effect> {
         // The screen and a hook report the same question in different words: it waits since the first of them.
         let asked = self.trouble.as_ref().and_then(|known| known.since);
         let since = kind.is_question().then(|| asked.unwrap_or(now.mono));
         self.trouble = Some(Trouble { kind, what: what.to_owned(), since });
-        vec![Effect::Persist, Effect::Tell(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
+        vec![Effect::Persist, Effect::Notify(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
     }
 
     /// When the question that the agent waits with has waited long enough; `None` while nothing limits it.
@@ -46,7 +46,7 @@ impl Worker {
     }
 
     /// Time in which nobody could answer, or nobody could see it, does not count.
-    pub(super) fn ask_anew(&mut self, now: Now) {
+    pub(super) fn restart_question_timer(&mut self, now: Now) {
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|_| now.mono);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Effect, Kind, Now, PROMPT_TIMEOUT, Phase, SpawnError, Trouble, Watch, Why, Worker};
+use super::{Effect, Now, PROMPT_TIMEOUT, Phase, SpawnError, Trouble, TroubleKind, Watch, Why, Worker};
 use crate::model::Exit;
 use crate::notice::{Entry, IterationExit, StopReason};
 use crate::screen::Blocked;
@@ -22,7 +22,7 @@ impl Worker {
         } else {
             Phase::Running { watch }
         };
-        vec![Effect::Persist, Effect::Tell(Entry::Started { run: self.run.0 })]
+        vec![Effect::Persist, Effect::Notify(Entry::Started { run: self.run.0 })]
     }
 
     pub(super) fn spawn_failed(&mut self, error: SpawnError, now: Now) -> Vec<Effect> {
@@ -89,7 +89,7 @@ impl Worker {
             return self.spawn_failed(SpawnError::Other("never started".into()), now);
         }
         // The iteration was counted, but no agent worked on it.
-        self.give_back();
+        self.undo_iteration();
         match self.held_back(now) {
             Some(effects) => effects,
             None => self.launch(now),
@@ -109,7 +109,7 @@ impl Worker {
         } else {
             self.phase.end_reason()
         };
-        self.note_life(now);
+        self.count_lifetime(now);
         self.note_agent();
         self.phase = Phase::Judging { exit, why };
         self.last_exit = Some(exit);
@@ -136,7 +136,7 @@ impl Worker {
         self.phase = Phase::Lost;
         // There is no server any more that could fail to answer.
         self.reachable = true;
-        vec![Effect::Persist, Effect::Tell(Entry::Lost { reason: "the tmux server went away".into() })]
+        vec![Effect::Persist, Effect::Notify(Entry::Lost { reason: "the tmux server went away".into() })]
     }
 
     /// A dialog, or something unknown, replaced the input box: the run waits for the box as it did before.
@@ -144,9 +144,13 @@ impl Worker {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
         self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };
         match dialog {
-            Some(Blocked { startup: true, what }) => self.troubled(Kind::Startup, &what, now),
-            Some(Blocked { startup: false, what }) => self.troubled(Kind::Dialog, &what, now),
-            None => self.troubled(Kind::NotReady, "its input box disappeared while the prompt was sent", now),
+            Some(Blocked { startup: true, what }) => self.need_person(TroubleKind::Startup, &what, now),
+            Some(Blocked { startup: false, what }) => self.need_person(TroubleKind::Dialog, &what, now),
+            None => self.need_person(
+                TroubleKind::NotReady,
+                "its input box disappeared while the prompt was sent",
+                now,
+            ),
         }
     }
 
@@ -173,10 +177,10 @@ impl Worker {
         let run = self.run.0;
         let Some(message) = failed else {
             self.phase = Phase::Running { watch: Watch::default() };
-            return vec![Effect::Persist, Effect::Tell(Entry::PromptSent { run })];
+            return vec![Effect::Persist, Effect::Notify(Entry::PromptSent { run })];
         };
         let what = format!("prompt not delivered: {message}");
-        let told = Effect::Tell(Entry::PromptFailed { run, message });
+        let told = Effect::Notify(Entry::PromptFailed { run, message });
         if self.ralph.is_some() {
             let mut effects = self.end_because(Why::Undelivered, what, now);
             effects.push(told);
@@ -184,7 +188,7 @@ impl Worker {
         }
         // A person may still give it to a plain worker's agent.
         self.phase = Phase::Running { watch: Watch::default() };
-        self.trouble = Some(Trouble { kind: Kind::Prompt, what, since: None });
+        self.trouble = Some(Trouble { kind: TroubleKind::Prompt, what, since: None });
         vec![Effect::Persist, told]
     }
 }

@@ -101,7 +101,7 @@ impl Worker {
     }
 
     /// A run has ended, however: one that lived long makes the failures before it count no more.
-    pub(super) fn note_life(&mut self, now: Now) {
+    pub(super) fn count_lifetime(&mut self, now: Now) {
         if let Some(restarts) = &mut self.restarts
             && restarts.watched
             && now.mono.saturating_sub(restarts.started_mono) >= budget::PROVEN
@@ -113,16 +113,16 @@ impl Worker {
     /// A run of a plain worker ended by itself and did not do what was asked: another one, or the end.
     pub(super) fn after_run(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
         let end = StopReason::Exited(exit);
-        self.again_or(end, IterationExit::Exit(exit), None, now)
+        self.restart_or_stop(end, IterationExit::Exit(exit), None, now)
     }
 
     /// A run of a plain worker could not be started: another try, or the end.
     pub(super) fn after_failed_start(&mut self, end: StopReason, message: String, now: Now) -> Vec<Effect> {
-        self.again_or(end, IterationExit::SpawnFailed, Some(message), now)
+        self.restart_or_stop(end, IterationExit::SpawnFailed, Some(message), now)
     }
 
     /// `end` is what the worker ends with where no policy says otherwise.
-    fn again_or(
+    fn restart_or_stop(
         &mut self,
         end: StopReason,
         exit: IterationExit,
@@ -143,7 +143,7 @@ impl Worker {
             }
         };
         let ended = Entry::RunEnded { run, exit, attempt, limit, backoff, message };
-        let mut effects = vec![Effect::Tell(ended)];
+        let mut effects = vec![Effect::Notify(ended)];
         match next {
             AfterRun::Over => effects.extend(self.stop(end)),
             AfterRun::GiveUp(restarts) => effects.extend(self.stop(StopReason::GaveUp(restarts))),

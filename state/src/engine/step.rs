@@ -1,6 +1,6 @@
 //! The transitions: what people say and what time brings. Each a full match over the phases.
 
-use super::{Edits, Effect, Event, GRACE, Kind, Now, PROMPT_TIMEOUT, Phase, Why, Worker};
+use super::{Edits, Effect, Event, GRACE, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Why, Worker};
 use crate::model::Exit;
 use crate::notice::{Entry, PauseBy, StopReason};
 
@@ -8,7 +8,7 @@ impl Worker {
     /// Takes one event and says what must be done, in order.
     pub fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
         let effects = self.take(event, now);
-        self.keep_time(now);
+        self.count_time(now);
         saved_first(effects)
     }
 
@@ -32,8 +32,8 @@ impl Worker {
             Event::PromptBlocked(run, dialog) if run == self.run => self.prompt_blocked(dialog, now),
             Event::Typing(run) if run == self.run => self.typing(true),
             Event::Typed(run) if run == self.run => self.typing(false),
-            Event::Heard(run, heard) if run == self.run => self.heard(heard, now),
-            Event::Grew(run, ago) if run == self.run => self.grew(ago),
+            Event::Hook(run, heard) if run == self.run => self.hook_signal(heard, now),
+            Event::Grew(run, ago) if run == self.run => self.transcript_grew(ago),
             Event::Probed(run, busy) if run == self.run => self.probed(busy, now),
             Event::Exited(run, exit) if run == self.run => self.exited(exit, now),
             Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
@@ -51,7 +51,7 @@ impl Worker {
             | Event::PromptBlocked(..)
             | Event::Typing(_)
             | Event::Typed(_)
-            | Event::Heard(..)
+            | Event::Hook(..)
             | Event::Grew(..)
             | Event::Probed(..)
             | Event::Exited(..)
@@ -69,19 +69,19 @@ impl Worker {
         if before || !reachable {
             return vec![];
         }
-        self.ask_anew(now);
+        self.restart_question_timer(now);
         if let Phase::Running { watch } = &mut self.phase {
             watch.idle_told = false;
         }
         let trouble = self.trouble.as_ref().filter(|_| self.has_pane());
         let waits = trouble.map(|t| Entry::Waiting { run: self.run.0, reason: t.what.clone() });
-        waits.map(Effect::Tell).into_iter().collect()
+        waits.map(Effect::Notify).into_iter().collect()
     }
 
     // ---- people ----
 
     pub(super) fn start(&mut self, now: Now) -> Vec<Effect> {
-        if self.phase == Phase::Idle { self.go_on(now) } else { vec![] }
+        if self.phase == Phase::Idle { self.start_next(now) } else { vec![] }
     }
 
     pub(super) fn pause(&mut self, by: PauseBy) -> Vec<Effect> {
@@ -93,7 +93,7 @@ impl Worker {
         if let Phase::BackingOff { .. } = self.phase {
             self.phase = Phase::Parked;
         }
-        vec![Effect::Persist, Effect::Tell(Entry::Paused { by })]
+        vec![Effect::Persist, Effect::Notify(Entry::Paused { by })]
     }
 
     pub(super) fn resume(&mut self, now: Now) -> Vec<Effect> {
@@ -106,17 +106,17 @@ impl Worker {
         // Somebody who knows better than the message: the account has room again, the login is done.
         ralph.outages = 0;
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
-        let mut effects = vec![Effect::Persist, Effect::Tell(Entry::Resumed)];
-        self.ask_anew(now);
+        let mut effects = vec![Effect::Persist, Effect::Notify(Entry::Resumed)];
+        self.restart_question_timer(now);
         if self.phase == Phase::Lost {
             if let Some(reason) = over {
                 effects.extend(self.stop(reason));
                 return effects;
             }
-            self.give_back();
-            effects.extend(self.go_on(now));
+            self.undo_iteration();
+            effects.extend(self.start_next(now));
         } else if matches!(self.phase, Phase::Parked | Phase::BackingOff { .. }) {
-            effects.extend(self.go_on(now));
+            effects.extend(self.start_next(now));
         } else if let Some(watch) = self.phase.watch_mut() {
             // Silence while the loop was paused does not count.
             watch.restart();
@@ -193,7 +193,7 @@ impl Worker {
                     return vec![];
                 }
                 let seconds = self.policy.ready_timeout;
-                self.troubled(Kind::NotReady, &format!("not ready after {seconds}s"), now)
+                self.need_person(TroubleKind::NotReady, &format!("not ready after {seconds}s"), now)
             }
             // A tmux that does not answer says nothing about the agent.
             Phase::Prompting { by } if !self.reachable => {
@@ -205,8 +205,8 @@ impl Worker {
                 *kill_at = now.after(GRACE);
                 vec![Effect::ForceKill(self.run)]
             }
-            Phase::BackingOff { .. } => self.go_on(now),
-            Phase::Running { .. } => self.over_due(now).unwrap_or_default(),
+            Phase::BackingOff { .. } => self.start_next(now),
+            Phase::Running { .. } => self.turn_end_due(now).unwrap_or_default(),
             Phase::Idle | Phase::Spawning { .. } | Phase::Judging { .. } => vec![],
             Phase::Parked | Phase::Lost | Phase::Stopped { .. } => vec![],
         }

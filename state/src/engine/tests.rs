@@ -5,7 +5,7 @@
 //! that these checkers see the bugs they are there for. Here is what they share.
 
 mod evidence;
-mod heard;
+mod hook_signals;
 mod limits;
 mod phases;
 mod questions;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
 
-use super::{Effect, Event, Heard, Now, Phase, Policy, SpawnError, Worker};
+use super::{Effect, Event, HookSignal, Now, Phase, Policy, SpawnError, Worker};
 use crate::gates::Verdict;
 use crate::model::{Exit, Run};
 use crate::screen::{Blocked, Reading};
@@ -88,7 +88,7 @@ fn effect_word(effect: &Effect) -> String {
         Effect::Probe(run) => format!("probe {run}"),
         Effect::Look(run) => format!("look {run}"),
         Effect::Judge(run) => format!("judge {run}"),
-        Effect::Tell(entry) => match entry.follow_line("w") {
+        Effect::Notify(entry) => match entry.follow_line("w") {
             Some(line) => format!("\"{}\"", line.trim_start_matches("[ralph] w: ")),
             None => format!("{entry:?}").split([' ', '{']).next().unwrap_or_default().to_lowercase(),
         },
@@ -145,7 +145,7 @@ fn about(event: &Event) -> Option<Run> {
         | Event::PromptBlocked(run, _)
         | Event::Typing(run)
         | Event::Typed(run)
-        | Event::Heard(run, _)
+        | Event::Hook(run, _)
         | Event::Grew(run, _)
         | Event::Probed(run, _)
         | Event::Exited(run, _)

@@ -80,7 +80,7 @@ impl Worker {
 
     /// True while the run's agent is coming up as it should: nothing can be typed yet, and something will
     /// come of it: a ready screen, the news that there is none, or its end.
-    pub fn comes_up(&self) -> bool {
+    pub fn is_starting_up(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
     }
 

@@ -10,26 +10,26 @@ use swarm_state::screen::answers::{AfterKeys, Answer, Answers};
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::look::{LOOK_INTERVAL, Seen, in_the_way, look};
+use super::look::{LOOK_INTERVAL, PaneReading, in_the_way, look};
 use crate::daemon::messages::SharedReader;
-use crate::daemon::run::context::Context;
+use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 
 /// How long the keys may take to answer by themselves, before Enter is pressed.
-const ANSWER_LIMIT: Duration = Duration::from_millis(2500);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// A dialog that is to be answered.
-pub(crate) struct Dialog<'d> {
-    pub context: &'d Context,
+pub(crate) struct OpenDialog<'d> {
+    pub context: &'d RunContext,
     pub pane: &'d Pane,
     pub reader: &'d SharedReader,
     /// The screen that shows the dialog, before any key.
-    pub before: &'d Seen,
+    pub before: &'d PaneReading,
     pub answers: Answers,
 }
 
-impl Dialog<'_> {
+impl OpenDialog<'_> {
     /// Types one of the answers. Enter is pressed only if the keys alone did not answer the dialog, since a second dialog
     /// may follow, and only if Enter cannot choose anything else. Gives a warning where a dialog of the same kind
     /// stands afterwards.
@@ -78,7 +78,7 @@ impl Dialog<'_> {
             if after == AfterKeys::Changed && dialog.as_ref().map(|dialog| &dialog.what) != kind {
                 return Ok(None);
             }
-            if start.elapsed() >= ANSWER_LIMIT {
+            if start.elapsed() >= ANSWER_TIMEOUT {
                 return Ok(Some((after, dialog)));
             }
         }
@@ -91,7 +91,7 @@ impl Dialog<'_> {
 }
 
 /// The error for a text that is not an answer to the dialog.
-pub(crate) fn not_offered(context: &Context, dialog: &Blocked, answers: &Answers) -> Error {
+pub(crate) fn not_offered(context: &RunContext, dialog: &Blocked, answers: &Answers) -> Error {
     let name = &context.name;
     in_the_way(context, Some(dialog)).hint(format!(
         "it accepts: {answers} (swarm send {name} ''); or answer in its window: swarm attach {name}"

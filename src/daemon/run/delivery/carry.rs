@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::line;
-use super::look::{ENTERED_MARK, LOOK_INTERVAL, Seen, gone, look};
+use super::look::{ENTERED_MARK, LOOK_INTERVAL, PaneReading, gone, look};
 use crate::daemon::crash;
-use crate::daemon::messages::{Report, SharedReader};
-use crate::daemon::run::context::Context;
+use crate::daemon::messages::{RunReport, SharedReader};
+use crate::daemon::run::context::RunContext;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -22,14 +22,14 @@ use crate::store::write_unsynced;
 use crate::tmux::PasteOutcome;
 
 /// The share of a processor by which an agent counts as busy. A screen that blinks uses less.
-const BUSY_SHARE: f64 = 0.2;
+const BUSY_CPU_SHARE: f64 = 0.2;
 
 /// Between two tries of a look at a tmux that does not answer.
-const TMUX_RETRY: Duration = Duration::from_secs(1);
+const TMUX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// What is delivered.
 #[derive(Clone, Copy)]
-pub(crate) enum Purpose<'a> {
+pub(crate) enum DeliveryPurpose<'a> {
     /// The prompt of a run, whose folder this is.
     Prompt(&'a Path),
     /// A text that a person sent.
@@ -39,7 +39,7 @@ pub(crate) enum Purpose<'a> {
 }
 
 /// How it ended.
-pub(crate) enum Carried {
+pub(crate) enum DeliveryEnd {
     /// The agent has the text, with a warning where it has not read it yet.
     Accepted(Option<String>),
     /// A dialog, or something unknown, replaced the input box; `entered`: Enter had been pressed on the text before.
@@ -47,67 +47,67 @@ pub(crate) enum Carried {
 }
 
 /// Everything that a delivery needs.
-pub(crate) struct Carrier<'a> {
-    pub(crate) context: &'a Context,
+pub(crate) struct DeliveryRun<'a> {
+    pub(crate) context: &'a RunContext,
     pub(crate) pane: &'a Pane,
     pub(crate) reader: &'a SharedReader,
     pub(crate) text: &'a str,
     pub(crate) plan: Plan,
-    pub(crate) purpose: Purpose<'a>,
+    pub(crate) purpose: DeliveryPurpose<'a>,
     /// The agent worked before.
     pub(crate) worked: bool,
 }
 
-impl Carrier<'_> {
+impl DeliveryRun<'_> {
     /// Types the text and sees that it is accepted.
-    pub(crate) async fn carry(&self, mut typed: Typed, mut delivery: Delivery) -> Result<Carried> {
+    pub(crate) async fn deliver(&self, mut typed: Typed, mut delivery: Delivery) -> Result<DeliveryEnd> {
         let mut prompts = self.context.prompts.subscribe();
         let start = Instant::now();
-        let mut load = delivery.has_entered().then(|| Load::new(self.pane.pid));
+        let mut load = delivery.has_entered().then(|| CpuLoad::new(self.pane.pid));
         loop {
             let seen = match look(self.context, self.pane, self.reader).await {
                 Ok(seen) => seen,
                 // An agent that has, or may have, its prompt is not ended because tmux does not answer.
                 Err(error) if self.waits_for_tmux(&error) => {
-                    self.context.report(Report::Silent);
-                    sleep(TMUX_RETRY).await;
+                    self.context.report(RunReport::Silent);
+                    sleep(TMUX_RETRY_DELAY).await;
                     continue;
                 }
                 // An agent that ended on its prompt had accepted it.
                 Err(error) if error.code == ErrorCode::NotFound && delivery.has_entered() => {
-                    return Ok(Carried::Accepted(None));
+                    return Ok(DeliveryEnd::Accepted(None));
                 }
                 Err(error) => return Err(error),
             };
             // A shell at work reads lines again.
             if delivery.has_entered() && procs::tty_is_cooked(self.pane.pid) {
-                return Ok(Carried::Accepted(None));
+                return Ok(DeliveryEnd::Accepted(None));
             }
-            let mut look = self.understand(&seen, &mut typed, &delivery, &prompts);
-            look.busy = load.as_ref().is_some_and(Load::is_busy);
+            let mut look = self.interpret(&seen, &mut typed, &delivery, &prompts);
+            look.busy = load.as_ref().is_some_and(CpuLoad::is_busy);
             match delivery.next(&look, start.elapsed()) {
                 Step::Wait => wait(&mut prompts).await,
                 Step::Paste => {
                     if self.paste(&seen).await? {
                         return line::finish(self.context, self.pane, self.plan.enter)
                             .await
-                            .map(Carried::Accepted);
+                            .map(DeliveryEnd::Accepted);
                     }
                 }
                 Step::Enter => {
                     if let Some(carried) = self.enter().await? {
                         return Ok(carried);
                     }
-                    load = Some(Load::new(self.pane.pid));
+                    load = Some(CpuLoad::new(self.pane.pid));
                 }
-                Step::Accepted => return Ok(Carried::Accepted(None)),
+                Step::Accepted => return Ok(DeliveryEnd::Accepted(None)),
                 Step::Dialog(dialog) => {
                     let entered = delivery.has_entered();
-                    return Ok(Carried::Blocked { dialog: Some(dialog), entered });
+                    return Ok(DeliveryEnd::Blocked { dialog: Some(dialog), entered });
                 }
                 Step::NoBox => {
                     let entered = delivery.has_entered();
-                    return Ok(Carried::Blocked { dialog: None, entered });
+                    return Ok(DeliveryEnd::Blocked { dialog: None, entered });
                 }
                 Step::NotShown => {
                     return Err(self.failed("the text was pasted, but the agent does not show it"));
@@ -122,13 +122,13 @@ impl Carrier<'_> {
     /// Whether the delivery goes on when tmux answers again. A person who sends a text gets the error at once.
     fn waits_for_tmux(&self, error: &Error) -> bool {
         let hurried = self.context.hurry.load(Ordering::Relaxed);
-        matches!(self.purpose, Purpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
+        matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
     }
 
     /// What a look means for this text.
-    fn understand(
+    fn interpret(
         &self,
-        seen: &Seen,
+        seen: &PaneReading,
         typed: &mut Typed,
         delivery: &Delivery,
         prompts: &watch::Receiver<u64>,
@@ -154,9 +154,9 @@ impl Carrier<'_> {
     }
 
     /// Pastes or types; true when the terminal was one that reads whole lines.
-    async fn paste(&self, seen: &Seen) -> Result<bool> {
+    async fn paste(&self, seen: &PaneReading) -> Result<bool> {
         let (tmux, pane) = (&self.context.tmux, self.pane);
-        if let Purpose::Prompt(dir) = self.purpose {
+        if let DeliveryPurpose::Prompt(dir) = self.purpose {
             input::keep_screen_before(dir, &seen.text, self.reader)?;
             crash::point("paste");
         }
@@ -165,8 +165,10 @@ impl Carrier<'_> {
             line::refuse_long(self.text)?;
         }
         let outcome = match self.purpose {
-            Purpose::Prompt(_) | Purpose::Text => tmux.paste(&pane.id, self.text.as_bytes()).await,
-            Purpose::Keys => tmux.type_text(&pane.id, self.text).await,
+            DeliveryPurpose::Prompt(_) | DeliveryPurpose::Text => {
+                tmux.paste(&pane.id, self.text.as_bytes()).await
+            }
+            DeliveryPurpose::Keys => tmux.type_text(&pane.id, self.text).await,
         };
         let outcome = match outcome {
             // The next looks show whether it was pasted.
@@ -174,8 +176,8 @@ impl Carrier<'_> {
             other => other?,
         };
         match self.purpose {
-            Purpose::Prompt(_) => crash::point("enter"),
-            Purpose::Text | Purpose::Keys => crash::point("typed"),
+            DeliveryPurpose::Prompt(_) => crash::point("enter"),
+            DeliveryPurpose::Text | DeliveryPurpose::Keys => crash::point("typed"),
         }
         match outcome {
             PasteOutcome::Done => Ok(as_line),
@@ -184,18 +186,18 @@ impl Carrier<'_> {
     }
 
     /// Presses Enter. Gives the end of the delivery where the terminal began to read whole lines meanwhile.
-    async fn enter(&self) -> Result<Option<Carried>> {
+    async fn enter(&self) -> Result<Option<DeliveryEnd>> {
         let pane = self.pane;
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
         if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
             return Err(gone());
         }
-        if let Purpose::Prompt(dir) = self.purpose {
+        if let DeliveryPurpose::Prompt(dir) = self.purpose {
             // Without the mark, a daemon that takes over counts an agent that exits on its prompt as one without.
             drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
         }
         if procs::tty_is_cooked(pane.pid) {
-            return line::enter(self.context, pane).await.map(|warning| Some(Carried::Accepted(warning)));
+            return line::enter(self.context, pane).await.map(|warning| Some(DeliveryEnd::Accepted(warning)));
         }
         match self.context.tmux.keys(&pane.id, &["Enter"]).await {
             // The next looks show whether it was pressed.
@@ -213,19 +215,19 @@ impl Carrier<'_> {
 }
 
 /// How much an agent computed since an Enter.
-struct Load {
+struct CpuLoad {
     pid: i32,
     since: Instant,
     seconds: f64,
 }
 
-impl Load {
+impl CpuLoad {
     fn new(pid: i32) -> Self {
         Self { pid, since: Instant::now(), seconds: procs::cpu_seconds(pid) }
     }
 
     fn is_busy(&self) -> bool {
-        procs::cpu_seconds(self.pid) - self.seconds >= BUSY_SHARE * self.since.elapsed().as_secs_f64()
+        procs::cpu_seconds(self.pid) - self.seconds >= BUSY_CPU_SHARE * self.since.elapsed().as_secs_f64()
     }
 }
 

@@ -7,15 +7,15 @@ use swarm_state::model::Pane;
 use tokio::time::{Instant, sleep};
 
 use super::look::gone;
-use crate::daemon::run::context::Context;
+use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs::{self, Terminal};
 
 /// How long Enter may take to show an effect.
-const READ_LIMIT: Duration = Duration::from_millis(2500);
+const LINE_READ_TIMEOUT: Duration = Duration::from_millis(2500);
 
 /// Between two looks at whether a line was read.
-const LINE_INTERVAL: Duration = Duration::from_millis(60);
+const LINE_CHECK_INTERVAL: Duration = Duration::from_millis(60);
 
 /// The longest line that such a terminal accepts: the rest would be dropped.
 const MAX_LINE_BYTES: usize = if cfg!(target_os = "linux") { 4094 } else { 1023 };
@@ -32,7 +32,7 @@ pub(crate) fn refuse_long(text: &str) -> Result<()> {
 }
 
 /// Sends a text off that was pasted as lines.
-pub(crate) async fn finish(context: &Context, pane: &Pane, enter: bool) -> Result<Option<String>> {
+pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Result<Option<String>> {
     if !enter {
         return Ok(None);
     }
@@ -50,12 +50,12 @@ pub(crate) async fn finish(context: &Context, pane: &Pane, enter: bool) -> Resul
 /// Presses Enter once: a second one would be one more line. The line is read when nothing of it waits any more; a
 /// terminal that stops reading lines meanwhile is that of an agent that was only coming up, and such a one mostly
 /// throws away what was typed before.
-pub(crate) async fn enter(context: &Context, pane: &Pane) -> Result<Option<String>> {
+pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<String>> {
     context.tmux.keys(&pane.id, &["Enter"]).await?;
     let start = Instant::now();
     let (mut waited, mut empty) = (false, 0);
-    while start.elapsed() < READ_LIMIT {
-        sleep(LINE_INTERVAL).await;
+    while start.elapsed() < LINE_READ_TIMEOUT {
+        sleep(LINE_CHECK_INTERVAL).await;
         match procs::terminal(pane.pid) {
             // It ended, or nothing can be known.
             None => return Ok(None),
@@ -69,7 +69,7 @@ pub(crate) async fn enter(context: &Context, pane: &Pane) -> Result<Option<Strin
     Ok(Some(format!("worker '{}' has not read the text yet; the terminal queues it", context.name)))
 }
 
-fn maybe_lost(context: &Context) -> Error {
+fn maybe_lost(context: &RunContext) -> Error {
     let message = "the agent switched to reading single keys during the send, and may have lost the text";
     Error::new(ErrorCode::Conflict, message)
         .hint(format!("if the screen does not show the text, send it again: swarm peek {}", context.name))

@@ -7,7 +7,7 @@ use swarm_state::model::Pane;
 use swarm_state::screen::{Blocked, Reading};
 
 use crate::daemon::messages::SharedReader;
-use crate::daemon::run::context::Context;
+use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 
 /// How often the screen is looked at.
@@ -17,19 +17,19 @@ pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
 pub(crate) const ENTERED_MARK: &str = "prompt.entered";
 
 /// One look at a pane.
-pub(crate) struct Seen {
+pub(crate) struct PaneReading {
     pub(crate) text: String,
     pub(crate) reading: Reading,
     /// What the input box holds.
     pub(crate) input: Option<String>,
 }
 
-pub(crate) async fn look(context: &Context, pane: &Pane, reader: &SharedReader) -> Result<Seen> {
+pub(crate) async fn look(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<PaneReading> {
     let captured = context.tmux.capture(&pane.id, 0).await?.ok_or_else(gone)?;
     let reading =
         reader.lock().map_or_else(|_| Reading::default(), |r| r.read(&captured.text, captured.size));
     let input = input_of(reader, &captured.text, captured.size);
-    Ok(Seen { text: captured.text, reading, input })
+    Ok(PaneReading { text: captured.text, reading, input })
 }
 
 pub(crate) fn plan(reader: &SharedReader) -> Plan {
@@ -47,7 +47,7 @@ pub(crate) fn gone() -> Error {
     Error::new(ErrorCode::NotFound, "the agent has ended")
 }
 
-pub(crate) fn in_the_way(context: &Context, dialog: Option<&Blocked>) -> Error {
+pub(crate) fn in_the_way(context: &RunContext, dialog: Option<&Blocked>) -> Error {
     let message = match dialog {
         Some(dialog) => format!("the agent shows a dialog: {}", dialog.what),
         None => "the agent shows no input box".to_owned(),

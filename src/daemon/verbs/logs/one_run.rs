@@ -5,8 +5,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::daemon::output::{Source, lines_of, stopping};
-use crate::daemon::pages::{self, Wish};
+use crate::daemon::output::{OutputSource, lines_of, stopping};
+use crate::daemon::pages::{self, LinesWanted};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
@@ -14,7 +14,7 @@ use crate::protocol::{Lines, is_run_header};
 use crate::store::LOG_LIMIT;
 
 /// What the runs of this worker are called, and up to which number there were any.
-struct Known {
+struct KnownRuns {
     /// `iteration` or `run`.
     word: &'static str,
     last: u64,
@@ -23,18 +23,18 @@ struct Known {
 }
 
 /// Answers for run `number`.
-pub(crate) fn logs(slot: &Slot, source: Source, number: u32, wish: Wish, reply: Reply) {
+pub(crate) fn logs(slot: &Slot, source: OutputSource, number: u32, wish: LinesWanted, reply: Reply) {
     let (word, last) = match slot.engine.ralph() {
         Some(ralph) => ("iteration", u64::from(ralph.iteration)),
         None => ("run", slot.engine.run().0),
     };
-    let known = Known { word, last, live: source.pane.is_some().then_some(last) };
+    let known = KnownRuns { word, last, live: source.pane.is_some().then_some(last) };
     tokio::spawn(async move {
         reply.answer(find(&source, &known, number, wish).await);
     });
 }
 
-async fn find(source: &Source, known: &Known, number: u32, wish: Wish) -> Result<Lines> {
+async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: LinesWanted) -> Result<Lines> {
     let wanted_run = u64::from(number);
     if known.live == Some(wanted_run)
         && let Some(pane) = &source.pane
@@ -69,7 +69,7 @@ async fn find(source: &Source, known: &Known, number: u32, wish: Wish) -> Result
 }
 
 /// All of a worker's log: it is bounded.
-async fn whole_log(source: &Source) -> Result<Vec<String>> {
+async fn whole_log(source: &OutputSource) -> Result<Vec<String>> {
     let (store, name) = (source.store.clone(), source.name.clone());
     let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * LOG_LIMIT);
     let tail = tokio::task::spawn_blocking(read).await;
@@ -84,13 +84,13 @@ fn number_of(row: &str, word: &str) -> Option<u64> {
 
 /// The part of a log that is of this worker's runs since it was spawned, or spawned again. Those before it are
 /// numbered from 1 as well, and may have come further.
-fn this_life<'a>(log: &'a [String], known: &Known) -> &'a [String] {
+fn this_life<'a>(log: &'a [String], known: &KnownRuns) -> &'a [String] {
     // The one that lives may have ended, and been logged, since it was looked at.
     let mut next = known.last + 1;
     let mut from = log.len();
     for at in (0..log.len()).rev().filter(|at| is_run_header(&log[*at])) {
         match number_of(&log[at], known.word) {
-            // One that was noted twice is no other life.
+            // One that was marked twice is no other life.
             Some(number) if number < next || from < log.len() && number == next => {
                 (next, from) = (number, at)
             }
@@ -140,7 +140,7 @@ mod tests {
         let head = |n: u64| format!("=== run {n}, ended x, exit code 0 ===");
         let check = |numbers: &[u64], last, live: Option<u64>, wanted: &[u64]| {
             let log: Vec<String> = numbers.iter().flat_map(|n| [head(*n), "text".to_owned()]).collect();
-            let known = Known { word: "run", last, live };
+            let known = KnownRuns { word: "run", last, live };
             let found: Vec<u64> =
                 this_life(&log, &known).iter().filter_map(|row| number_of(row, "run")).collect();
             assert_eq!(found, wanted, "{numbers:?} {last} {live:?}");

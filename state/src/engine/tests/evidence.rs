@@ -39,13 +39,13 @@ fn pattern_counts_whatever_ends_the_run() {
         (
             "its hook reports the end of the turn",
             vec![
-                (13, Event::Heard(R, Heard::TurnOver)),
+                (13, Event::Hook(R, HookSignal::TurnOver)),
                 (14, Event::Tick),
                 (14, Event::Screen(R, shows(false))),
                 (15, term.clone()),
             ],
         ),
-        ("its context is full", vec![(13, Event::Heard(R, Heard::ContextSpent)), (14, term)]),
+        ("its context is full", vec![(13, Event::Hook(R, HookSignal::ContextSpent)), (14, term)]),
     ];
     for (end, events) in ends {
         for restarted in [false, true] {
@@ -70,7 +70,7 @@ fn pattern_counts_whatever_ends_the_run() {
 #[test]
 fn turn_over_with_the_pattern_on_the_next_look_ends_by_the_pattern() {
     let mut worker = at_iteration(1, 9);
-    after(&mut worker, script(10, [Event::Heard(R, Heard::TurnOver)]));
+    after(&mut worker, script(10, [Event::Hook(R, HookSignal::TurnOver)]));
     after(&mut worker, script(11, [Event::Tick]));
     let told = after(&mut worker, script(11, [Event::Screen(R, shows(true))]));
     assert_eq!(told, "persist; term 1 => ending(done)");

@@ -23,7 +23,7 @@ fn judged(mut worker: Worker, exit: Exit, verdict: Verdict, ms: u64) -> (Worker,
 }
 
 fn entries(effects: &[Effect]) -> Vec<&Entry> {
-    effects.iter().filter_map(|e| if let Effect::Tell(entry) = e { Some(entry) } else { None }).collect()
+    effects.iter().filter_map(|e| if let Effect::Notify(entry) = e { Some(entry) } else { None }).collect()
 }
 
 fn check(passed: bool) -> CheckResult {

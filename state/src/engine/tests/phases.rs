@@ -55,7 +55,7 @@ fn stare(worker: &mut Worker, from: u64, to: u64, look: &Reading) -> Vec<(u64, S
     lines
 }
 
-fn told(lines: &[(u64, String)]) -> Vec<(u64, &str)> {
+fn notices_in(lines: &[(u64, String)]) -> Vec<(u64, &str)> {
     lines.iter().map(|(s, text)| (*s, text.as_str())).collect()
 }
 
@@ -89,7 +89,7 @@ fn a_ready_screen_under_a_dialog_is_not_ready() {
 fn a_startup_dialog_is_never_ended() {
     let mut worker = starting(10);
     let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "login"));
-    assert_eq!(told(&lines), [(0, "persist; \"waiting for a person: login\" => starting")]);
+    assert_eq!(notices_in(&lines), [(0, "persist; \"waiting for a person: login\" => starting")]);
     assert_eq!((worker.status(), worker.reason().as_deref()), (Status::Waiting, Some("login")));
 }
 
@@ -97,7 +97,7 @@ fn a_startup_dialog_is_never_ended() {
 fn a_startup_dialog_in_mid_work_is_never_ended() {
     let mut worker = running();
     let lines = stare(&mut worker, 0, 4000, &dialog(1, true, "no credit"));
-    assert_eq!(told(&lines), [(0, "persist; \"waiting for a person: no credit\" => running")]);
+    assert_eq!(notices_in(&lines), [(0, "persist; \"waiting for a person: no credit\" => running")]);
     assert_eq!(step(&mut worker, 4002, Event::Screen(R, screen(2))), "=> running");
     assert_eq!((worker.status(), worker.reason()), (Status::Running, None), "answered");
 }
@@ -107,7 +107,7 @@ fn an_agent_that_is_not_ready_in_time_waits_without_limit() {
     for timeout in [10, 60] {
         let mut worker = starting(timeout);
         assert_eq!(
-            told(&stare(&mut worker, 0, 4000, &screen(1))),
+            notices_in(&stare(&mut worker, 0, 4000, &screen(1))),
             [(30, "persist; \"waiting for a person: not ready after 30s\" => starting")]
         );
         assert_eq!((worker.status(), worker.deadline()), (Status::Waiting, None));
@@ -119,7 +119,10 @@ fn an_answered_dialog_gives_the_whole_time_again() {
     let mut worker = starting(60);
     stare(&mut worker, 0, 1000, &dialog(1, true, "login"));
     let lines = stare(&mut worker, 1000, 1062, &screen(2));
-    assert_eq!(told(&lines), [(1030, "persist; \"waiting for a person: not ready after 30s\" => starting")]);
+    assert_eq!(
+        notices_in(&lines),
+        [(1030, "persist; \"waiting for a person: not ready after 30s\" => starting")]
+    );
 }
 
 #[test]
@@ -127,7 +130,7 @@ fn a_dialog_that_comes_late_takes_the_place_of_the_time_out() {
     let mut worker = starting(60);
     stare(&mut worker, 0, 32, &screen(1));
     let lines = stare(&mut worker, 34, 900, &dialog(2, true, "theme"));
-    assert_eq!(told(&lines), [(34, "persist; \"waiting for a person: theme\" => starting")]);
+    assert_eq!(notices_in(&lines), [(34, "persist; \"waiting for a person: theme\" => starting")]);
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn every_phase() -> Vec<(&'static str, Worker)> {
         ("starting", starting(60)),
         ("prompting", with(&starting(60), &[Event::Screen(R, ready(1))])),
         ("running", running()),
-        ("ending", with(&running(), &[Event::Heard(R, Heard::ContextSpent)])),
+        ("ending", with(&running(), &[Event::Hook(R, HookSignal::ContextSpent)])),
         ("backing off", with(&judging, std::slice::from_ref(&failed))),
         ("parked", with(&judging, &[Event::Pause(PauseBy::User), failed])),
         ("judging", judging),
@@ -390,13 +393,13 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
         ("quiet", Event::Quiet(run)),
         ("sent", Event::PromptSent(run)),
         ("not-sent", Event::PromptFailed(run, "no".into())),
-        ("turn-over", Event::Heard(run, Heard::TurnOver)),
-        ("idles", Event::Heard(run, Heard::Idle)),
-        ("prompt", Event::Heard(run, Heard::Prompt)),
-        ("working", Event::Heard(run, Heard::Working)),
-        ("api-error", Event::Heard(run, Heard::ApiError("529".into()))),
-        ("context-spent", Event::Heard(run, Heard::ContextSpent)),
-        ("asks", Event::Heard(run, Heard::Asks("may I".into()))),
+        ("turn-over", Event::Hook(run, HookSignal::TurnOver)),
+        ("idles", Event::Hook(run, HookSignal::Idle)),
+        ("prompt", Event::Hook(run, HookSignal::Prompt)),
+        ("working", Event::Hook(run, HookSignal::Working)),
+        ("api-error", Event::Hook(run, HookSignal::ApiError("529".into()))),
+        ("context-spent", Event::Hook(run, HookSignal::ContextSpent)),
+        ("asks", Event::Hook(run, HookSignal::Asks("may I".into()))),
         ("idle-probe", Event::Probed(run, false)),
         ("exited", Event::Exited(run, Exit::Code(0))),
         ("pane-lost", Event::PaneLost(run)),
@@ -417,7 +420,7 @@ fn cell(effects: &[Effect], worker: &Worker) -> String {
         Effect::Probe(_) => "B",
         Effect::Look(_) => "L",
         Effect::Judge(_) => "J",
-        Effect::Tell(_) => "",
+        Effect::Notify(_) => "",
     };
     let letters: String = effects.iter().map(letter).collect();
     format!("{letters}>{}", phase_word(worker))
@@ -559,24 +562,24 @@ fn the_words_for_every_phase() {
 }
 
 #[test]
-fn what_must_have_been_told_follows_from_the_state() {
-    let told = |worker: &Worker| -> String {
-        worker.told().iter().flat_map(|entry| entry.log_lines()).collect::<Vec<_>>().join("; ")
+fn due_log_entries_follow_from_the_state() {
+    let due_entries = |worker: &Worker| -> String {
+        worker.due_entries().iter().flat_map(|entry| entry.log_lines()).collect::<Vec<_>>().join("; ")
     };
     let mut worker = Worker::looping(STDIN, 2, 60);
-    assert_eq!(told(&worker), "");
+    assert_eq!(due_entries(&worker), "");
     worker.step(Event::Start, at(0));
-    assert_eq!(told(&worker), "[START] iteration 1/2");
+    assert_eq!(due_entries(&worker), "[START] iteration 1/2");
     worker.step(Event::Pause(PauseBy::User), at(0));
-    assert_eq!(told(&worker), "[START] iteration 1/2; [PAUSE]");
+    assert_eq!(due_entries(&worker), "[START] iteration 1/2; [PAUSE]");
     worker.step(Event::Kill, at(0));
     worker.step(Event::SpawnFailed(R, SpawnError::Other("x".into())), at(0));
     assert!(
-        told(&worker).ends_with("[DONE] loop killed after 1 iteration reason=killed"),
+        due_entries(&worker).ends_with("[DONE] loop killed after 1 iteration reason=killed"),
         "{}",
-        told(&worker)
+        due_entries(&worker)
     );
     let mut plain = Worker::plain(STDIN);
     plain.step(Event::Start, at(0));
-    assert_eq!(told(&plain), "");
+    assert_eq!(due_entries(&plain), "");
 }

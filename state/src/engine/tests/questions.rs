@@ -60,7 +60,7 @@ fn a_question_that_is_reported_twice_is_timed_from_the_first_report() {
     stare(&mut worker, 0, 80, &asks());
     assert_eq!(worker.deadline(), Some(at(100_000).mono));
     // The hook reports the same question six seconds later in other words.
-    after(&mut worker, script(86, [Event::Heard(R, Heard::Asks("permission for Bash".into()))]));
+    after(&mut worker, script(86, [Event::Hook(R, HookSignal::Asks("permission for Bash".into()))]));
     assert_eq!(worker.deadline(), Some(at(100_000).mono));
     // Answered: the next one has the whole time, and so has the silence after it.
     stare(&mut worker, 88, 90, &screen(2));
@@ -90,11 +90,11 @@ fn time_in_which_a_question_cannot_be_seen_or_is_not_ours_to_end_does_not_count(
 
 #[test]
 fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
-    let silent = |one_shot, printed, heard: &[Heard]| {
+    let silent = |one_shot, printed, heard: &[HookSignal]| {
         let mut worker = Worker::looping(Policy { one_shot, ..STDIN }, 9, 60);
         after(&mut worker, script(0, [Event::Start, Event::Up(R)]));
         for heard in heard {
-            after(&mut worker, script(0, [Event::Heard(R, heard.clone())]));
+            after(&mut worker, script(0, [Event::Hook(R, heard.clone())]));
         }
         worker.rebase(at(0));
         stare(&mut worker, 0, 60, &Reading { printed, ..screen(1) });
@@ -105,12 +105,12 @@ fn silence_is_a_success_only_of_an_interactive_agent_that_answered() {
     };
     let (nothing, nothing_new) = ("nothing on screen for 60 s", "nothing new on screen for 60 s");
     for (one_shot, printed, heard, failed, reason) in [
-        (false, true, &[] as &[Heard], false, nothing_new),
+        (false, true, &[] as &[HookSignal], false, nothing_new),
         (false, false, &[], true, nothing),
         (true, true, &[], true, nothing_new),
         (true, false, &[], true, nothing),
         // A hook reported a turn that did not end.
-        (false, true, &[Heard::Prompt], true, nothing_new),
+        (false, true, &[HookSignal::Prompt], true, nothing_new),
     ] {
         assert_eq!(silent(one_shot, printed, heard), (failed, reason.to_owned()));
     }

@@ -249,7 +249,7 @@ fn of_run(event: Event, run: Run) -> Event {
         Event::PromptBlocked(_, dialog) => Event::PromptBlocked(run, dialog),
         Event::Typing(_) => Event::Typing(run),
         Event::Typed(_) => Event::Typed(run),
-        Event::Heard(_, heard) => Event::Heard(run, heard),
+        Event::Hook(_, heard) => Event::Hook(run, heard),
         Event::Grew(_, ago) => Event::Grew(run, ago),
         Event::Probed(_, busy) => Event::Probed(run, busy),
         Event::Exited(_, exit) => Event::Exited(run, exit),

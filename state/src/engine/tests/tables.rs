@@ -283,13 +283,13 @@ fn what_counts_as_a_failure() {
         ("a pane that vanished", vec![Event::PaneLost(r)], 3, 3),
         (
             "the agent said that its context is full",
-            vec![Event::Heard(r, Heard::ContextSpent), Event::Exited(r, Exit::Signal(15))],
+            vec![Event::Hook(r, HookSignal::ContextSpent), Event::Exited(r, Exit::Signal(15))],
             0,
             2,
         ),
         (
             "an API error",
-            vec![Event::Heard(r, Heard::ApiError("529".into())), Event::Exited(r, Exit::Signal(15))],
+            vec![Event::Hook(r, HookSignal::ApiError("529".into())), Event::Exited(r, Exit::Signal(15))],
             3,
             3,
         ),
@@ -705,7 +705,7 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
             [
                 Event::Start,
                 Event::Up(Run(1)),
-                Event::Heard(Run(1), Heard::ContextSpent),
+                Event::Hook(Run(1), HookSignal::ContextSpent),
                 Event::Pause(PauseBy::User),
             ],
         ),

@@ -5,7 +5,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{Edits, Kind, Loop, Restarts};
+use super::super::{Edits, Loop, Restarts, TroubleKind};
 use super::seeded::Machine;
 use super::*;
 use crate::budget::Budgets;
@@ -17,15 +17,15 @@ use crate::outage::{self, Outage, PATIENCE};
 use crate::promise::Claim;
 
 /// Anything that a hook may tell.
-fn heard(arg: u8) -> Heard {
+fn hook_signal(arg: u8) -> HookSignal {
     match arg % 7 {
-        0 => Heard::Prompt,
-        1 => Heard::Working,
-        2 => Heard::ApiError("529".into()),
-        3 => Heard::ContextSpent,
-        4 => Heard::Asks("may I".into()),
-        5 => Heard::Idle,
-        _ => Heard::TurnOver,
+        0 => HookSignal::Prompt,
+        1 => HookSignal::Working,
+        2 => HookSignal::ApiError("529".into()),
+        3 => HookSignal::ContextSpent,
+        4 => HookSignal::Asks("may I".into()),
+        5 => HookSignal::Idle,
+        _ => HookSignal::TurnOver,
     }
 }
 
@@ -128,7 +128,7 @@ impl Monitor {
             | Event::Typing(_)
             | Event::Typed(_)
             | Event::Grew(..)
-            | Event::Heard(..) => {}
+            | Event::Hook(..) => {}
         }
     }
 
@@ -146,7 +146,7 @@ impl Monitor {
             let changed = memory(before) != memory(after);
             let first = persist.is_some_and(|p| p < i);
             let run = match effect {
-                Effect::Persist | Effect::Tell(_) => continue,
+                Effect::Persist | Effect::Notify(_) => continue,
                 Effect::Spawn(run) => {
                     hold!(first, "rule 3: a spawn without its intent on disk");
                     self.spawn(before, event, *run, after)?;
@@ -320,7 +320,7 @@ impl Monitor {
         let silence = matches!(why, Why::Inactivity | Why::Silent);
         hold!(!silence || !(paused || waits), "ended by inactivity, but it was to be spared");
         let kind = before.trouble.as_ref().map(|trouble| trouble.kind);
-        let asks = matches!(kind, Some(Kind::Dialog | Kind::Asked));
+        let asks = matches!(kind, Some(TroubleKind::Dialog | TroubleKind::Asked));
         hold!(why != Why::Unanswered || (asks && !paused), "no question to answer");
         Ok(())
     }
@@ -420,7 +420,7 @@ impl Op {
             20 | 21 => Event::PromptSent(run),
             22 if arg < 100 => Event::PromptFailed(run, "no".into()),
             22 => Event::PromptBlocked(run, self.reading().blocked),
-            23 if arg < 128 => Event::Heard(run, heard(arg)),
+            23 if arg < 128 => Event::Hook(run, hook_signal(arg)),
             23 if arg < 160 => Event::Typing(run),
             23 if arg < 192 => Event::Typed(run),
             23 => Event::Grew(run, Duration::from_secs(u64::from(arg % 32))),
@@ -559,7 +559,7 @@ fn walks_reach_every_phase_and_every_entry() {
         for i in 0..80 {
             let event = Op::random(&mut dice).event(&machine.worker);
             for effect in machine.step(event, at(i * 4000)) {
-                let Effect::Tell(entry) = effect else { continue };
+                let Effect::Notify(entry) = effect else { continue };
                 entries.insert(format!("{entry:?}").split([' ', '{']).next().unwrap().to_owned());
             }
             let word = phase_word(&machine.worker);

@@ -220,7 +220,7 @@ impl World {
             }
             match effect {
                 Effect::Persist => self.saved = snapshot.clone(),
-                Effect::Tell(_) => {}
+                Effect::Notify(_) => {}
                 Effect::Spawn(_)
                 | Effect::Deliver(_)
                 | Effect::Terminate(_)
@@ -311,7 +311,7 @@ impl World {
         }
         self.driver_free = self.now + self.dice.below(2000);
         match effect {
-            Effect::Persist | Effect::Tell(_) => {}
+            Effect::Persist | Effect::Notify(_) => {}
             Effect::Spawn(run) => self.spawn(run),
             Effect::Deliver(run) => {
                 let now = self.now;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Effect, Kind, Now, Phase, Watch, Why, Worker};
+use super::{Effect, Now, Phase, TroubleKind, Watch, Why, Worker};
 use crate::notice::Entry;
 
 /// How long after the end of a turn another hook may keep the agent going.
@@ -19,7 +19,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(4);
 
 /// What an agent's hook tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum HookSignal {
     /// A prompt was taken.
     Prompt,
     /// The agent is at work.
@@ -39,7 +39,7 @@ pub enum Heard {
 /// That a turn is over, as the agent said, until something follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Over {
+pub(super) enum TurnEnd {
     /// It was just said: at this moment the screen is looked at.
     Said(Duration),
     /// The screen is looked at, until this moment at the latest.
@@ -48,7 +48,7 @@ pub(super) enum Over {
     Doubted,
 }
 
-impl Over {
+impl TurnEnd {
     /// When something must follow.
     pub(super) fn deadline(self) -> Option<Duration> {
         match self {
@@ -59,17 +59,17 @@ impl Over {
 }
 
 impl Worker {
-    pub(super) fn heard(&mut self, heard: Heard, now: Now) -> Vec<Effect> {
-        let mut effects = self.heard_of_prompt(&heard, now);
+    pub(super) fn hook_signal(&mut self, heard: HookSignal, now: Now) -> Vec<Effect> {
+        let mut effects = self.prompt_confirmed_by_hook(&heard, now);
         let looping = self.ralph.is_some();
         let (Phase::Starting { watch, .. } | Phase::Running { watch }) = &mut self.phase else {
             return effects;
         };
         let more = match heard {
-            Heard::Prompt | Heard::Working => {
+            HookSignal::Prompt | HookSignal::Working => {
                 (watch.over, watch.rests) = (None, false);
                 watch.restart();
-                let held = heard == Heard::Working;
+                let held = heard == HookSignal::Working;
                 let is_news = (watch.held, watch.in_turn) != (held, true);
                 (watch.held, watch.in_turn) = (held, true);
                 let mut effects = self.answered();
@@ -79,22 +79,22 @@ impl Worker {
                 effects
             }
             // What it waits for is its own task, which will wake it.
-            Heard::Idle if watch.held => vec![],
-            Heard::TurnOver | Heard::Idle => {
+            HookSignal::Idle if watch.held => vec![],
+            HookSignal::TurnOver | HookSignal::Idle => {
                 (watch.held, watch.in_turn) = (false, false);
-                watch.over = Some(Over::Said(now.after(TURN_QUIET)));
+                watch.over = Some(TurnEnd::Said(now.after(TURN_QUIET)));
                 self.answered();
                 // A daemon that takes over must know it: the agent says it once.
                 vec![Effect::Persist]
             }
-            Heard::Asks(what) => {
+            HookSignal::Asks(what) => {
                 let news = self.trouble.as_ref().is_none_or(|known| known.what != what);
-                if news { self.troubled(Kind::Asked, &what, now) } else { vec![] }
+                if news { self.need_person(TroubleKind::Asked, &what, now) } else { vec![] }
             }
-            Heard::ApiError(_) if looping => self.end(Why::ApiError, now),
-            Heard::ContextSpent if looping => self.end(Why::ContextSpent, now),
+            HookSignal::ApiError(_) if looping => self.end(Why::ApiError, now),
+            HookSignal::ContextSpent if looping => self.end(Why::ContextSpent, now),
             // A plain worker's agent deals with both itself.
-            Heard::ApiError(_) | Heard::ContextSpent => vec![],
+            HookSignal::ApiError(_) | HookSignal::ContextSpent => vec![],
         };
         effects.extend(more);
         effects
@@ -102,12 +102,13 @@ impl Worker {
 
     /// Whatever the agent does while its prompt is being delivered, it has it; and one that needs no delivery has come
     /// up, whether its screen was seen or not.
-    fn heard_of_prompt(&mut self, heard: &Heard, now: Now) -> Vec<Effect> {
+    fn prompt_confirmed_by_hook(&mut self, heard: &HookSignal, now: Now) -> Vec<Effect> {
         match (&self.phase, heard) {
-            (Phase::Prompting { .. }, Heard::Prompt | Heard::TurnOver | Heard::ApiError(_)) => {
-                self.prompt_over(None, now)
-            }
-            (Phase::Starting { .. }, Heard::Prompt | Heard::Working | Heard::TurnOver)
+            (
+                Phase::Prompting { .. },
+                HookSignal::Prompt | HookSignal::TurnOver | HookSignal::ApiError(_),
+            ) => self.prompt_over(None, now),
+            (Phase::Starting { .. }, HookSignal::Prompt | HookSignal::Working | HookSignal::TurnOver)
                 if !self.policy.paste =>
             {
                 self.ready(now)
@@ -118,7 +119,8 @@ impl Worker {
 
     /// The agent moved: what only it or its screen can have waited for is over.
     fn answered(&mut self) -> Vec<Effect> {
-        let over = self.trouble.as_ref().is_some_and(|t| matches!(t.kind, Kind::Asked | Kind::Prompt));
+        let over =
+            self.trouble.as_ref().is_some_and(|t| matches!(t.kind, TroubleKind::Asked | TroubleKind::Prompt));
         if !over {
             return vec![];
         }
@@ -127,29 +129,29 @@ impl Worker {
     }
 
     /// What follows from the end of a turn when its time has come.
-    pub(super) fn over_due(&mut self, now: Now) -> Option<Vec<Effect>> {
+    pub(super) fn turn_end_due(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
-            Over::Said(at) if now.mono >= at => {
-                watch.over = Some(Over::Looking(now.after(LOOK_LIMIT)));
+            TurnEnd::Said(at) if now.mono >= at => {
+                watch.over = Some(TurnEnd::Looking(now.after(LOOK_LIMIT)));
                 Some(vec![Effect::Look(self.run)])
             }
-            Over::Looking(at) if now.mono >= at => Some(self.turn_is_over(now)),
-            Over::Said(_) | Over::Looking(_) | Over::Doubted => None,
+            TurnEnd::Looking(at) if now.mono >= at => Some(self.turn_is_over(now)),
+            TurnEnd::Said(_) | TurnEnd::Looking(_) | TurnEnd::Doubted => None,
         }
     }
 
     /// What a look says of a turn that the agent called over.
-    pub(super) fn over_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
+    pub(super) fn turn_end_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
-            Over::Said(_) => None,
-            Over::Looking(_) if watch.working => {
-                watch.over = Some(Over::Doubted);
+            TurnEnd::Said(_) => None,
+            TurnEnd::Looking(_) if watch.working => {
+                watch.over = Some(TurnEnd::Doubted);
                 None
             }
-            Over::Doubted if !watch.looks_idle() => None,
-            Over::Looking(_) | Over::Doubted => Some(self.turn_is_over(now)),
+            TurnEnd::Doubted if !watch.looks_idle() => None,
+            TurnEnd::Looking(_) | TurnEnd::Doubted => Some(self.turn_is_over(now)),
         }
     }
 
@@ -167,13 +169,13 @@ impl Worker {
             return vec![];
         }
         watch.rests = true;
-        vec![Effect::Tell(Entry::Idle { run: self.run.0 })]
+        vec![Effect::Notify(Entry::Idle { run: self.run.0 })]
     }
 }
 
 impl Watch {
     /// When the next step after the end of a turn is due.
-    pub(super) fn over_deadline(&self) -> Option<Duration> {
-        self.over.filter(|_| self.typing == 0).and_then(Over::deadline)
+    pub(super) fn turn_end_deadline(&self) -> Option<Duration> {
+        self.over.filter(|_| self.typing == 0).and_then(TurnEnd::deadline)
     }
 }

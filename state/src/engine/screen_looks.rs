@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{DONE_QUIET, Effect, Kind, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, Watch, Why, Worker};
+use super::{DONE_QUIET, Effect, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Watch, Why, Worker};
 use crate::notice::Entry;
 use crate::screen::Reading;
 
 /// What one look says together with the looks before it.
-struct Seen {
+struct LookSummary {
     /// The screen differs from the look before.
     changed: bool,
     /// How long it has been still.
@@ -35,13 +35,17 @@ impl Worker {
             Some(reading) if counts => self.note_evidence(reading),
             _ => vec![],
         };
-        effects.extend(self.look_follows(reading, Seen { changed, stable, working, waiting, probe }, now));
+        effects.extend(self.look_follows(
+            reading,
+            LookSummary { changed, stable, working, waiting, probe },
+            now,
+        ));
         effects
     }
 
     /// Decides what a look that was taken in leads to.
-    fn look_follows(&mut self, reading: Option<Reading>, seen: Seen, now: Now) -> Vec<Effect> {
-        let Seen { changed, stable, working, waiting, mut probe } = seen;
+    fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
+        let LookSummary { changed, stable, working, waiting, mut probe } = seen;
         if let Some(reading) = reading {
             if waiting.is_some() && reading.ready && reading.blocked.is_none() {
                 return self.ready(now);
@@ -59,7 +63,7 @@ impl Worker {
             // A spinner turns: the processes show whether the agent still works.
             probe = !watch.probing;
         }
-        if let Some(effects) = self.over_seen(now) {
+        if let Some(effects) = self.turn_end_seen(now) {
             return effects;
         }
         if probe && let Phase::Starting { watch, .. } | Phase::Running { watch } = &mut self.phase {
@@ -76,7 +80,7 @@ impl Worker {
             watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
             watch.rests = false;
             watch.restart();
-            watch.over = watch.over.map(|_| super::heard::Over::Doubted);
+            watch.over = watch.over.map(|_| super::hook_signals::TurnEnd::Doubted);
         }
         vec![]
     }
@@ -90,10 +94,10 @@ impl Worker {
         let mut effects = vec![];
         if watch.looks_idle() && !watch.rests && !watch.idle_told {
             watch.idle_told = true;
-            effects.push(Effect::Tell(Entry::Idle { run: self.run.0 }));
+            effects.push(Effect::Notify(Entry::Idle { run: self.run.0 }));
         }
         if std::mem::replace(&mut self.greeted, self.run) != self.run {
-            effects.splice(0..0, [Effect::Persist, Effect::Tell(Entry::Ready { run: self.run.0 })]);
+            effects.splice(0..0, [Effect::Persist, Effect::Notify(Entry::Ready { run: self.run.0 })]);
         }
         effects
     }
@@ -115,7 +119,7 @@ impl Worker {
 
     pub(super) fn ready(&mut self, now: Now) -> Vec<Effect> {
         (self.trouble, self.greeted) = (None, self.run);
-        let tell = Effect::Tell(Entry::Ready { run: self.run.0 });
+        let tell = Effect::Notify(Entry::Ready { run: self.run.0 });
         if self.policy.paste {
             self.phase = Phase::Prompting { by: now.after(PROMPT_TIMEOUT) };
             vec![Effect::Persist, tell, Effect::Deliver(self.run)]
@@ -129,17 +133,17 @@ impl Worker {
     pub(super) fn blocked(&mut self, reading: &Reading, changed: bool, now: Now) -> Option<Vec<Effect>> {
         let known = self.trouble.as_ref();
         if let Some(blocked) = &reading.blocked {
-            let kind = if blocked.startup { Kind::Startup } else { Kind::Dialog };
+            let kind = if blocked.startup { TroubleKind::Startup } else { TroubleKind::Dialog };
             // A record of an older daemon has no time for its question.
-            let untimed = kind == Kind::Dialog && known.is_some_and(|t| t.since.is_none());
+            let untimed = kind == TroubleKind::Dialog && known.is_some_and(|t| t.since.is_none());
             let news = untimed || known.is_none_or(|t| t.kind != kind || t.what != blocked.what);
-            return news.then(|| self.troubled(kind, &blocked.what, now));
+            return news.then(|| self.need_person(kind, &blocked.what, now));
         }
         let over = match known?.kind {
-            Kind::Startup | Kind::Dialog => true,
+            TroubleKind::Startup | TroubleKind::Dialog => true,
             // Both stay told until the agent moves: nobody has helped it yet.
-            Kind::NotReady => matches!(self.phase, Phase::Running { .. }),
-            Kind::Prompt | Kind::Asked => changed || reading.working,
+            TroubleKind::NotReady => matches!(self.phase, Phase::Running { .. }),
+            TroubleKind::Prompt | TroubleKind::Asked => changed || reading.working,
         };
         if over {
             self.trouble = None;
@@ -152,7 +156,7 @@ impl Worker {
     }
 
     /// The agent's record grew: it is at work, whatever its screen shows.
-    pub(super) fn grew(&mut self, ago: Duration) -> Vec<Effect> {
+    pub(super) fn transcript_grew(&mut self, ago: Duration) -> Vec<Effect> {
         if let Some(watch) = self.phase.watch_mut() {
             watch.was_active(ago);
         }
@@ -189,13 +193,13 @@ impl Worker {
         }
         if busy && watch.extensions.saturating_add(1) < MAX_TIMEOUTS {
             watch.extend();
-            return vec![Effect::Tell(Entry::InactivityExtended { iteration, timeout })];
+            return vec![Effect::Notify(Entry::InactivityExtended { iteration, timeout })];
         }
         let answered = watch.is_answered() && !self.policy.one_shot;
         let why = if answered { Why::Inactivity } else { Why::Silent };
         let what = if watch.has_printed() { "nothing new on screen" } else { "nothing on screen" };
         let mut effects = self.end_because(why, format!("{what} for {timeout} s"), now);
-        effects.insert(0, Effect::Tell(Entry::Inactivity { iteration, timeout, restarting }));
+        effects.insert(0, Effect::Notify(Entry::Inactivity { iteration, timeout, restarting }));
         effects
     }
 }

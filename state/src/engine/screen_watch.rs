@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::heard::Over;
+use super::hook_signals::TurnEnd;
 use crate::screen::Reading;
 
 /// The most that the time between two looks adds to stillness.
@@ -64,7 +64,7 @@ pub struct Watch {
     pub(super) typing: u32,
     /// The agent said that its turn is over: what follows is being found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) over: Option<Over>,
+    pub(super) over: Option<TurnEnd>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
@@ -166,7 +166,7 @@ impl Watch {
         self.settled = None;
         self.probing = false;
         // Whatever the agent did meanwhile: the screen tells.
-        self.over = self.over.map(|_| Over::Doubted);
+        self.over = self.over.map(|_| TurnEnd::Doubted);
     }
 }
 

@@ -18,7 +18,7 @@ fn calm(n: u8) -> Reading {
 fn over() -> Worker {
     let mut worker = at_iteration(1, 9);
     after(&mut worker, script(9, [Event::Screen(R, calm(1))]));
-    assert_eq!(after(&mut worker, script(10, [Event::Heard(R, Heard::TurnOver)])), "persist => running");
+    assert_eq!(after(&mut worker, script(10, [Event::Hook(R, HookSignal::TurnOver)])), "persist => running");
     worker
 }
 
@@ -45,9 +45,9 @@ fn a_look_that_never_comes_back_holds_nothing_up() {
 #[test]
 fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
     // What it tells or does within the second takes the end back.
-    for goes_on in [Heard::Working, Heard::Prompt] {
+    for goes_on in [HookSignal::Working, HookSignal::Prompt] {
         let mut worker = over();
-        after(&mut worker, script(10, [Event::Heard(R, goes_on)]));
+        after(&mut worker, script(10, [Event::Hook(R, goes_on)]));
         assert_eq!(worker.deadline(), None);
         assert_eq!(after(&mut worker, script(12, [Event::Tick, Event::Screen(R, calm(2))])), "=> running");
     }
@@ -66,15 +66,15 @@ fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
 fn an_agent_that_idles_has_ended_its_turn_unless_something_runs_that_will_wake_it() {
     let mut worker = at_iteration(1, 9);
     after(&mut worker, script(9, [Event::Screen(R, calm(1))]));
-    let told = after(&mut worker, script(10, [Event::Heard(R, Heard::Working)]));
+    let told = after(&mut worker, script(10, [Event::Hook(R, HookSignal::Working)]));
     assert_eq!(told, "persist => running", "the next daemon must know it too");
     worker.rebase(at(1_000));
     after(&mut worker, script(1, [Event::Adopted(R)]));
-    assert_eq!(after(&mut worker, script(60, [Event::Heard(R, Heard::Idle)])), "=> running");
+    assert_eq!(after(&mut worker, script(60, [Event::Hook(R, HookSignal::Idle)])), "=> running");
     assert_eq!(worker.deadline(), None);
     // The end of another turn was not heard.
-    after(&mut worker, script(70, [Event::Heard(R, Heard::Prompt)]));
-    assert_eq!(after(&mut worker, script(130, [Event::Heard(R, Heard::Idle)])), "persist => running");
+    after(&mut worker, script(70, [Event::Hook(R, HookSignal::Prompt)]));
+    assert_eq!(after(&mut worker, script(130, [Event::Hook(R, HookSignal::Idle)])), "persist => running");
     after(&mut worker, script(131, [Event::Tick]));
     let told = after(&mut worker, script(131, [Event::Screen(R, calm(1))]));
     assert_eq!(told, "persist; term 1 => ending(turnover)");
@@ -93,7 +93,7 @@ fn another_daemon_goes_by_the_screen() {
 #[test]
 fn a_plain_worker_is_told_idle_and_lives() {
     let mut worker = Worker::plain(STDIN);
-    after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Heard(R, Heard::TurnOver)]));
+    after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Hook(R, HookSignal::TurnOver)]));
     after(&mut worker, script(1, [Event::Tick]));
     let told = after(&mut worker, script(1, [Event::Screen(R, screen(1))]));
     assert_eq!(told, "idle => running");
@@ -105,28 +105,28 @@ fn a_plain_worker_is_told_idle_and_lives() {
         assert!(!told.contains("idle"), "{told}");
         assert!(worker.is_idle());
     }
-    for at_work in [Event::Screen(R, busy(3)), Event::Heard(R, Heard::Prompt), Event::Typed(R)] {
-        after(&mut worker, script(9, [Event::Heard(R, Heard::TurnOver)]));
+    for at_work in [Event::Screen(R, busy(3)), Event::Hook(R, HookSignal::Prompt), Event::Typed(R)] {
+        after(&mut worker, script(9, [Event::Hook(R, HookSignal::TurnOver)]));
         after(&mut worker, script(10, [Event::Tick, Event::Screen(R, screen(1))]));
         assert!(worker.is_idle());
         after(&mut worker, script(11, [at_work]));
         assert!(!worker.is_idle());
     }
-    for quiet in [Heard::ApiError("529".into()), Heard::ContextSpent] {
-        assert_eq!(after(&mut worker, script(2, [Event::Heard(R, quiet)])), "=> running");
+    for quiet in [HookSignal::ApiError("529".into()), HookSignal::ContextSpent] {
+        assert_eq!(after(&mut worker, script(2, [Event::Hook(R, quiet)])), "=> running");
     }
 }
 
 #[test]
 fn a_prompt_that_the_agent_tells_of_was_taken() {
     for (heard, then) in [
-        (Heard::Prompt, "persist; promptsent => running"),
-        (Heard::TurnOver, "persist; promptsent => running"),
-        (Heard::Working, "=> prompting"),
+        (HookSignal::Prompt, "persist; promptsent => running"),
+        (HookSignal::TurnOver, "persist; promptsent => running"),
+        (HookSignal::Working, "=> prompting"),
     ] {
         let mut worker = Worker::looping(PASTE, 9, 60);
         after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, calm(1))]));
-        assert_eq!(after(&mut worker, script(1, [Event::Heard(R, heard)])), then);
+        assert_eq!(after(&mut worker, script(1, [Event::Hook(R, heard)])), then);
     }
 }
 
@@ -134,14 +134,14 @@ fn a_prompt_that_the_agent_tells_of_was_taken() {
 fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() {
     let policy = Policy { ready_wait: true, ..STDIN };
     for (heard, then) in [
-        (Heard::Prompt, "persist; ready => running"),
-        (Heard::TurnOver, "persist; ready => running"),
-        (Heard::Asks("may I".into()), "persist; \"waiting for a person: may I\" => starting"),
+        (HookSignal::Prompt, "persist; ready => running"),
+        (HookSignal::TurnOver, "persist; ready => running"),
+        (HookSignal::Asks("may I".into()), "persist; \"waiting for a person: may I\" => starting"),
     ] {
         let mut worker = Worker::looping(policy.clone(), 9, 60);
         after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
-        let is_over = heard == Heard::TurnOver;
-        assert_eq!(after(&mut worker, script(1, [Event::Heard(R, heard)])), then);
+        let is_over = heard == HookSignal::TurnOver;
+        assert_eq!(after(&mut worker, script(1, [Event::Hook(R, heard)])), then);
         if is_over {
             after(&mut worker, script(2, [Event::Tick]));
             let ended = after(&mut worker, script(2, [Event::Screen(R, screen(1))]));
@@ -151,13 +151,14 @@ fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() 
     // What is to be pasted yet is not there yet, whatever somebody has typed.
     let mut worker = Worker::looping(PASTE, 9, 60);
     after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
-    assert_eq!(after(&mut worker, script(1, [Event::Heard(R, Heard::Prompt)])), "persist => starting");
+    assert_eq!(after(&mut worker, script(1, [Event::Hook(R, HookSignal::Prompt)])), "persist => starting");
 }
 
 #[test]
 fn a_question_waits_for_a_person_until_the_agent_moves() {
-    let asks = || Event::Heard(R, Heard::Asks("it needs your permission".into()));
-    for moves in [Event::Heard(R, Heard::Working), Event::Screen(R, busy(1)), Event::Screen(R, screen(7))] {
+    let asks = || Event::Hook(R, HookSignal::Asks("it needs your permission".into()));
+    for moves in [Event::Hook(R, HookSignal::Working), Event::Screen(R, busy(1)), Event::Screen(R, screen(7))]
+    {
         let mut worker = at_iteration(1, 9);
         after(&mut worker, script(0, [Event::Screen(R, screen(1))]));
         after(&mut worker, script(1, [asks()]));
@@ -176,18 +177,21 @@ fn a_question_waits_for_a_person_until_the_agent_moves() {
 #[test]
 fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
     let mut worker = at_iteration(1, 9);
-    after(&mut worker, script(1, [Event::Heard(R, Heard::ContextSpent), Event::Exited(R, Exit::Signal(15))]));
+    after(
+        &mut worker,
+        script(1, [Event::Hook(R, HookSignal::ContextSpent), Event::Exited(R, Exit::Signal(15))]),
+    );
     let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
     assert!(next.contains("exit=context-spent") || next.contains("spawn 2"), "{next}");
     assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((2, 0)));
     let mut worker = at_iteration(1, 9);
-    let error = Event::Heard(R, Heard::ApiError("bad request".into()));
+    let error = Event::Hook(R, HookSignal::ApiError("bad request".into()));
     after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
     let next = after(&mut worker, script(2, [Event::Judged(R, gates(false))]));
     assert!(next.contains("api-error") && next.ends_with("backoff(1s)"), "{next}");
     // An outage is nobody's failure, whoever told of it.
     let mut worker = at_iteration(1, 9);
-    let error = Event::Heard(R, Heard::ApiError("529 overloaded".into()));
+    let error = Event::Hook(R, HookSignal::ApiError("529 overloaded".into()));
     after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
     let outage =
         crate::outage::Outage { kind: crate::outage::Kind::Overload, message: "529".into(), until: None };
@@ -208,9 +212,9 @@ fn a_text_that_is_typed_after_the_end_of_a_turn_keeps_the_iteration() {
         assert_eq!(after(&mut worker, script(second, [event])), "=> running");
     }
     // The agent begins a turn with it, and only the end of that turn ends the iteration.
-    after(&mut worker, script(22, [Event::Typed(R), Event::Heard(R, Heard::Prompt)]));
+    after(&mut worker, script(22, [Event::Typed(R), Event::Hook(R, HookSignal::Prompt)]));
     assert_eq!(after(&mut worker, script(40, [Event::Tick, Event::Screen(R, calm(2))])), "=> running");
-    after(&mut worker, script(41, [Event::Heard(R, Heard::TurnOver)]));
+    after(&mut worker, script(41, [Event::Hook(R, HookSignal::TurnOver)]));
     let ended = after(&mut worker, script(43, [Event::Tick, Event::Screen(R, calm(2))]));
     assert!(ended.ends_with("=> ending(turnover)"), "{ended}");
     // A text that begins no turn: the screen shows when the agent stands still.
