@@ -220,11 +220,7 @@ pub enum Command {
     /// Summarize each iteration of a loop
     Report(ReportArgs),
     /// Manage loops
-    #[command(long_about = "Manage loops.\n\n\
-        `swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh \
-        context and the current prompt file. Iterations share nothing but the files in the working directory. The loop \
-        ends when its done pattern matches or its other gates hold, when its iterations are used up, or after five \
-        failures in a row.")]
+    #[command(long_about = ralph::RALPH_LONG)]
     Ralph(RalphArgs),
     /// Manage loops inside an agent's own session
     #[command(long_about = session::SESSION_LONG)]
@@ -239,9 +235,7 @@ pub enum Command {
     #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
     Plugin(PluginArgs),
     /// Manage the daemon
-    #[command(long_about = "Manage the daemon.\n\n\
-        The daemon supervises the workers. Every command that needs it starts it, so you rarely have to. Agents run in \
-        tmux and continue without the daemon.")]
+    #[command(long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
     Daemon(DaemonArgs),
     /// Find problems and suggest fixes
     #[command(long_about = "Find problems and suggest fixes.\n\n\

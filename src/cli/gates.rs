@@ -30,7 +30,7 @@ or you run `swarm ralph approve NAME`. `swarm why NAME` lists the watched files.
 
 After each iteration, swarm saves the whole tree, except ignored files and nested repositories, as a commit under \
 refs/swarm/. `swarm ralph restore` checks it out again. The command follows the loop and exits with 0 only if the loop is \
-complete. Ctrl-C pauses the loop.
+complete. Ctrl-C pauses the loop. `swarm spawn --ralph` accepts the same gates and budgets.
 
 swarm gives Claude Code and Codex hooks for each run. An interactive agent then reports that its turn is over, and \
 every agent that its context is full; both end the iteration. swarm-spawn(1) has the other reports, and how to turn \

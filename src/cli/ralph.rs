@@ -7,6 +7,26 @@ use swarm_state::model::WorkerName;
 
 use super::{Format, PageFormat};
 
+/// The help of `ralph` in long form and in its man page.
+pub(super) const RALPH_LONG: &str = "\
+Manage loops.
+
+`swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh context and the \
+current prompt file. Iterations share nothing but the files in the working directory. The loop ends when its done \
+pattern matches or its other gates hold, when its iterations are used up, or after five failures in a row.
+
+An iteration ends when the agent exits or finishes its turn. It also ends when the agent shows no activity for \
+--inactivity-timeout seconds (60, or 1800 for a one-shot command such as `claude -p`, which prints its answer at the \
+end), or when its output matches --done-pattern and the agent is quiet. The echo of the prompt is not output.
+
+An iteration fails if swarm cannot deliver the prompt, or if the agent exits with a nonzero status. It also fails if the \
+inactivity timeout ends a one-shot command or an agent that printed nothing, or if nobody answers the agent's question \
+within --question-timeout seconds (600). While the question is open, the worker's status is `waiting`.
+
+A failed iteration counts toward --max-iterations. swarm starts the next one after 1, 2, 4, 8 seconds; the fifth failure \
+in a row ends the loop. If no iteration succeeds, the loop fails. `swarm why NAME` shows the reason and the agent's last \
+output.";
+
 /// `swarm ralph`
 #[derive(Debug, Args)]
 pub struct RalphArgs {

@@ -267,7 +267,7 @@ pub struct Ls {
     /// Workers to list
     #[arg(long, value_enum, default_value_t, value_name = "STATUS")]
     pub status: WhichStatus,
-    /// List only workers with this label (repeatable: all must match)
+    /// Only workers with this label (repeatable: all must match)
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
 }

@@ -62,7 +62,7 @@ fn look(root: &Path, cgroup: &str, user: &str) -> Check {
                 None => "agents may end when you log out: logind.conf does not set KillUserProcesses",
             };
             let cure = format!(
-                "{linger}, and run the daemon and its first spawn as a user service (README, 'As a service'); or set \
+                "{linger}, and run the daemon and its first spawn as a user service (man swarm-daemon); or set \
                  KillUserProcesses=no"
             );
             Check::warn(CHECK, message, cure)
