@@ -111,7 +111,7 @@ fn to_roff(line: &str) -> String {
     line.chars().map(escape).collect()
 }
 
-/// The pages that are written by hand, without their headings' section numbers.
+/// The text of a page that is written by hand.
 fn by_hand(name: &str) -> String {
     std::fs::read_to_string(directory().join(name)).unwrap_or_else(|e| panic!("man/{name}: {e}"))
 }
@@ -200,9 +200,19 @@ fn the_states_page_gives_the_sizes_that_hold() {
     assert!(page.contains(&format!("now {format}.")), "man/swarm-state.5: the format is {format}");
 }
 
+/// The pages that are written by hand.
+const HAND_WRITTEN: [&str; 6] = [
+    "swarm-config.5",
+    "swarm-promises.7",
+    "swarm-protocol.7",
+    "swarm-session.7",
+    "swarm-state.5",
+    "swarm-troubleshooting.7",
+];
+
 #[test]
-fn the_pages_written_by_hand_are_clean_roff() {
-    for name in ["swarm-protocol.7", "swarm-state.5"] {
+fn hand_written_pages_are_clean_roff() {
+    for name in HAND_WRITTEN {
         let mut groff = std::process::Command::new("groff");
         groff.args(["-man", "-ww", "-Tutf8"]).arg(directory().join(name));
         let Ok(done) = groff.output() else {
@@ -211,5 +221,244 @@ fn the_pages_written_by_hand_are_clean_roff() {
         };
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success() && said.is_empty(), "{name}: {said}");
+    }
+}
+
+fn repository_file(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Rust files below `dir`: path and text.
+fn rust_files(dir: &Path, found: &mut Vec<(PathBuf, String)>) {
+    for entry in std::fs::read_dir(dir).expect("a source directory") {
+        let path = entry.expect("a directory entry").path();
+        if path.is_dir() {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            found.push((path, text));
+        }
+    }
+}
+
+/// Whether `text` has a function with the name `test`, in which one `*` stands for anything.
+fn has_test(text: &str, test: &str) -> bool {
+    let (start, rest) = test.split_once('*').unwrap_or((test, ""));
+    let is_open = test.contains('*');
+    let mut names = text.split("fn ").skip(1).map(|after| after.split(['(', '<']).next().unwrap_or_default());
+    names.any(|name| {
+        let tail = name.strip_prefix(start);
+        tail.is_some_and(|tail| if is_open { tail.contains(rest.trim_matches('*')) } else { tail.is_empty() })
+    })
+}
+
+#[test]
+fn tests_named_by_the_promises_page_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![];
+    for dir in ["tests/it", "src", "state/src"] {
+        rust_files(&root.join(dir), &mut files);
+    }
+    let page = by_hand("swarm-promises.7").replace("\\-", "-");
+    let lists: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("Tests: ")).collect();
+    assert_eq!(lists.len(), page.matches("Tests:").count(), "each 'Tests:' begins a line");
+    assert!(lists.len() > 30, "{lists:?}");
+    for name in lists.iter().flat_map(|list| list.split(", ")) {
+        let exists = match name.split_once("::") {
+            None => root.join(name).exists(),
+            Some((module, test)) => files.iter().any(|(path, text)| {
+                let is_module = path.file_stem().is_some_and(|stem| stem == module)
+                    || path.components().any(|part| part.as_os_str() == module);
+                is_module && (matches!(test, "" | "tests") || has_test(text, test))
+            }),
+        };
+        assert!(exists, "man/swarm-promises.7 names a test that does not exist: {name}");
+    }
+}
+
+/// Words that texts for users avoid, in lower case. The plain word is in the comment of each row.
+const AVOIDED: [&str; 44] = [
+    // finished, stopped
+    "loop is over",
+    "loops that are over",
+    "worker is over",
+    "workers that are over",
+    "whole loop is",
+    // fix
+    "mend",
+    "mends",
+    "mended",
+    "cure",
+    "cures",
+    "cured",
+    // report, print, show, notify
+    "tells of",
+    "tell of",
+    "is told",
+    "are told",
+    "was told",
+    "be told",
+    "heard",
+    "hears",
+    "hear",
+    // require, request, set
+    "asked for",
+    // return, restore
+    "gives back",
+    "give back",
+    "takes back",
+    "take back",
+    "given back",
+    // start, result
+    "comes up",
+    "come up",
+    "came up",
+    "coming up",
+    "come to",
+    "came to",
+    // forever, again, as usual
+    "for ever",
+    "anew",
+    "afresh",
+    "once more",
+    "as ever",
+    // leftover files
+    "left-overs",
+    "what is left of",
+    // text, message
+    "in its words",
+    // in addition to, except
+    "beside",
+    "but for",
+    // timeout, baseline
+    "time-out",
+    "base line",
+];
+
+/// A text as single words with one space between them, and one at each end.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').filter(|w| !w.is_empty());
+    format!(" {} ", words.collect::<Vec<_>>().join(" "))
+}
+
+/// The prose of a page: without examples, names in macros and lists of tests.
+fn prose(page: &str) -> String {
+    let is_prose = |line: &&str| !line.starts_with(['.', '{']) && !line.starts_with("Tests: ");
+    let text = page.lines().filter(is_prose).collect::<Vec<_>>().join("\n");
+    [("\\-", "-"), ("\\(aq", "'"), ("\\fB", ""), ("\\fI", ""), ("\\fR", ""), ("\\&", "")]
+        .iter()
+        .fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+#[test]
+fn help_and_pages_avoid_unclear_words() {
+    let mut texts = vec![("README.md".to_owned(), repository_file("README.md"))];
+    texts.extend(pages().into_iter().map(|(name, page)| (name, prose(&page))));
+    texts.extend(HAND_WRITTEN.map(|name| (name.to_owned(), prose(&by_hand(name)))));
+    for (name, command) in commands() {
+        texts.push((format!("{name} --help"), screen(&command, true)));
+    }
+    let mut found = vec![];
+    for (name, text) in texts {
+        let text = words(&text);
+        found.extend(
+            AVOIDED.iter().filter(|w| text.contains(&format!(" {w} "))).map(|w| format!("{name}: {w}")),
+        );
+    }
+    assert!(found.is_empty(), "use the words of the guide instead:\n{}", found.join("\n"));
+}
+
+/// Every command with what is typed for it, the first being `swarm` itself.
+fn commands() -> Vec<(String, clap::Command)> {
+    fn add(command: &clap::Command, name: &str, found: &mut Vec<(String, clap::Command)>) {
+        found.push((name.to_owned(), command.clone()));
+        for child in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            add(child, &format!("{name} {}", child.get_name()), found);
+        }
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut found = vec![];
+    add(&root, "swarm", &mut found);
+    found
+}
+
+/// The help of a command on a terminal of 80 columns.
+fn screen(command: &clap::Command, is_long: bool) -> String {
+    let mut command = command.clone().term_width(80);
+    if is_long { command.render_long_help() } else { command.render_help() }.to_string()
+}
+
+#[test]
+fn short_help_fits_one_screen() {
+    for (name, command) in commands() {
+        // These three list every command or the common ones of many options.
+        let limit = match name.as_str() {
+            "swarm" => 50,
+            "swarm spawn" => 40,
+            "swarm loop" => 30,
+            _ => 24,
+        };
+        let text = screen(&command, false);
+        assert!(
+            text.lines().count() <= limit,
+            "{} -h has more than {limit} lines:\n{text}",
+            command.get_name()
+        );
+    }
+}
+
+#[test]
+fn help_keeps_tables_and_examples_unwrapped() {
+    for (name, command) in commands() {
+        let long = screen(&command, true);
+        let wide: Vec<&str> = long.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{name} --help: {wide:?}");
+        if name == "swarm" {
+            continue; // Its screen is a template and has no other text.
+        }
+        let texts = [command.get_long_about(), command.get_after_long_help()];
+        for line in texts.into_iter().flatten().flat_map(|text| {
+            text.to_string().lines().map(str::to_owned).filter(|l| l.starts_with(' ')).collect::<Vec<_>>()
+        }) {
+            assert!(long.lines().any(|shown| shown == line), "{name} --help breaks this line: {line}");
+        }
+    }
+}
+
+#[test]
+fn one_liners_are_short_and_have_no_full_stop() {
+    for (name, command) in commands() {
+        let about = command.get_about().map(ToString::to_string).into_iter();
+        let options = command.get_arguments().filter_map(|arg| arg.get_help().map(ToString::to_string));
+        for line in about.chain(options) {
+            let text = line.split(" [default:").next().unwrap_or_default();
+            // The title of the program itself is a sentence.
+            let limit = if name == "swarm" { 80 } else { 60 };
+            let is_short = text.chars().count() <= limit && !text.ends_with('.');
+            assert!(is_short, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn readme_is_short_and_names_only_existing_files() {
+    let readme = repository_file("README.md");
+    assert!(readme.lines().count() <= 150, "README.md has {} lines", readme.lines().count());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = readme.split("\n## Source\n").nth(1).expect("a section on the source");
+    for row in source.lines().filter(|line| line.starts_with("| `")) {
+        let mut dir = PathBuf::new();
+        for name in row.split(" | ").next().unwrap_or_default().split('`').skip(1).step_by(2) {
+            let path = if name.contains('/') { PathBuf::from(name) } else { dir.join(name) };
+            assert!(root.join(&path).exists(), "README.md: there is no {}", path.display());
+            dir = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        }
+    }
+    for page in HAND_WRITTEN {
+        let name = page.split('.').next().unwrap_or_default();
+        assert!(readme.contains(name), "README.md does not name {page}");
     }
 }
