@@ -1,15 +1,15 @@
 #!/bin/sh
-# What swarm costs: makes workers on a private tmux server and prints tables.
+# Measures what supervision costs: starts workers on a private tmux server and prints tables.
 #
-#   bench.sh [--quick] [N…]     workers to measure with, ascending; 1 10 100 300 when none are given
+#   bench.sh [--quick] [N...]   numbers of workers to measure, ascending [default: 1 10 100 300]
 #
-# $SWARM is the program (target/release/swarm when unset). --quick takes a few samples of everything, to see
-# that it works; its numbers say nothing. A whole run takes about twelve minutes, most of it waiting.
+# SWARM is the program to measure [default: target/release/swarm]. --quick takes a few samples of each measurement, to check
+# that the script works; its numbers mean nothing. A full run takes about twelve minutes, most of it waiting.
 #
-# CPU is what the kernel's scheduler counted, of all threads: of swarm's daemon, of its control client and of the
-# tmux server. All that is compared is taken in the same run on the same panes, the base line before and after
-# swarm, so that other work on the machine meets both. Where panes print, the server has work that nobody's
-# watching causes: it is measured with swarm stopped, printed beside, and taken off both sides of the ratio.
+# The CPU time is the kernel scheduler's count for all threads of swarm's daemon, its control client and the tmux server. All
+# values that are compared come from the same run and the same panes. The baseline is measured before and after swarm, so that
+# other work on the machine affects both. If panes print, the tmux server works even when nobody watches them. The script
+# measures that work with swarm stopped, prints it in its own column, and subtracts it from both sides of the ratio.
 set -eu
 cd "$(dirname "$0")/.."
 helper=$PWD/scripts/bench.pl

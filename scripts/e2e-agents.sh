@@ -1,37 +1,37 @@
 #!/bin/sh
-# The matrix of real agent CLIs: Claude Code, Codex, opencode, Gemini CLI, qwen-code and aider, interactive and one-shot, each in
-# every case that can be tried, with a model on loopback whose replies each case scripts (mock-model.pl).
+# Runs real agent CLIs in a matrix of modes and cases: Claude Code, Codex, opencode, Gemini CLI, qwen-code and aider, interactive
+# and one-shot. A model on loopback gives the replies that each case scripts (mock-model.pl).
 #
 #   scripts/e2e-agents.sh [OPTIONS]
 #
-#   --cli LIST     only these: claude, codex, opencode, gemini, qwen, aider (a comma between two)
-#   --mode LIST    only these: tui, oneshot, json (opencode's JSON output, for verified loops)
-#   --case LIST    only these cases; --list names them
+#   --cli LIST     run only these CLIs: claude, codex, opencode, gemini, qwen, aider (separated by commas)
+#   --mode LIST    run only these modes: tui, oneshot, json (opencode's JSON output, for verified loops)
+#   --case LIST    run only these cases; --list prints their names
 #   --ci           run only the cells that CI runs (e2e/Ci.pm), and count the others in the last line
 #   --runs N       run each cell N times [default: 1]
-#   --jobs N       run N cells side by side [default: 3]
-#   --patience N   multiply all limits by N, on a slow machine [default: 1]
-#   --busy         keep all cores at work during the run
-#   --keep DIR     save the files of cells that differ in DIR [default: a new directory below /tmp, which is printed]
-#   --list         print the cells, with the reason where one cannot be tried, and run nothing
+#   --jobs N       run N cells in parallel [default: 3]
+#   --patience N   multiply all time limits by N, for a slow machine [default: 1]
+#   --busy         keep all cores busy during the run
+#   --keep DIR     save the files of cells that differ in DIR [default: a new directory in /tmp; its path is printed]
+#   --list         print the cells, with the reason if one cannot run, and run nothing
 #   --install      install the CLIs, and run nothing
 #
-# A row is a cell: CLI, mode, case, `ok` or `DIFFERS` with the number of runs that passed, the expected result, and
-# below it the actual result where it differs. A cell that cannot be tried shows the reason. Exit status: 0 when all passed, 1
-# when one differs, 2 for a wrong option, 3 when a CLI could not be installed (the others are tried nevertheless).
+# Each row is a cell: CLI, mode, case, `ok` or `DIFFERS` with the number of runs that passed, and the expected result. If the
+# actual result differs, it is on the next line. A cell that cannot run shows the reason. Exit status: 0 if all cells passed, 1
+# if one differs, 2 for an invalid option, 3 if a CLI could not be installed (the others still run).
 #
-# Each cell has a HOME, a SWARM_DIR, a daemon, a tmux server, a repository and a model of its own. The settings of the CLIs
-# make them connect to loopback only. A cell waits for states, and no longer than seven minutes (21 for opencode). When it
-# ends, so does every process whose HOME is the cell's: Codex leaves an app server for each home. The folder of a cell that
-# differs holds what was run (cell.log), what `status`, `peek`, `why`, `logs` and `events` printed, the daemon's log, and the
-# prompts as the model got them (mock/prompts).
+# Each cell has its own HOME, SWARM_DIR, daemon, tmux server, repository and model. The settings of the CLIs make them connect
+# only to loopback. A cell waits for states, for at most seven minutes (opencode: 21). At the end of a cell, the script ends
+# every process with the cell's HOME, because Codex leaves an app server for each home. The directory of a cell that differs
+# contains the commands (cell.log), the output of `status`, `peek`, `why`, `logs` and `events`, the daemon's log, and the prompts
+# that the model received (mock/prompts).
 #
-# The CLIs are pinned and installed by e2e/install.sh, whose head describes AGENTS and AGENTS_PATH; what cannot be installed
-# is a row that says so. SWARM names the program under test; without it, it is built here. Needs tmux, git, perl, npm, and for
-# aider python3 with venv.
+# e2e/install.sh installs pinned versions of the CLIs; its head describes AGENTS and AGENTS_PATH. A CLI that cannot be installed
+# is a row with the reason. SWARM is the program to test; if it is not set, the script builds swarm. Requires tmux, git, perl,
+# npm, and for aider python3 with venv.
 #
-# Where things are: e2e/Clis.pm has the CLIs, their commands and settings; e2e/Cases*.pm the cases; e2e/Cell.pm the private
-# world of a cell; e2e/matrix.pl the driver.
+# Files: e2e/Clis.pm has the CLIs, their commands and settings; e2e/Cases*.pm the cases; e2e/Cell.pm the private environment of
+# a cell; e2e/matrix.pl the driver.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 

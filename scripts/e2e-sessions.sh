@@ -1,14 +1,14 @@
 #!/bin/sh
-# The drill on real agent CLIs within one session: loops that Claude Code and Codex are held in by their Stop hooks, and
-# fresh-context loops whose iterations their hooks end; with a model that says what each case needs (mock-model.pl).
-# Prints a table: what was expected, what was seen; exits 1 when a row differs.
+# Runs session loops with real agent CLIs: loops that the Stop hooks of Claude Code and Codex continue, and loops with fresh
+# contexts whose iterations the hooks end. A model on loopback gives the replies of each case (mock-model.pl). The script prints
+# a table of expected and actual results and exits with 1 if a row differs.
 #
-#   scripts/e2e-sessions.sh [CLI...]     claude, claude-tui, codex, codex-tui; default all
+#   scripts/e2e-sessions.sh [CLI...]     claude, claude-tui, codex, codex-tui [default: all]
 #
-# `claude` and `codex` run once (-p, exec) with hooks installed in the project, as a user's own sessions have them; the
-# other two are interactive workers, to whom swarm passes its hooks for the run. All else as in e2e-agents.sh. What a
-# session's log says of each stop is put as its promise (missing, found, rejected, pause, error), then the last status,
-# how many requests the model got, and whether the state file is still there.
+# `claude` and `codex` run once (-p, exec), with hooks installed in the project as for a session of your own. The other two are
+# interactive workers, which get their hooks from swarm for the run. Everything else is as in e2e-agents.sh. A result has, for
+# each stop in the session's log, the promise that was found (missing, found, rejected, pause, error), then the last status, the
+# number of requests that the model received, and whether the state file still exists.
 # shellcheck disable=SC2034,SC2154 # what the common part uses and sets
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

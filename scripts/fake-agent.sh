@@ -1,10 +1,10 @@
 #!/bin/sh
-# A fake agent for tests: it does what it is told through a FIFO.
+# A fake agent for tests. It executes the commands that it reads from a FIFO.
 #
-#   fake-agent.sh DIR [ARG…]
+#   fake-agent.sh DIR [ARG...]
 #
-# DIR/ctl is the FIFO (the test keeps it open). Each run appends "start N PID" to DIR/runs, keeps its arguments in
-# DIR/args.N and what it got on standard input, when that is no terminal, in DIR/prompt.N. Then it obeys, a line each:
+# DIR/ctl is the FIFO, which the test keeps open. Each run appends "start N PID" to DIR/runs and writes its arguments to
+# DIR/args.N. If standard input is not a terminal, it writes that input to DIR/prompt.N. Then it executes one command per line:
 #   print TEXT    exit CODE    signal NAME    ask (reads a line from the terminal into DIR/asked.N)
 #   run COMMAND (in this shell: $dir and $n are DIR and N)
 set -u

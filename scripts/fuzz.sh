@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs the fuzz targets one after the other and ends with a line for each. Needs `cargo install cargo-fuzz`
-# and a nightly toolchain. What it finds lies in target/fuzz/finds; a find becomes a test in
-# src/fuzzing/tests.rs, with its bytes.
+# Runs the fuzz targets in sequence and prints one line for each. Requires a nightly toolchain and cargo-fuzz
+# (cargo install cargo-fuzz). Failing inputs are saved in target/fuzz/finds. For each of them, add a test with its bytes to
+# src/fuzzing/tests.rs.
 #
-#   scripts/fuzz.sh [SECONDS [TARGET...]]     300 seconds for each of all targets
+#   scripts/fuzz.sh [SECONDS [TARGET...]]     seconds for each target [default: 300], and targets [default: all]
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,12 @@
 #!/bin/sh
-# Installs swarm and what it needs on Debian or Ubuntu: tmux, git, a C compiler for the build, Rust.
+# Installs swarm and its requirements on Debian or Ubuntu: tmux, git, a C
+# compiler for the build, and Rust.
 #
-#   install.sh                 everything: packages, Rust when it is missing, swarm, man pages, completions
-#   install.sh --unit          the same, and the systemd user unit (which is not enabled)
-#   install.sh --tools-only [PACKAGE…]   the packages alone
+#   install.sh           Install packages, Rust if it is missing, swarm, its man
+#                        pages and completions
+#   install.sh --unit    Also install the systemd user unit, without enabling it
+#   install.sh --tools-only [PACKAGE...]
+#                        Install only the packages
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,12 +28,12 @@ packages() {
         exit 1
     fi
     as_root apt-get update -q
-    # Word splitting is wanted: a list of packages.
+    # The shell must split the list of packages.
     # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $wanted
 }
 
-# True when cargo is there and new enough.
+# True if cargo is installed and new enough.
 rust_is_there() {
     command -v cargo >/dev/null 2>&1 || return 1
     have=$(rustc --version | sed 's/^rustc \([0-9]*\.[0-9]*\).*/\1/')
@@ -41,7 +44,7 @@ rust() {
     # shellcheck source=/dev/null
     [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
     rust_is_there && return 0
-    echo "install.sh: Rust $need_rust or newer is missing, getting it with rustup" >&2
+    echo "install.sh: Rust $need_rust or newer is missing; installing it with rustup" >&2
     packages curl:curl
     curl --proto '=https' --tlsv1.2 -fsS https://sh.rustup.rs | sh -s -- -y --profile minimal
     # shellcheck source=/dev/null
@@ -60,7 +63,7 @@ case ${1:-} in
         exit 0
         ;;
     *)
-        echo "install.sh: what is '$1'? (install.sh --help)" >&2
+        echo "install.sh: unknown option '$1' (see install.sh --help)" >&2
         exit 2
         ;;
 esac
