@@ -41,8 +41,9 @@ __pycache__, .venv, .tox, .nox, .eggs, .pytest_cache, .mypy_cache, .ruff_cache, 
 database or a result, swarm keeps the worktree and lists the file with its size. --discard-ignored deletes such files \
 too; --force-dirty alone does not.
 
-swarm refuses to delete a worker that is not finished; stop it first with swarm kill. A worker of an earlier swarm is \
-only removed from the list, and only if you name it and it has ended there; --all skips it.
+swarm refuses to delete a worker that is not finished; stop it first with swarm kill. For a worker \
+that an earlier swarm created, swarm only removes it from the list, once it has ended there. Name such a worker; --all \
+skips it.
 
 With several names, swarm deletes each worker separately. The exit status is the highest of the results: 0 deleted, 1 \
 refused, 2 unknown worker.";
@@ -118,8 +119,8 @@ pub struct Wait {
 With --since SEQ, you get every notice after SEQ, or a line that reports a gap. The daemon keeps notices in memory. If \
 SEQ is older than the oldest of them, or comes from an earlier daemon, the first line has the current state of all \
 workers (kind `snapshot`, `gap` true; its `seq` is that of the last notice that this state includes). Then the kept \
-notices follow. The command prints the same line when it missed notices while following. With `gap` false, it also prints it \
-at the start of --follow without --since. --since 0 shows all kept notices.
+notices follow. The command prints the same line when it missed notices while following. The line also appears at the start of --follow \
+without --since, with `gap` false. --since 0 shows all kept notices.
 
 Exit status:
   0  Success, also if the reader went away

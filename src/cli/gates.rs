@@ -32,9 +32,9 @@ After each iteration, swarm saves the whole tree, except ignored files and neste
 refs/swarm/. `swarm ralph restore` checks it out again. The command follows the loop and exits with 0 only if the loop is \
 complete. Ctrl-C pauses the loop. `swarm spawn --ralph` accepts the same gates and budgets.
 
-swarm gives Claude Code and Codex hooks for each run. An interactive agent then reports that its turn is over, and \
-every agent that its context is full; both end the iteration. swarm-spawn(1) has the other reports, and how to turn \
-hooks off.";
+swarm passes hooks to Claude Code and Codex for each run. An interactive agent then reports the end of its turn, and any \
+agent reports a full context. Both reports end the iteration. swarm-spawn(1) lists the other reports and the setting \
+that turns hooks off.";
 
 const LOOP_EXAMPLES: &str = "\
 Examples:

@@ -19,7 +19,7 @@ With --restart, swarm starts the worker again when it ends, after 1, 2, 4, 8 sec
 on-failure restarts it after every end except exit status 0; a signal, a missing pane and a lost tmux server also count \
 as failures. always restarts it after every end. Exit status 0 and a run of ten minutes reset the restart count. After \
 --max-restarts restarts in a row, the worker has failed. swarm does not restart a worker that was killed or whose done \
-pattern matched. A run that fails has failed even if it printed the pattern. While the daemon is stopped, nothing is \
+pattern matched. A run that fails counts as a failure even if it printed the pattern. While the daemon is stopped, nothing is \
 restarted; afterwards the waits continue where they stopped. Each run gets the environment and the prompt of the first \
 run, but a prompt file is read again.
 
@@ -31,12 +31,12 @@ Ctrl-C leaves at once. With --detach, the command returns when the first agent r
 --detach returns earlier, when the baseline begins, because its checks may take long. Use `swarm why` or `swarm wait` \
 to see whether an agent started.
 
-swarm gives Claude Code and Codex hooks for each run: Claude Code as --settings FILE, merged with your own --settings, \
-Codex as -c arguments. It changes none of your files. Through these hooks the agent reports that it received its \
+swarm passes hooks to Claude Code (as --settings FILE, merged with your own --settings) and to Codex (as -c arguments) \
+for each run. It changes none of your files. Through these hooks the agent reports that it received its \
 prompt, that its turn is over, that it has a question, that its API failed, and that its context is full. An \
 interactive iteration then ends one second after the agent's turn, unless another hook or a background task continues the \
 turn. It also ends when the context is full. An API error fails the iteration; for a usage limit or an outage, \
-swarm waits instead. The status `waiting` names the reason. A command that runs once (claude -p, codex exec) ends by \
+swarm waits instead. The worker's status is then `waiting`, with the reason. A command that runs once (claude -p, codex exec) ends by \
 itself as usual. Without hooks, swarm relies on the screen alone. To turn hooks off, set hooks = \"off\" under \
 [agents.claude] in the settings.";
 
