@@ -82,7 +82,7 @@ fn every_argument_and_command_has_help() {
 }
 
 #[test]
-fn the_documents_command_lines_parse() {
+fn documented_command_lines_parse() {
     let args = spawn(&[
         "--name",
         "agent",
@@ -140,7 +140,7 @@ fn the_documents_command_lines_parse() {
 }
 
 #[test]
-fn the_verbs_that_look_after_workers_parse() {
+fn command_lines_of_worker_verbs_parse() {
     for line in [
         "eof agent",
         "wait a b --for idle --timeout 5 --format json",

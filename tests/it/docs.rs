@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use swarm::cli::Cli;
 
-/// Every page: file name and text. Pages written by hand are of other sections.
+/// Returns every generated page: file name and text. Hand-written pages are in other sections.
 fn pages() -> BTreeMap<String, String> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
@@ -21,7 +21,7 @@ fn add(command: &clap::Command, name: &str, pages: &mut BTreeMap<String, String>
     for child in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         add(child, &format!("{name}-{}", child.get_name()), pages);
     }
-    // The release is left out, so that a page changes only when its text does.
+    // Without the version, a page changes only when its text does.
     let page = clap_mangen::Man::new(command.clone().display_name(name).version(None::<&str>))
         .title(name.to_owned())
         .source("swarm".to_owned())
@@ -84,7 +84,7 @@ fn pages_list_the_exit_codes() {
     assert!(pages.values().all(|page| !page.contains("ready-on-stdout")), "a hidden flag is shown");
 }
 
-/// One source: the table of ends in the page is the code's.
+/// The page and the code have the same table of ends.
 #[test]
 fn page_of_loop_has_the_table_of_ends() {
     let page = &pages()["swarm-loop.1"];
@@ -98,11 +98,11 @@ fn golden(name: &str) -> Vec<String> {
     std::fs::read_to_string(path).expect("golden lines").lines().map(str::to_owned).collect()
 }
 
-/// The escapes that keep a line of text what it is in a page.
+/// Characters that a page must escape, and their escapes.
 const ESCAPES: [(&str, &str); 6] =
     [("-", "\\-"), ("'", "\\(aq"), ("~", "\\(ti"), ("^", "\\(ha"), ("`", "\\(ga"), ("\\", "\\e")];
 
-/// A line of text as it stands in a page.
+/// Escapes a line of text for a page.
 fn to_roff(line: &str) -> String {
     let escape = |c: char| {
         let known = ESCAPES.iter().find(|(plain, _)| plain.starts_with(c));
@@ -116,7 +116,7 @@ fn by_hand(name: &str) -> String {
     std::fs::read_to_string(directory().join(name)).unwrap_or_else(|e| panic!("man/{name}: {e}"))
 }
 
-/// What the protocol's page must hold: a heading, and below it the first golden lines of that name.
+/// The sections that the protocol's page must have: a heading, and the first golden lines of that name below it.
 fn sections() -> Vec<(String, Vec<String>)> {
     let mut wanted: Vec<(String, Vec<String>)> = vec![];
     let mut add = |name: &str, lines: &[String]| {
@@ -139,7 +139,7 @@ fn sections() -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn the_protocols_page_has_every_method_and_notice_and_no_line_of_its_own() {
+fn protocol_page_has_every_method_and_notice_and_only_golden_examples() {
     let page = by_hand("swarm-protocol.7");
     for (name, lines) in sections() {
         let lines: Vec<String> = lines.iter().map(|line| to_roff(line)).collect();
@@ -148,7 +148,7 @@ fn the_protocols_page_has_every_method_and_notice_and_no_line_of_its_own() {
         let section = below.split("\n.S").next().unwrap_or_default();
         assert!(
             format!("{section}\n").contains(&example),
-            "man/swarm-protocol.7 must say what '{name}' is. Add this in METHODS or NOTICES, with a sentence:\n\n\
+            "man/swarm-protocol.7 must describe '{name}'. Add this in METHODS or NOTICES, with a sentence:\n\n\
              .SS {name}\nWhat it does.\n.PP\n{example}"
         );
     }
@@ -160,14 +160,14 @@ fn the_protocols_page_has_every_method_and_notice_and_no_line_of_its_own() {
     for line in page.lines().filter(|line| line.starts_with("{\"")) {
         assert!(
             known.contains(line),
-            "this line of man/swarm-protocol.7 stands in no file of tests/golden: {line}"
+            "this line of man/swarm-protocol.7 is in no file of tests/golden: {line}"
         );
     }
     let sections = sections();
     for heading in page.lines().filter_map(|line| line.strip_prefix(".SS ")) {
         assert!(
             sections.iter().any(|(name, _)| name == heading),
-            "man/swarm-protocol.7: '{heading}' is no method"
+            "man/swarm-protocol.7: '{heading}' is not a method"
         );
     }
     for line in golden("errors") {
@@ -175,13 +175,13 @@ fn the_protocols_page_has_every_method_and_notice_and_no_line_of_its_own() {
         let code = error["err"]["code"].as_str().expect("a code");
         assert!(
             page.contains(&format!("\n.B {code}\n")),
-            "man/swarm-protocol.7 must have the error '{code}'"
+            "man/swarm-protocol.7 must list the error '{code}'"
         );
     }
 }
 
 #[test]
-fn the_states_page_gives_the_sizes_that_hold() {
+fn state_page_has_the_sizes_and_the_format_of_the_code() {
     use swarm::store::{DAEMON_LOG_LIMIT, LOG_LIMIT, RECORD_LIMIT};
     let page = by_hand("swarm-state.5").replace("\\-", "-");
     for (file, limit) in
@@ -195,7 +195,7 @@ fn the_states_page_gives_the_sizes_that_hold() {
         assert!(page.contains(&size), "man/swarm-state.5: {size}");
     }
     let fixture = include_str!("../../state/fixtures/v1/ralph/agent/state.json");
-    assert!(page.contains(fixture.trim_end()), "man/swarm-state.5: the example is no state file any more");
+    assert!(page.contains(fixture.trim_end()), "man/swarm-state.5: the example is not a valid state file");
     let format = swarm_state::format::FORMAT;
     assert!(page.contains(&format!("now {format}.")), "man/swarm-state.5: the format is {format}");
 }
@@ -277,7 +277,7 @@ fn tests_named_by_the_promises_page_exist() {
     }
 }
 
-/// Words that texts for users avoid, in lower case. The plain word is in the comment of each row.
+/// Words that texts for users avoid, in lower case. The comment above each row has the plain words.
 const AVOIDED: [&str; 44] = [
     // finished, stopped
     "loop is over",
