@@ -1,0 +1,173 @@
+//! Checks the wording of help and pages: the words that they avoid, the length of one-liners, and how help looks on a
+//! terminal of 80 columns.
+
+use clap::CommandFactory;
+use swarm::cli::Cli;
+
+use super::{HAND_WRITTEN, by_hand, pages, repository_file};
+
+/// Words that texts for users avoid, in lower case. The comment above each row has the plain words.
+const AVOIDED: [&str; 44] = [
+    // finished, stopped
+    "loop is over",
+    "loops that are over",
+    "worker is over",
+    "workers that are over",
+    "whole loop is",
+    // fix
+    "mend",
+    "mends",
+    "mended",
+    "cure",
+    "cures",
+    "cured",
+    // report, print, show, notify
+    "tells of",
+    "tell of",
+    "is told",
+    "are told",
+    "was told",
+    "be told",
+    "heard",
+    "hears",
+    "hear",
+    // require, request, set
+    "asked for",
+    // return, restore
+    "gives back",
+    "give back",
+    "takes back",
+    "take back",
+    "given back",
+    // start, result
+    "comes up",
+    "come up",
+    "came up",
+    "coming up",
+    "come to",
+    "came to",
+    // forever, again, as usual
+    "for ever",
+    "anew",
+    "afresh",
+    "once more",
+    "as ever",
+    // leftover files
+    "left-overs",
+    "what is left of",
+    // text, message
+    "in its words",
+    // in addition to, except
+    "beside",
+    "but for",
+    // timeout, baseline
+    "time-out",
+    "base line",
+];
+
+/// A text as single words with one space between them, and one at each end.
+fn words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').filter(|w| !w.is_empty());
+    format!(" {} ", words.collect::<Vec<_>>().join(" "))
+}
+
+/// The prose of a page: without examples, names in macros and lists of tests.
+fn prose(page: &str) -> String {
+    let is_prose = |line: &&str| !line.starts_with(['.', '{']) && !line.starts_with("Tests: ");
+    let text = page.lines().filter(is_prose).collect::<Vec<_>>().join("\n");
+    [("\\-", "-"), ("\\(aq", "'"), ("\\fB", ""), ("\\fI", ""), ("\\fR", ""), ("\\&", "")]
+        .iter()
+        .fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+#[test]
+fn help_and_pages_avoid_unclear_words() {
+    let mut texts = vec![("README.md".to_owned(), repository_file("README.md"))];
+    texts.extend(pages().into_iter().map(|(name, page)| (name, prose(&page))));
+    texts.extend(HAND_WRITTEN.map(|name| (name.to_owned(), prose(&by_hand(name)))));
+    for (name, command) in commands() {
+        texts.push((format!("{name} --help"), screen(&command, true)));
+    }
+    let mut found = vec![];
+    for (name, text) in texts {
+        let text = words(&text);
+        found.extend(
+            AVOIDED.iter().filter(|w| text.contains(&format!(" {w} "))).map(|w| format!("{name}: {w}")),
+        );
+    }
+    assert!(found.is_empty(), "use the words of the guide instead:\n{}", found.join("\n"));
+}
+
+/// Every command with what is typed for it, the first being `swarm` itself.
+fn commands() -> Vec<(String, clap::Command)> {
+    fn add(command: &clap::Command, name: &str, found: &mut Vec<(String, clap::Command)>) {
+        found.push((name.to_owned(), command.clone()));
+        for child in command.get_subcommands().filter(|c| c.get_name() != "help") {
+            add(child, &format!("{name} {}", child.get_name()), found);
+        }
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut found = vec![];
+    add(&root, "swarm", &mut found);
+    found
+}
+
+/// The help of a command on a terminal of 80 columns.
+fn screen(command: &clap::Command, is_long: bool) -> String {
+    let mut command = command.clone().term_width(80);
+    if is_long { command.render_long_help() } else { command.render_help() }.to_string()
+}
+
+#[test]
+fn short_help_fits_one_screen() {
+    for (name, command) in commands() {
+        // These three list every command or the common ones of many options.
+        let limit = match name.as_str() {
+            "swarm" => 50,
+            "swarm spawn" => 40,
+            "swarm loop" => 30,
+            _ => 24,
+        };
+        let text = screen(&command, false);
+        assert!(
+            text.lines().count() <= limit,
+            "{} -h has more than {limit} lines:\n{text}",
+            command.get_name()
+        );
+    }
+}
+
+#[test]
+fn help_keeps_tables_and_examples_unwrapped() {
+    for (name, command) in commands() {
+        let long = screen(&command, true);
+        let wide: Vec<&str> = long.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{name} --help: {wide:?}");
+        if name == "swarm" {
+            continue; // Its screen is a template and has no other text.
+        }
+        let texts = [command.get_long_about(), command.get_after_long_help()];
+        for line in texts.into_iter().flatten().flat_map(|text| {
+            text.to_string().lines().map(str::to_owned).filter(|l| l.starts_with(' ')).collect::<Vec<_>>()
+        }) {
+            assert!(long.lines().any(|shown| shown == line), "{name} --help breaks this line: {line}");
+        }
+    }
+}
+
+#[test]
+fn one_liners_are_short_and_have_no_full_stop() {
+    for (name, command) in commands() {
+        let about = command.get_about().map(ToString::to_string).into_iter();
+        let options = command.get_arguments().filter_map(|arg| arg.get_help().map(ToString::to_string));
+        for line in about.chain(options) {
+            let text = line.split(" [default:").next().unwrap_or_default();
+            // The title of the program itself is a sentence.
+            let limit = if name == "swarm" { 80 } else { 60 };
+            let is_short = text.chars().count() <= limit && !text.ends_with('.');
+            assert!(is_short, "{name}: {line}");
+        }
+    }
+}
