@@ -1,13 +1,13 @@
 #!/bin/sh
-# Installs the pinned agent CLIs of the e2e scripts, and prints the PATH part that holds their programs.
+# Installs pinned versions of the agent CLIs for the e2e scripts, and prints the PATH entries of their programs.
 #
-#   install.sh [PROGRAM...]     claude, codex, opencode, gemini, qwen, aider; default all
+#   install.sh [PROGRAM...]     claude, codex, opencode, gemini, qwen, aider [default: all]
 #
-# AGENTS is the directory they are installed in, each in a folder of its own; default ~/.cache/swarm-agents. AGENTS_PATH
-# names directories (as in PATH) that are searched first: what is there is used as it is. A CLI counts
-# as installed once its folder holds the file `complete`, which is written when its program has printed the pinned
-# version. An interrupted installation starts again and uses what npm and pip have in their caches below AGENTS.
-# Needs npm, and for aider python3 with venv. Exits 1 when a CLI is missing in the end; the others are there.
+# AGENTS is the directory for the CLIs, one subdirectory each [default: ~/.cache/swarm-agents]. AGENTS_PATH lists directories
+# (as in PATH) to search first; programs found there are used as they are. A CLI is installed if its directory has the file
+# `complete`, which this script writes after the program has printed the pinned version. An interrupted installation starts
+# again and uses the caches of npm and pip in AGENTS. Requires npm, and for aider python3 with venv. Exits with 1 if a CLI is
+# still missing at the end; the others are installed.
 set -eu
 
 table='claude @anthropic-ai/claude-code 2.1.332
