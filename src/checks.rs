@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use swarm_state::contract::{MAX_OUTPUT, last_characters};
+use swarm_state::contract::{MAX_OUTPUT_CHARS, last_characters};
 use swarm_state::gates::{CheckResult, TIME_OVER};
 use swarm_state::screen::{printable, strip};
 use tokio::process::{Child, Command};
@@ -252,7 +252,7 @@ impl Running {
             Some(note) => format!("{printed}\n{note}"),
             None => printed,
         };
-        let output = last_characters(&output, MAX_OUTPUT).to_owned();
+        let output = last_characters(&output, MAX_OUTPUT_CHARS).to_owned();
         Ok(CheckResult { name: self.command, passed, output, seconds, cut: matches!(end, End::LoopOver) })
     }
 
@@ -310,7 +310,7 @@ fn tail(path: &Path) -> String {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|mut file| {
         let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(4 * MAX_OUTPUT as u64)))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(4 * MAX_OUTPUT_CHARS as u64)))?;
         file.read_to_end(&mut bytes)
     });
     if read.is_err() {

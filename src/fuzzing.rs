@@ -12,9 +12,9 @@ use swarm_state::hook::HookInput;
 use swarm_state::model::WorkerName;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
-use swarm_state::screen::{Reader, printable, strip};
+use swarm_state::screen::{ScreenReader, printable, strip};
 use swarm_state::session::{
-    After, Answer, Book, Failure, LogLine, SessionFile, SessionId, Stop, StopKey, decide,
+    After, Book, Failure, LogLine, SessionFile, SessionId, Stop, StopAnswer, StopKey, decide,
 };
 
 use crate::daemon::server;
@@ -24,8 +24,9 @@ use crate::session::tail::{self, From};
 mod snapshot;
 
 /// A reader for each known agent: compiling the markers takes longer than many readings.
-static READERS: LazyLock<Vec<Reader>> = LazyLock::new(|| {
-    let reader = |profile: &Profile| Reader::new(profile, None, None).expect("a known profile compiles");
+static READERS: LazyLock<Vec<ScreenReader>> = LazyLock::new(|| {
+    let reader =
+        |profile: &Profile| ScreenReader::new(profile, None, None).expect("a known profile compiles");
     profiles::table().iter().map(reader).collect()
 });
 
@@ -169,7 +170,7 @@ pub fn session_stop(bytes: &[u8]) {
         ..Stop::default()
     };
     let outcome = decide(&state, &book, &stop);
-    let is_block = matches!(outcome.answer, Answer::Block(_));
+    let is_block = matches!(outcome.answer, StopAnswer::Block(_));
     if let After::Write(next) = outcome.after {
         assert!(
             next.iteration == state.iteration

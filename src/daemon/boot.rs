@@ -9,7 +9,7 @@ use std::path::Path;
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
 use swarm_state::model::{Pane, WorkerName};
-use swarm_state::reconcile::{self, Evidence};
+use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
 use crate::daemon::messages::{Input, ServerPanes};
@@ -234,13 +234,13 @@ fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a Row> {
 
 /// Whether an agent outlived its wrapper, which told of no end. The tmux that started the wrapper is still there,
 /// so its number is not somebody else's of an earlier boot.
-fn has_remains(pane: &Pane, seen: Evidence, found: &ServerPanes) -> bool {
+fn has_remains(pane: &Pane, seen: RunEvidence, found: &ServerPanes) -> bool {
     let untold = seen.recorded.is_none() || seen.closed_under_it;
     let same_server = found.server == Some(pane.server_pid);
     untold && same_server && !procs::is_alive(pane.pid) && !procs::tree(pane.pid).is_empty()
 }
 
-fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> Evidence {
+fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> RunEvidence {
     let run = slot.engine.run();
     let dir = slot.driver.context.run_dir(run);
     let record = wrapper::read_exit(&dir);
@@ -249,7 +249,7 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> Evidence {
     // A tmux that does not answer hides its panes; their wrappers are processes like others.
     let hidden = found.silent && pane.is_some_and(|p| is_wrapper(p.pid, &dir));
     let server = found.server;
-    Evidence {
+    RunEvidence {
         alive: (row.is_some_and(|row| !row.dead) || hidden) && record.is_none(),
         dead: row.filter(|row| row.dead).map(exit::exit_of_row),
         recorded: record.as_ref().map(exit::exit_of),

@@ -13,7 +13,7 @@ use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run, WorkerName, Worktree};
 use swarm_state::notice::Entry;
 use swarm_state::removal::{Permission, RemovalCommand};
-use swarm_state::screen::{Blocked, Reader};
+use swarm_state::screen::{Blocked, ScreenReader};
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -113,7 +113,7 @@ pub(crate) struct QueuedInput {
 }
 
 /// The reader of one worker's screen, shared by those who look at it.
-pub(crate) type SharedReader = Arc<Mutex<Reader>>;
+pub(crate) type SharedReader = Arc<Mutex<ScreenReader>>;
 
 /// What a driver found out.
 #[derive(Debug)]

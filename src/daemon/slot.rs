@@ -10,7 +10,7 @@ use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, PromptVia, Run, Status, WorkerName, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::pattern::Pattern;
-use swarm_state::screen::Reader;
+use swarm_state::screen::ScreenReader;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use tokio::time::Instant;
 
@@ -108,10 +108,10 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
 
 /// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
 /// What the run is given to read it is told by who gives it.
-pub(crate) fn reader(spec: &WorkerSpec) -> Result<Reader> {
+pub(crate) fn reader(spec: &WorkerSpec) -> Result<ScreenReader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    Reader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
+    ScreenReader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
 }
 
 impl Slot {

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use swarm_state::model::{Pane, WorkerName};
-use swarm_state::reconcile::{self, Claim};
+use swarm_state::reconcile::{self, PaneClaim};
 
 use crate::daemon::messages::{Input, ServerPanes};
 use crate::daemon::panes;
@@ -107,7 +107,7 @@ impl Supervisor {
         let slot = self.slots.get(name).filter(|s| s.spec.tmux_socket == *socket);
         let is_other =
             |own: &Pane| own.run == pane.run && own.server_pid == pane.server_pid && own.id != pane.id;
-        let claim = Claim { run: pane.run, dead };
+        let claim = PaneClaim { run: pane.run, dead };
         reconcile::is_orphan(claim, slot.map(|s| &s.engine))
             || slot.and_then(|s| s.pane.as_ref()).is_some_and(is_other)
     }

@@ -157,7 +157,7 @@ proptest! {
         prompt in "-?\\PC{0,8}",
     ) {
         if let Ok(profile) = serde_json::from_slice::<Profile>(&file) {
-            if let Ok(reader) = Reader::new(&profile, None, Some(prompt.clone())) {
+            if let Ok(reader) = ScreenReader::new(&profile, None, Some(prompt.clone())) {
                 reader.read("❯ \n", (80, 24));
             }
             for is_loop in [true, false] {

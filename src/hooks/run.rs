@@ -15,7 +15,7 @@ use chrono::{TimeDelta, Utc};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::json;
 use swarm_state::hook::{HookEvent, HookHost, HookInput, heard};
-use swarm_state::session::{Answer, SessionId};
+use swarm_state::session::{SessionId, StopAnswer};
 
 use super::command::{MARK, TIMEOUT_SECONDS};
 use super::tell::{self, Place, Session};
@@ -120,7 +120,7 @@ fn answer_to(args: &[OsString], called: Called, known: &Known) -> Option<String>
                 }
             };
             let answer = Asked { event, input: &input, var: &var, called, found: &found }.answer(sessions);
-            held = answer.as_ref().is_some_and(Answer::is_held);
+            held = answer.as_ref().is_some_and(StopAnswer::is_held);
             said = answer.and_then(|answer| say(answer, input.host));
         }
         (HookEvent::UserPromptSubmit, Some(sessions)) => {
@@ -135,13 +135,13 @@ fn answer_to(args: &[OsString], called: Called, known: &Known) -> Option<String>
 }
 
 /// What the host is told.
-fn say(answer: Answer, host: HookHost) -> Option<String> {
+fn say(answer: StopAnswer, host: HookHost) -> Option<String> {
     match (answer, host) {
-        (Answer::Block(reason), _) => Some(json!({ "decision": "block", "reason": reason }).to_string()),
-        (Answer::Allow(Some(message)), HookHost::Claude) => {
+        (StopAnswer::Block(reason), _) => Some(json!({ "decision": "block", "reason": reason }).to_string()),
+        (StopAnswer::Allow(Some(message)), HookHost::Claude) => {
             Some(json!({ "systemMessage": message }).to_string())
         }
-        (Answer::Allow(_) | Answer::Answered { .. }, _) => None,
+        (StopAnswer::Allow(_) | StopAnswer::Answered { .. }, _) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use chrono::{DateTime, FixedOffset};
 use md5::{Digest, Md5};
 use serde::Deserialize;
 use swarm_state::promise::Source;
-use swarm_state::transcript::{Account, Reader, Story};
+use swarm_state::transcript::{Account, Story, TranscriptReader};
 
 use super::Finished;
 
@@ -179,7 +179,7 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn read(path: &Path) -> Option<Account> {
-    let mut reader = Reader::default();
+    let mut reader = TranscriptReader::default();
     each_line(path, |line| reader.line(line))?;
     Some(reader.finish())
 }
@@ -187,7 +187,8 @@ fn read(path: &Path) -> Option<Account> {
 /// What a record says from a moment on: a session that was resumed has its earlier turns in it, and a promise of
 /// those is none of this iteration. `sums`: its tokens are a running sum.
 fn since(path: &Path, started: Option<DateTime<FixedOffset>>, sums: bool) -> Option<Account> {
-    let (mut before, mut reader, mut is_old) = (Reader::default(), Reader::default(), true);
+    let (mut before, mut reader, mut is_old) =
+        (TranscriptReader::default(), TranscriptReader::default(), true);
     each_line(path, |line| {
         // Once it is of this iteration, all that follows is.
         is_old = is_old && started.is_some_and(|started| stamp(line).is_none_or(|at| at < started));

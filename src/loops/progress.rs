@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use swarm_state::contract::{Entry, HEADING};
+use swarm_state::contract::{HEADING, ProgressEntry};
 use swarm_state::ledger::Iteration;
 
 use super::Course;
@@ -72,7 +72,7 @@ fn part(iteration: &Iteration) -> Option<String> {
     let checks = verdict.checks.iter().map(|c| (c.name.as_str(), c.passed, c.output.as_str())).collect();
     // The checks stand above already.
     let remarks = verdict.other_remarks();
-    let entry = Entry {
+    let entry = ProgressEntry {
         iteration: iteration.iteration,
         passed: verdict.is_complete(),
         steps: iteration.tool_calls,

@@ -13,7 +13,7 @@ use swarm_state::notice::IterationExit;
 use swarm_state::outage::{Outage, Wording, one_line};
 use swarm_state::pattern::Pattern;
 use swarm_state::promise::{Claim, Source, Work};
-use swarm_state::screen::{Reader, printable};
+use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -165,7 +165,7 @@ impl Course {
             matches!(end.exit, IterationExit::Inactivity | IterationExit::Timeout | IterationExit::Exit(_))
         };
         let ended = finished.end.as_ref().filter(|end| is_open(end));
-        let reader = ended.and_then(|_| Reader::new(&self.profile, None, None).ok())?;
+        let reader = ended.and_then(|_| ScreenReader::new(&self.profile, None, None).ok())?;
         reader.shown_error(finished.output)
     }
 
@@ -331,7 +331,8 @@ impl Course {
         let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
         let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let pattern = Pattern::compile(&promise.pattern()).ok();
-        Reader::new(&self.profile, pattern, Some(prompt)).is_ok_and(|reader| reader.done_in(finished.output))
+        ScreenReader::new(&self.profile, pattern, Some(prompt))
+            .is_ok_and(|reader| reader.done_in(finished.output))
     }
 
     /// Writes down that an iteration had no agent, and why: reports tell it like another.

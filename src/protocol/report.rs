@@ -44,7 +44,7 @@ pub struct Report {
     pub cause: Option<swarm_state::cause::Cause>,
     /// What kind of outage the loop waits for; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outage: Option<swarm_state::outage::Kind>,
+    pub outage: Option<swarm_state::outage::OutageKind>,
     /// How it ended; null while it has not.
     pub end: Option<LoopEnd>,
     /// When it was spawned: RFC 3339 with offset.

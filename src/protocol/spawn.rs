@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::gates::Gates;
-use swarm_state::model::{PromptVia, QUESTION_TIMEOUT, RestartSpec};
+use swarm_state::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec};
 use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
@@ -91,19 +91,19 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT
+    QUESTION_TIMEOUT_SECONDS
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_usual_question_timeout(seconds: &u64) -> bool {
-    *seconds == QUESTION_TIMEOUT
+    *seconds == QUESTION_TIMEOUT_SECONDS
 }
 
 impl RalphParams {
     /// A loop without gates and without limits beside its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
-        let question_timeout = QUESTION_TIMEOUT;
+        let question_timeout = QUESTION_TIMEOUT_SECONDS;
         Self { prompt_file, max_iterations, inactivity_timeout, question_timeout, task: None, gates, budgets }
     }
 }

@@ -86,7 +86,7 @@ pub struct WorkerView {
     pub ended: Option<String>,
     /// What kind of outage the loop waits for; absent for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outage: Option<swarm_state::outage::Kind>,
+    pub outage: Option<swarm_state::outage::OutageKind>,
 }
 
 /// A restart policy, and how far it is.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use swarm_state::promise::Promise;
 use swarm_state::session::{
-    Branch, Change, DO_IT_COMPLETE, DO_IT_PAUSE, DoItOptions, Doc, Kind, Missing, Project, ProjectType,
-    Ready, SessionLoop, built_in_contract, preflight, substitute,
+    Branch, Change, DO_IT_COMPLETE, DO_IT_PAUSE, DoItOptions, Doc, Missing, Project, ProjectType, Ready,
+    SessionKind, SessionLoop, built_in_contract, preflight, substitute,
 };
 
 use super::git;
@@ -94,8 +94,13 @@ fn state_of(
     now: DateTime<Utc>,
 ) -> Result<SessionLoop> {
     let token = |text: &str| Promise::new(text).map_err(|e| Error::invalid(e.to_string()));
-    let mut state =
-        SessionLoop::ralph(Kind::DoIt, wanted.session.clone(), "", ready.ceiling, token(DO_IT_COMPLETE)?);
+    let mut state = SessionLoop::ralph(
+        SessionKind::DoIt,
+        wanted.session.clone(),
+        "",
+        ready.ceiling,
+        token(DO_IT_COMPLETE)?,
+    );
     state.pause = Some(token(DO_IT_PAUSE)?);
     state.started_at = Some(now);
     state.project.clone_from(&ready.project_name);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use swarm_state::hook::HookInput;
-use swarm_state::session::{Command, Kind, SessionId, brief, do_it_words, loop_words, start_text};
+use swarm_state::session::{Command, SessionId, SessionKind, brief, do_it_words, loop_words, start_text};
 
 use super::request::StartRequest;
 use super::start::{self, Started};
@@ -47,8 +47,8 @@ fn carry_out(sessions: &Sessions, input: &HookInput, command: Command, rest: &st
     match command {
         Command::Start(kind) => {
             let words = match kind {
-                Kind::DoIt => do_it_words(rest),
-                Kind::Ralph | Kind::Ulw => loop_words(rest),
+                SessionKind::DoIt => do_it_words(rest),
+                SessionKind::Ralph | SessionKind::Ulw => loop_words(rest),
             };
             let words = words.map_err(|e| Error::invalid(e.to_string()))?;
             let started = start::start(sessions, &StartRequest { kind, session, dir, words })?;
@@ -70,11 +70,11 @@ pub fn context(started: &Started) -> String {
     let Started { state, warnings, .. } = started;
     let warnings: String = warnings.iter().map(|warning| format!("Note for the user: {warning}\n")).collect();
     match state.kind {
-        Kind::DoIt => format!(
+        SessionKind::DoIt => format!(
             "{warnings}Tell the user this, word for word, then begin:\n\n{}\n\n{}",
             brief(state),
             start_text(state)
         ),
-        Kind::Ralph | Kind::Ulw => format!("{warnings}{}", start_text(state)),
+        SessionKind::Ralph | SessionKind::Ulw => format!("{warnings}{}", start_text(state)),
     }
 }

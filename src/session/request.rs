@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use swarm_state::session::{Kind, SessionId, Words};
+use swarm_state::session::{SessionId, SessionKind, Words};
 
 /// What is to be started.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
     /// Which command.
-    pub kind: Kind,
+    pub kind: SessionKind,
     /// Whose it will be.
     pub session: SessionId,
     /// The project's directory, or one below it.

@@ -11,8 +11,9 @@ use std::time::Duration;
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use swarm_state::promise::Promise;
 use swarm_state::session::{
-    After, Book, Ceiling, DO_IT_FILE, Decision, DoItOptions, Found, Kind, LogLine, MIN_TOOL_CALLS, Outcome,
-    Owner, RALPH_COMPLETE, STATE_DIR, SessionFile, SessionId, SessionLoop, Status, Words, cancel, resume,
+    After, Book, Ceiling, DO_IT_FILE, Decision, DoItOptions, LogLine, MIN_TOOL_CALLS, Owner, PromiseFound,
+    RALPH_COMPLETE, STATE_DIR, SessionFile, SessionId, SessionKind, SessionLoop, SessionStatus, StopOutcome,
+    Words, cancel, resume,
 };
 
 use super::git::{overlook, tree_of};
@@ -54,7 +55,7 @@ pub fn start(sessions: &Sessions, wanted: &StartRequest) -> Result<Started> {
         .dir
         .canonicalize()
         .map_err(|e| Error::system(format!("cannot use '{}'", wanted.dir.display()), e))?;
-    let root = if wanted.kind == Kind::DoIt { project::root_of(&dir) } else { dir.clone() };
+    let root = if wanted.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(STATE_DIR).join(wanted.kind.file_name(&wanted.session));
     let _lock = sessions
         .lock(&path, COMMAND_LOCK_WAIT)
@@ -64,8 +65,8 @@ pub fn start(sessions: &Sessions, wanted: &StartRequest) -> Result<Started> {
         return go_on(sessions, wanted, &found, now);
     }
     let (state, options, warnings) = match wanted.kind {
-        Kind::DoIt => project::prepare(sessions, &root, wanted, now)?,
-        Kind::Ralph | Kind::Ulw => (task_loop(wanted, now)?, DoItOptions::default(), vec![]),
+        SessionKind::DoIt => project::prepare(sessions, &root, wanted, now)?,
+        SessionKind::Ralph | SessionKind::Ulw => (task_loop(wanted, now)?, DoItOptions::default(), vec![]),
     };
     let mut warnings = warnings;
     warnings.extend(warning(&state));
@@ -184,7 +185,7 @@ fn is_told_twice(state: &SessionLoop, book: &Book, wanted: &StartRequest, now: D
 
 /// A start without a task means the loop that is there; a do-it loop has no other.
 fn is_the_same_task(state: &SessionLoop, wanted: &StartRequest) -> bool {
-    let is_kind = (state.kind == Kind::DoIt) == (wanted.kind == Kind::DoIt);
+    let is_kind = (state.kind == SessionKind::DoIt) == (wanted.kind == SessionKind::DoIt);
     is_kind && (wanted.words.task.is_empty() || state.body == wanted.words.task.as_bytes())
 }
 
@@ -192,9 +193,9 @@ fn is_the_same_task(state: &SessionLoop, wanted: &StartRequest) -> bool {
 fn was_kept(sessions: &Sessions, wanted: &StartRequest, book: &Book) -> bool {
     let last = sessions.log_lines(&wanted.session).pop();
     let in_doubt = last.is_some_and(|line| {
-        line.promise == Found::Unread && line.decision == Decision::Allow && line.why != STARTED
+        line.promise == PromiseFound::Unread && line.decision == Decision::Allow && line.why != STARTED
     });
-    in_doubt || matches!(book.status, Some(Status::HostCap | Status::Paused))
+    in_doubt || matches!(book.status, Some(SessionStatus::HostCap | SessionStatus::Paused))
 }
 
 const STARTED: &str = "started";
@@ -203,7 +204,7 @@ fn line(state: &SessionLoop, now: DateTime<Utc>, why: &str) -> LogLine {
     LogLine {
         time: now,
         iteration: state.iteration,
-        promise: Found::Unread,
+        promise: PromiseFound::Unread,
         decision: Decision::Allow,
         status: None,
         why: why.to_owned(),
@@ -272,7 +273,7 @@ pub fn end(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Resu
 pub fn was_just_cancelled(sessions: &Sessions, session: &SessionId) -> bool {
     let last = sessions.log_lines(session).pop();
     last.is_some_and(|line| {
-        line.status == Some(Status::Cancelled)
+        line.status == Some(SessionStatus::Cancelled)
             && Utc::now().signed_duration_since(line.time).abs() < SAME_START
     })
 }
@@ -304,7 +305,7 @@ fn carry_out(
     sessions: &Sessions,
     session: &SessionId,
     found: &Located,
-    outcome: &Outcome,
+    outcome: &StopOutcome,
 ) -> Result<Option<SessionLoop>> {
     let after = match (&outcome.after, &found.file) {
         (After::Write(state), Ok(file)) => {
@@ -336,7 +337,7 @@ fn remove(path: &Path) -> Result<()> {
 pub fn owner_of(state: &SessionLoop) -> &str {
     match &state.owner {
         Owner::Session(session) => session.as_str(),
-        Owner::Unclaimed if state.kind == Kind::DoIt => "(the first session that stops here)",
+        Owner::Unclaimed if state.kind == SessionKind::DoIt => "(the first session that stops here)",
         Owner::Unclaimed => "(nobody: its file names no session)",
         Owner::Nobody => "(nobody)",
     }

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use swarm_state::hook::{HookEvent, HookHost, HookInput};
 use swarm_state::session::{
-    After, Answer, Book, Decision, Failure, Found, Kind, LogLine, Outcome, SessionId, SessionLoop, Stop,
-    StopKey, decide,
+    After, Book, Decision, Failure, LogLine, PromiseFound, SessionId, SessionKind, SessionLoop, Stop,
+    StopAnswer, StopKey, StopOutcome, decide,
 };
 
 use super::git::tree_of;
@@ -75,7 +75,7 @@ pub struct Asked<'a> {
 
 impl Asked<'_> {
     /// Decides; `None` when no loop holds this session.
-    pub fn answer(&self, sessions: &Sessions) -> Option<Answer> {
+    pub fn answer(&self, sessions: &Sessions) -> Option<StopAnswer> {
         let session = SessionId::new(self.input.session.as_deref()?).ok()?;
         let is_sub_agent = self.input.event.as_deref() == HookEvent::SubagentStop.setting();
         if self.event == HookEvent::SubagentStop || is_sub_agent {
@@ -158,7 +158,8 @@ impl Asked<'_> {
             let whole = tail.as_ref().filter(|tail| !tail.is_behind)?;
             Some(whole.texts.join("\n\n"))
         });
-        let limit = if state.kind == Kind::DoIt { book.do_it.no_diff_limit } else { state.no_diff_limit };
+        let limit =
+            if state.kind == SessionKind::DoIt { book.do_it.no_diff_limit } else { state.no_diff_limit };
         let tree = (limit > 0).then(|| {
             let left = LOOKING.saturating_sub(start.elapsed()).min(TREE);
             tree_of(&found.project(), &sessions.scratch(session), left)
@@ -224,7 +225,7 @@ impl Asked<'_> {
         sessions: &Sessions,
         session: &SessionId,
         found: &Located,
-        outcome: &Outcome,
+        outcome: &StopOutcome,
         kept: &io::Result<()>,
     ) {
         if let Err(error) = kept {
@@ -259,7 +260,7 @@ pub(crate) fn unread(iteration: u32, why: String) -> LogLine {
     LogLine {
         time: Utc::now(),
         iteration,
-        promise: Found::Unread,
+        promise: PromiseFound::Unread,
         decision: Decision::Allow,
         status: None,
         why,

@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 
 use fs2::FileExt;
 use md5::{Digest, Md5};
-use swarm_state::session::{Book, DO_IT_FILE, FileError, Kind, LogLine, STATE_DIR, SessionFile, SessionId};
+use swarm_state::session::{
+    Book, DO_IT_FILE, FileError, LogLine, STATE_DIR, SessionFile, SessionId, SessionKind,
+};
 
 use crate::paths::{Paths, private_dir};
 use crate::store::{read_bounded, write_atomic, write_unsynced};
@@ -164,7 +166,7 @@ impl Sessions {
             near.flat_map(|dir| dir.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
         dirs.dedup();
         let named = |dir: &PathBuf| {
-            let own = dir.join(STATE_DIR).join(Kind::Ralph.file_name(session));
+            let own = dir.join(STATE_DIR).join(SessionKind::Ralph.file_name(session));
             let shared = dir.join(STATE_DIR).join(DO_IT_FILE);
             [own, shared].into_iter().filter_map(Located::read).find(|found| is_of(found, session))
         };

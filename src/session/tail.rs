@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use memchr::{memchr, memmem};
 use serde_json::Value;
 use swarm_state::session::{Mark, QueueChange};
-use swarm_state::transcript::Reader;
+use swarm_state::transcript::TranscriptReader;
 
 /// The most that is read, bytes: parsing it takes a hundred milliseconds.
 const MOST: u64 = 8 << 20;
@@ -79,7 +79,7 @@ pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: From<'_>) -> Tail {
         lines.skip_one();
     }
     let mut reading = Reading {
-        reader: Reader::default(),
+        reader: TranscriptReader::default(),
         tail: Tail { is_cut, ..Tail::default() },
         began: from.began.filter(|_| mark.is_none()),
         known: mark.and_then(|mark| mark.message.clone()),
@@ -145,7 +145,7 @@ impl<'a> Lines<'a> {
 }
 
 struct Reading<'a> {
-    reader: Reader,
+    reader: TranscriptReader,
     tail: Tail,
     began: Option<DateTime<Utc>>,
     /// The message that the last stop saw last.

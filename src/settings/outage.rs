@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use swarm_state::outage::{Kind, Wording};
+use swarm_state::outage::{OutageKind, Wording};
 use swarm_state::profiles::Profile;
 
 use super::read::{Entry, Fault};
@@ -15,8 +15,8 @@ pub(super) type Wordings = BTreeMap<&'static str, Vec<Wording>>;
 
 /// One key: the patterns of one meaning.
 pub(super) fn key(entry: &Entry<'_>) -> Result<(&'static str, Vec<Wording>), Fault> {
-    let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.word() == entry.key) else {
-        return Err(entry.unknown(&Kind::ALL.map(Kind::word)));
+    let Some(kind) = OutageKind::ALL.into_iter().find(|kind| kind.word() == entry.key) else {
+        return Err(entry.unknown(&OutageKind::ALL.map(OutageKind::word)));
     };
     let wording = |pattern| Wording { pattern, kind };
     Ok((kind.word(), entry.patterns()?.into_iter().map(wording).collect()))
@@ -34,7 +34,8 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<Vec<Wording>, Fault> {
 
 /// What forbids comes first: nothing waits where somebody said that waiting is of no use.
 fn in_order(wordings: &Wordings) -> Vec<Wording> {
-    const ORDER: [Kind; 4] = [Kind::Forbidden, Kind::Limit, Kind::Login, Kind::Overload];
+    const ORDER: [OutageKind; 4] =
+        [OutageKind::Forbidden, OutageKind::Limit, OutageKind::Login, OutageKind::Overload];
     ORDER.iter().filter_map(|kind| wordings.get(kind.word())).flatten().cloned().collect()
 }
 

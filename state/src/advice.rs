@@ -67,7 +67,7 @@ pub fn start_again(name: &str, is_loop: bool) -> String {
 mod tests {
     use super::*;
     use crate::notice::StopReason;
-    use crate::outage::Kind;
+    use crate::outage::OutageKind;
 
     #[test]
     fn the_next_step_for_each_situation() {
@@ -90,13 +90,13 @@ mod tests {
             (
                 Status::Waiting,
                 looping,
-                Some(&outage(Kind::Limit)),
+                Some(&outage(OutageKind::Limit)),
                 "swarm goes on by itself; to try at once: swarm ralph resume a",
             ),
             (
                 Status::Waiting,
                 looping,
-                Some(&outage(Kind::Login)),
+                Some(&outage(OutageKind::Login)),
                 "log in with the agent's own command, then: swarm ralph resume a; with another key: swarm ralph resume a --env KEY",
             ),
             (Status::Stopped, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),

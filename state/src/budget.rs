@@ -13,16 +13,16 @@ use crate::model::{RestartSpec, RestartWhen};
 pub const MAX_FAILURES: u32 = 5;
 
 /// Why a loop is paused whose limit is not held.
-pub const UNSEEN: &str = "the agent did not tell what it used, so its budget cannot be held";
+pub const USAGE_UNKNOWN: &str = "the agent did not tell what it used, so its budget cannot be held";
 
 /// The longest wait after a failure.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
 /// The wait between a run that ended well and its restart: a command that ends at once must not storm.
-pub const PAUSE: Duration = Duration::from_secs(1);
+pub const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// A run that lived this long (awake time) shows that the worker works: failures before it do not count.
-pub const PROVEN: Duration = Duration::from_secs(600);
+pub const PROVEN_RUN_TIME: Duration = Duration::from_secs(600);
 
 /// The wait after the `n`th failure in a row: `min(2^(n-1), 300)` seconds; none for `n` = 0.
 pub fn backoff(n: u32) -> Duration {
@@ -126,7 +126,7 @@ pub fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
     match (spec.when, failures) {
         (RestartWhen::OnFailure, 0) => AfterRun::Over,
         (RestartWhen::Always, 0) if spec.max_restarts == 0 => AfterRun::Over,
-        (RestartWhen::Always, 0) => AfterRun::Again(PAUSE),
+        (RestartWhen::Always, 0) => AfterRun::Again(RESTART_DELAY),
         (RestartWhen::OnFailure | RestartWhen::Always, n) if n > spec.max_restarts => {
             AfterRun::GiveUp(spec.max_restarts)
         }

@@ -38,7 +38,7 @@ pub enum Cause {
     /// The agent's API cannot be used.
     Outage {
         /// What kind of outage.
-        outage: outage::Kind,
+        outage: outage::OutageKind,
         /// The agent's message.
         message: String,
         /// When it ends, where the message names a time.
@@ -154,11 +154,14 @@ mod tests {
             (paused(PauseBy::NoProgress), "paused: no progress"),
             (Cause::NeedsPerson { text: "trust dialog".into() }, "trust dialog"),
             (
-                outage(outage::Kind::Limit, Some("2026-01-15T08:05:00+01:00")),
+                outage(outage::OutageKind::Limit, Some("2026-01-15T08:05:00+01:00")),
                 "limit reached (goes on by itself at 2026-01-15 08:05)",
             ),
-            (outage(outage::Kind::Overload, None), "limit reached (goes on by itself within 5m 0s)"),
-            (outage(outage::Kind::Login, None), "needs you: limit reached (swarm retries within 5m 0s)"),
+            (outage(outage::OutageKind::Overload, None), "limit reached (goes on by itself within 5m 0s)"),
+            (
+                outage(outage::OutageKind::Login, None),
+                "needs you: limit reached (swarm retries within 5m 0s)",
+            ),
             (Cause::Backoff { retry_seconds: 4, failure: None }, "next try 4s after a failure"),
             (
                 Cause::Backoff { retry_seconds: 4, failure: Some("exit status 1".into()) },

@@ -11,13 +11,13 @@ mod progress;
 #[cfg(test)]
 mod tests;
 
-pub use diff::{MAX_DIFF, shortened};
-pub use progress::{Entry, HEADING};
+pub use diff::{MAX_DIFF_CHARS, shortened};
+pub use progress::{HEADING, ProgressEntry};
 
 use crate::promise::Promise;
 
 /// The characters of one failed check's output that the next iteration is told, its last ones.
-pub const MAX_OUTPUT: usize = 2_000;
+pub const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// What changed since the loop began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Contract<'_> {
         let mut text = String::new();
         for failed in self.failed {
             line(&mut text, format_args!("`{}`:", failed.check));
-            line(&mut text, format_args!("{}", fenced("", last_characters(failed.output, MAX_OUTPUT))));
+            line(&mut text, format_args!("{}", fenced("", last_characters(failed.output, MAX_OUTPUT_CHARS))));
         }
         text
     }

@@ -20,25 +20,25 @@ mod held;
 #[cfg(test)]
 mod tests;
 
-pub use held::{Held, Typed, marked};
+pub use held::{BoxContent, Typed, marked};
 
 /// Between a paste and the first Enter: some agents read an earlier Enter as a line break of the paste.
-pub const SETTLE: Duration = Duration::from_millis(400);
+pub const ENTER_DELAY: Duration = Duration::from_millis(400);
 
 /// The same for an agent that folded the paste: it reads Enter as a line break for longer.
-pub const SETTLE_FOLDED: Duration = Duration::from_millis(1000);
+pub const FOLDED_ENTER_DELAY: Duration = Duration::from_millis(1000);
 
 /// How long a text may take to show in a known input box.
-pub const SHOW_LIMIT: Duration = Duration::from_secs(30);
+pub const MAX_SHOW_TIME: Duration = Duration::from_secs(30);
 
 /// How long a text may take to show in an agent that no profile knows, before Enter is pressed without it.
-pub const BLIND_AFTER: Duration = Duration::from_secs(3);
+pub const BLIND_ENTER_DELAY: Duration = Duration::from_secs(3);
 
 /// How long a known input box may be off the screen.
-pub const BOX_LIMIT: Duration = Duration::from_secs(5);
+pub const MAX_BOX_ABSENCE: Duration = Duration::from_secs(5);
 
 /// How long each Enter may take to show its effect. Its length is the limit of how often Enter is pressed.
-pub const ENTER_GAPS: [Duration; 6] = [
+pub const ENTER_INTERVALS: [Duration; 6] = [
     Duration::from_millis(1200),
     Duration::from_millis(2000),
     Duration::from_millis(2500),
@@ -49,16 +49,16 @@ pub const ENTER_GAPS: [Duration; 6] = [
 
 /// How long an agent that uses the processor may take before Enter is pressed again: it may be working on the first
 /// one, and a second could answer whatever it shows next.
-pub const BUSY_LIMIT: Duration = Duration::from_secs(30);
+pub const MAX_BUSY_TIME: Duration = Duration::from_secs(30);
 
 /// How long all of it may take from the first Enter on.
-pub const ACCEPT_LIMIT: Duration = Duration::from_secs(40);
+pub const MAX_ACCEPT_TIME: Duration = Duration::from_secs(40);
 
 /// One look at the pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// What the input box holds.
-    pub held: Held,
+    pub held: BoxContent,
     /// The dialog on the screen.
     pub dialog: Option<Blocked>,
     /// The agent shows that it works, and did not before the text was typed.
@@ -200,7 +200,7 @@ impl Delivery {
             self.state = State::Pasted(now);
             return Step::Wait;
         }
-        if self.plan.knows_box && look.held == Held::NoBox {
+        if self.plan.knows_box && look.held == BoxContent::NoBox {
             self.state = State::Before(None);
             return self.without_box(look, now);
         }
@@ -227,28 +227,28 @@ impl Delivery {
         }
         let passed = now.saturating_sub(at);
         match look.held {
-            Held::Text | Held::Token if !self.plan.enter => Step::Accepted,
-            Held::Text | Held::Token => {
+            BoxContent::Text | BoxContent::Token if !self.plan.enter => Step::Accepted,
+            BoxContent::Text | BoxContent::Token => {
                 self.box_gone = None;
-                let settle = if look.held == Held::Token { SETTLE_FOLDED } else { SETTLE };
+                let settle = if look.held == BoxContent::Token { FOLDED_ENTER_DELAY } else { ENTER_DELAY };
                 if passed < settle { Step::Wait } else { self.press(false, now) }
             }
-            Held::NoBox if self.plan.knows_box => self.without_box(look, now),
-            Held::Other if self.plan.knows_box => {
+            BoxContent::NoBox if self.plan.knows_box => self.without_box(look, now),
+            BoxContent::Other if self.plan.knows_box => {
                 self.box_gone = None;
                 match passed {
                     // The delivery that was cut short had pressed Enter.
-                    _ if self.cut_short && passed >= BLIND_AFTER => Step::Accepted,
-                    _ if passed < SHOW_LIMIT => Step::Wait,
+                    _ if self.cut_short && passed >= BLIND_ENTER_DELAY => Step::Accepted,
+                    _ if passed < MAX_SHOW_TIME => Step::Wait,
                     _ => Step::NotShown,
                 }
             }
-            Held::NoBox | Held::Other if passed < BLIND_AFTER => Step::Wait,
-            Held::NoBox | Held::Other if !self.plan.enter => Step::Accepted,
-            Held::NoBox | Held::Other if look.untouched => self.press(true, now),
+            BoxContent::NoBox | BoxContent::Other if passed < BLIND_ENTER_DELAY => Step::Wait,
+            BoxContent::NoBox | BoxContent::Other if !self.plan.enter => Step::Accepted,
+            BoxContent::NoBox | BoxContent::Other if look.untouched => self.press(true, now),
             // Something else stands there: it may be a question, which Enter would answer.
-            Held::NoBox | Held::Other if passed < SHOW_LIMIT => Step::Wait,
-            Held::NoBox | Held::Other => Step::NotShown,
+            BoxContent::NoBox | BoxContent::Other if passed < MAX_SHOW_TIME => Step::Wait,
+            BoxContent::NoBox | BoxContent::Other => Step::NotShown,
         }
     }
 
@@ -261,18 +261,20 @@ impl Delivery {
             // A dialog at start takes the place of everything, and the text with it. One in mid-work shows that
             // the agent works on the text.
             (_, Some(dialog)) if dialog.startup || look.held.is_text() => Step::Dialog(dialog.clone()),
-            (Held::Other, _) | (Held::NoBox, Some(_)) => Step::Accepted,
-            (Held::NoBox, None) if self.plan.knows_box && !self.plan.hides_box => self.without_box(look, now),
-            (Held::NoBox, None) => Step::Accepted,
-            (Held::Text | Held::Token, _) => {
+            (BoxContent::Other, _) | (BoxContent::NoBox, Some(_)) => Step::Accepted,
+            (BoxContent::NoBox, None) if self.plan.knows_box && !self.plan.hides_box => {
+                self.without_box(look, now)
+            }
+            (BoxContent::NoBox, None) => Step::Accepted,
+            (BoxContent::Text | BoxContent::Token, _) => {
                 self.box_gone = None;
                 let passed = now.saturating_sub(entered.last);
-                let gap = ENTER_GAPS.get(entered.count - 1).copied().unwrap_or_default();
-                if now.saturating_sub(entered.first) >= ACCEPT_LIMIT {
+                let gap = ENTER_INTERVALS.get(entered.count - 1).copied().unwrap_or_default();
+                if now.saturating_sub(entered.first) >= MAX_ACCEPT_TIME {
                     Step::NotAccepted
-                } else if passed < gap || (look.busy && passed < BUSY_LIMIT) {
+                } else if passed < gap || (look.busy && passed < MAX_BUSY_TIME) {
                     Step::Wait
-                } else if entered.count < ENTER_GAPS.len() {
+                } else if entered.count < ENTER_INTERVALS.len() {
                     self.state = State::Entered(Entered { count: entered.count + 1, last: now, ..entered });
                     Step::Enter
                 } else {
@@ -294,7 +296,7 @@ impl Delivery {
 
     fn without_box(&mut self, look: &Look, now: Duration) -> Step {
         let since = *self.box_gone.get_or_insert(now);
-        match now.saturating_sub(since) < BOX_LIMIT {
+        match now.saturating_sub(since) < MAX_BOX_ABSENCE {
             true => Step::Wait,
             // The agent draws its box in a way that the profile does not describe: no look would ever find it.
             false if look.ready => {

@@ -56,7 +56,7 @@ pub use restart::Restarts;
 pub use screen_watch::Watch;
 
 use crate::budget::{Budgets, Spent};
-use crate::model::{Exit, QUESTION_TIMEOUT, Run};
+use crate::model::{Exit, QUESTION_TIMEOUT_SECONDS, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 
@@ -306,7 +306,7 @@ fn yes() -> bool {
 }
 
 fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT
+    QUESTION_TIMEOUT_SECONDS
 }
 
 /// Why a person is needed.

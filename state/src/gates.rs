@@ -14,7 +14,7 @@ use crate::promise::{Claim, OnNoWork, Promise, Source};
 mod tests;
 
 /// How long a check may take when nobody says, seconds.
-pub const CHECK_TIMEOUT: u64 = 120;
+pub const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
 /// What cuts a check short beside its own limit.
 pub const TIME_OVER: &str = "the loop's time was over";
@@ -64,7 +64,7 @@ impl Default for Gates {
     fn default() -> Self {
         Self {
             checks: vec![],
-            check_timeout: CHECK_TIMEOUT,
+            check_timeout: CHECK_TIMEOUT_SECONDS,
             check_jobs: 1,
             promise: None,
             min_tool_calls: 1,

@@ -10,10 +10,10 @@ use crate::notice::counted;
 use crate::screen::printable;
 
 /// How many paths of a group are kept by name.
-const MAX_KEPT: usize = 20;
+const MAX_KEPT_PATHS: usize = 20;
 
 /// How many paths of a group a message names.
-const MAX_NAMED: usize = 5;
+const MAX_NAMED_PATHS: usize = 5;
 
 /// Directories that a build or a package manager fills, whatever tool made them.
 pub const CACHE_DIRS: [&str; 16] = [
@@ -148,8 +148,8 @@ impl IgnoredFiles {
 impl IgnoredGroup {
     fn new(mut paths: Vec<IgnoredPath>) -> Self {
         paths.sort_by(|a, b| a.path.cmp(&b.path));
-        let more = paths.len().saturating_sub(MAX_KEPT) as u64;
-        paths.truncate(MAX_KEPT);
+        let more = paths.len().saturating_sub(MAX_KEPT_PATHS) as u64;
+        paths.truncate(MAX_KEPT_PATHS);
         Self { paths, more }
     }
 
@@ -160,7 +160,7 @@ impl IgnoredGroup {
 
     /// Up to five paths with their sizes: `.env (6 B), results/ (3 files, 2.4 MiB) and 4 more`.
     pub fn summary(&self) -> String {
-        let named: Vec<String> = self.paths.iter().take(MAX_NAMED).map(IgnoredPath::text).collect();
+        let named: Vec<String> = self.paths.iter().take(MAX_NAMED_PATHS).map(IgnoredPath::text).collect();
         let more = (self.paths.len() - named.len()) as u64 + self.more;
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         format!("{}{rest}", named.join(", "))

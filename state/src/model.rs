@@ -195,7 +195,7 @@ impl PromptVia {
 }
 
 /// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
-pub const QUESTION_TIMEOUT: u64 = 600;
+pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
 
 /// After which ends a plain worker is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@ pub use reset::reset_in;
 /// What kind of outage it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum OutageKind {
     /// The account has used up what it may use for now.
     Limit,
     /// The API is overloaded or cannot be reached.
@@ -44,14 +44,14 @@ pub struct Wording {
     /// The pattern, in [`Pattern`]'s syntax.
     pub pattern: String,
     /// What it means.
-    pub kind: Kind,
+    pub kind: OutageKind,
 }
 
 /// An outage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// What kind.
-    pub kind: Kind,
+    pub kind: OutageKind,
     /// In the CLI's words, one line.
     pub message: String,
     /// When it is over, where that was said.
@@ -59,13 +59,13 @@ pub struct Outage {
 }
 
 /// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
-pub const PATIENCE: u32 = 40;
+pub const MAX_OUTAGE_TRIES: u32 = 40;
 
 /// The last lines of an agent's output in which its reason to fail is looked for.
-const LAST_LINES: usize = 12;
+const REASON_LINES: usize = 12;
 
 /// The longest message that is kept, characters.
-const LONGEST: usize = 300;
+const MAX_OUTAGE_CHARS: usize = 300;
 
 /// The HTTP status in the text of an error: `"code":401`, `[API Error: 429 …`, `(Status: 503)`. A JSON text within a
 /// JSON text has its quotes escaped.
@@ -81,28 +81,28 @@ pub fn common() -> Vec<Wording> {
     let wording = |kind, pattern: &str| Wording { pattern: pattern.to_owned(), kind };
     vec![
         // A count of retries is no limit of the account: the status says what it was.
-        wording(Kind::Login, r"(?i)\bretry limit\b[^\n]{0,40}\b401\b"),
-        wording(Kind::Overload, r"(?i)\bretry limit\b[^\n]{0,40}\b(?:429|5\d\d)\b"),
+        wording(OutageKind::Login, r"(?i)\bretry limit\b[^\n]{0,40}\b401\b"),
+        wording(OutageKind::Overload, r"(?i)\bretry limit\b[^\n]{0,40}\b(?:429|5\d\d)\b"),
         wording(
-            Kind::Forbidden,
+            OutageKind::Forbidden,
             r"(?i)(?:disabled|blocked|not allowed|revoked) by (?:your |the |an )?(?:admin|organi[sz]ation)",
         ),
         wording(
-            Kind::Limit,
+            OutageKind::Limit,
             r"(?i)\b(?:hit|reached|exceeded|used up)\b[^\n]{0,40}\b(?:limit|quota)\b|\b(?:usage|session|weekly|5-hour|spend(?:ing)?) limit (?:reached|exceeded|hit)|\bquota (?:reached|exceeded|exhausted)|\blimit\b[^\n]{0,60}\bresets\b",
         ),
         wording(
-            Kind::Login,
+            OutageKind::Login,
             r"(?i)\b(?:invalid|incorrect) (?:api key|x-api-key|authentication)|please run /login|\bnot logged in\b|\b(?:oauth|access|auth(?:entication)?) token (?:has )?(?:expired|revoked)|\bcredit balance (?:is )?too low|\b401\b[^\n]{0,20}unauthori[sz]ed|\bauthentication_(?:error|failed)\b|\bbilling_error\b",
         ),
         wording(
-            Kind::Overload,
+            OutageKind::Overload,
             r"(?i)\boverloaded(?:_error)?\b|\btoo many requests\b|\brate.?limit(?:ed|_error)?\b|\bserver_error\b|\b(?:429|529|502|503|504)\b[^\n]{0,60}(?:error|overloaded|unavailable|rejected|gateway)|\bAPI Error:[^\n]{0,40}\b(?:429|5\d\d)\b|\b(?:error|status)[: (]{1,3}(?:429|5\d\d)\b|\b(?:ECONNREFUSED|ECONNRESET|EAI_AGAIN|ETIMEDOUT|ENOTFOUND)\b|service unavailable|\bexperiencing high demand\b",
         ),
     ]
 }
 
-impl Kind {
+impl OutageKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Limit, Self::Overload, Self::Login, Self::Forbidden];
 
@@ -130,8 +130,8 @@ impl Outage {
     pub fn of_error(error: &ApiError, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         let by_words = Self::of_text(&error.message, wordings, wall);
         let by_status = match error.status {
-            Some(401 | 403) => Kind::Login,
-            Some(408 | 429 | 500..=599) => Kind::Overload,
+            Some(401 | 403) => OutageKind::Login,
+            Some(408 | 429 | 500..=599) => OutageKind::Overload,
             Some(_) | None => return by_words,
         };
         let plain = Self { kind: by_status, message: one_line(&error.message), until: None };
@@ -151,7 +151,7 @@ impl Outage {
         // The frames of a stack trace would hide the error above them.
         let counts = |line: &&str| !line.trim().is_empty() && !line.starts_with("    at ");
         let lines: Vec<&str> = output.lines().filter(counts).collect();
-        let last = lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default();
+        let last = lines.get(lines.len().saturating_sub(REASON_LINES)..).unwrap_or_default();
         Self::of_text(&last.join("\n"), wordings, wall)
     }
 
@@ -166,22 +166,22 @@ impl Outage {
 
     /// How long to wait before the next try: until the reset where it is known, else longer and longer.
     /// `n` counts the outages in a row, from 1. `None`: waiting does not help, or has not helped for
-    /// [`PATIENCE`] tries: then it is a failure like another.
+    /// [`MAX_OUTAGE_TRIES`] tries: then it is a failure like another.
     pub fn wait(&self, n: u32, wall: DateTime<FixedOffset>) -> Option<Duration> {
         let growing = |first: u64, longest: u64| {
             let factor = 1_u64 << n.saturating_sub(1).min(20);
             Duration::from_secs(first.saturating_mul(factor).min(longest))
         };
-        if n > PATIENCE {
+        if n > MAX_OUTAGE_TRIES {
             return None;
         }
         let unknown = match self.kind {
-            Kind::Limit => growing(300, 3_600),
-            Kind::Overload => growing(5, 300),
-            Kind::Login => growing(60, 900),
-            Kind::Forbidden => return None,
+            OutageKind::Limit => growing(300, 3_600),
+            OutageKind::Overload => growing(5, 300),
+            OutageKind::Login => growing(60, 900),
+            OutageKind::Forbidden => return None,
         };
-        let until = self.until.map(|until| until - wall).filter(|wait| *wait > -reset::JUST_PASSED);
+        let until = self.until.map(|until| until - wall).filter(|wait| *wait > -reset::PASSED_TOLERANCE);
         let until = until.map(|wait| wait.to_std().unwrap_or_default());
         // A clock that is a little off must not cost another run.
         Some(until.map_or(unknown, |wait| wait.saturating_add(Duration::from_secs(5)).max(growing(5, 300))))
@@ -194,8 +194,8 @@ fn line_of<'a>(text: &'a str, pattern: &str) -> Option<&'a str> {
     text.lines().find(|line| pattern.is_match(line))
 }
 
-/// The first written line of a message, at most [`LONGEST`] characters of it.
+/// The first written line of a message, at most [`MAX_OUTAGE_CHARS`] characters of it.
 pub fn one_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    line.chars().take(LONGEST).collect()
+    line.chars().take(MAX_OUTAGE_CHARS).collect()
 }

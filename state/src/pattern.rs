@@ -142,14 +142,14 @@ impl fmt::Debug for Pattern {
 }
 
 /// What a matcher says of a text that it does not take.
-struct Trouble {
+struct CompileTrouble {
     message: String,
     /// In characters of the translated text.
     position: Option<usize>,
 }
 
 impl Engine {
-    fn compile(text: &str, backtracks: bool) -> Result<Self, Trouble> {
+    fn compile(text: &str, backtracks: bool) -> Result<Self, CompileTrouble> {
         let plain = regex::RegexBuilder::new(text).multi_line(true).build();
         let mut trouble = match plain {
             Ok(regex) if !backtracks => return Ok(Self::Plain(regex)),
@@ -190,7 +190,7 @@ impl Engine {
 }
 
 /// Takes the words and the place out of the linear matcher's drawing of an error.
-fn plain_trouble(error: &regex::Error) -> Trouble {
+fn plain_trouble(error: &regex::Error) -> CompileTrouble {
     let drawing = error.to_string();
     let message = drawing
         .lines()
@@ -203,15 +203,15 @@ fn plain_trouble(error: &regex::Error) -> Trouble {
         .then(|| drawing.lines().nth(2).and_then(|line| line.chars().position(|c| c == '^')))
         .flatten()
         .and_then(|column| column.checked_sub(4));
-    Trouble { message, position }
+    CompileTrouble { message, position }
 }
 
-fn fancy_trouble(text: &str, error: &fancy_regex::Error) -> Trouble {
+fn fancy_trouble(text: &str, error: &fancy_regex::Error) -> CompileTrouble {
     if let fancy_regex::Error::ParseError(at, kind) = error {
         let position = text.get(..*at).map(|before| before.chars().count());
-        return Trouble { message: lower_first(&kind.to_string()), position };
+        return CompileTrouble { message: lower_first(&kind.to_string()), position };
     }
-    Trouble { message: lower_first(&error.to_string()), position: None }
+    CompileTrouble { message: lower_first(&error.to_string()), position: None }
 }
 
 fn lower_first(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! The table of known agent CLIs: how each takes a prompt and what its screens mean.
 //!
 //! A profile is data. Settings (`[agents.NAME]`) can change or add rows; the merged row travels in the
-//! worker's spec, so a loop keeps the profile it was started with. [`crate::screen::Reader`] compiles the
+//! worker's spec, so a loop keeps the profile it was started with. [`crate::screen::ScreenReader`] compiles the
 //! markers; the daemon asks for routes and commands. What is deliberately absent: running anything, and
 //! reading settings.
 //!

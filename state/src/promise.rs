@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::transcript::Account;
 
 /// The longest token, bytes: it has to fit a line of any screen.
-pub const MAX_TOKEN: usize = 100;
+pub const MAX_PROMISE_BYTES: usize = 100;
 
 /// The word that must stand inside the tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub enum TokenError {
     #[error("a promise cannot contain '<' or '>'")]
     Tag,
     /// Too long.
-    #[error("a promise is at most {MAX_TOKEN} bytes long")]
+    #[error("a promise is at most {MAX_PROMISE_BYTES} bytes long")]
     Long,
 }
 
@@ -48,7 +48,7 @@ impl Promise {
             Err(TokenError::Space)
         } else if token.contains(['<', '>']) {
             Err(TokenError::Tag)
-        } else if token.len() > MAX_TOKEN {
+        } else if token.len() > MAX_PROMISE_BYTES {
             Err(TokenError::Long)
         } else {
             Ok(Self(token.to_owned()))

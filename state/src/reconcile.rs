@@ -11,7 +11,7 @@ const UNREAD: &str = "swarm's wrapper in the pane ended before it started the ag
 
 /// What is known of one run of one worker after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct RunEvidence {
     /// Its pane exists and the wrapper in it is alive.
     pub alive: bool,
     /// Its pane exists but is dead; what tmux says of the exit, if it says anything.
@@ -31,14 +31,14 @@ pub struct Evidence {
 
 /// Whether only the tmux server can tell how a run ended whose wrapper is gone, and it does not answer. The edge
 /// then waits for it, for a bounded time.
-pub fn needs_server(worker: &Worker, seen: Evidence) -> bool {
+pub fn needs_server(worker: &Worker, seen: RunEvidence) -> bool {
     let has_run = worker.has_pane() && !matches!(worker.phase(), Phase::Judging { .. });
     has_run && !seen.alive && ended(worker, seen).is_none()
 }
 
 /// The event that tells the engine what became of its current run; `None` when it has none to ask about, or when
 /// [`needs_server`] holds.
-pub fn finding(worker: &Worker, seen: Evidence) -> Option<Event> {
+pub fn finding(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     let run = worker.run();
     match worker.phase() {
         Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
@@ -57,7 +57,7 @@ pub fn finding(worker: &Worker, seen: Evidence) -> Option<Event> {
 }
 
 /// How a run ended whose wrapper is gone; `None` when only a server that does not answer knows.
-fn ended(worker: &Worker, seen: Evidence) -> Option<Event> {
+fn ended(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     let run = worker.run();
     let spawning = matches!(worker.phase(), Phase::Spawning { .. });
     match (seen.recorded, seen.dead) {
@@ -73,7 +73,7 @@ fn ended(worker: &Worker, seen: Evidence) -> Option<Event> {
 
 /// What a pane says that it is, for the worker of that name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct PaneClaim {
     /// The run as the pane has it.
     pub run: Run,
     /// Nothing runs in it any more.
@@ -82,7 +82,7 @@ pub struct Claim {
 
 /// True when a pane is nobody's current run and is to be closed; `worker` is the saved worker of the name that
 /// it bears. A live one of a worker that was taken for lost is not: what was lost is found again.
-pub fn is_orphan(claim: Claim, worker: Option<&Worker>) -> bool {
+pub fn is_orphan(claim: PaneClaim, worker: Option<&Worker>) -> bool {
     let Some(worker) = worker.filter(|worker| worker.run() == claim.run) else { return true };
     !worker.has_pane() && (claim.dead || *worker.phase() != Phase::Lost)
 }
@@ -122,35 +122,43 @@ mod tests {
 
     #[test]
     fn what_became_of_a_running_agent() {
-        let none = Evidence { same_server: Some(false), ..Evidence::default() };
-        let here = Evidence { same_server: Some(true), started: true, ..none };
+        let none = RunEvidence { same_server: Some(false), ..RunEvidence::default() };
+        let here = RunEvidence { same_server: Some(true), started: true, ..none };
         let code = Some(Exit::Code(3));
         let rows = [
-            ("alive", Evidence { alive: true, ..here }, Event::Adopted(R)),
-            ("alive and just recorded", Evidence { alive: true, recorded: code, ..here }, Event::Adopted(R)),
-            ("recorded", Evidence { recorded: code, ..here }, Event::Exited(R, Exit::Code(3))),
-            ("recorded, server gone", Evidence { recorded: code, ..none }, Event::Exited(R, Exit::Code(3))),
-            ("dead, tmux knows", Evidence { dead: Some(code), ..here }, Event::Exited(R, Exit::Code(3))),
+            ("alive", RunEvidence { alive: true, ..here }, Event::Adopted(R)),
             (
-                "dead, the record wins",
-                Evidence { dead: Some(None), recorded: code, ..here },
+                "alive and just recorded",
+                RunEvidence { alive: true, recorded: code, ..here },
+                Event::Adopted(R),
+            ),
+            ("recorded", RunEvidence { recorded: code, ..here }, Event::Exited(R, Exit::Code(3))),
+            (
+                "recorded, server gone",
+                RunEvidence { recorded: code, ..none },
                 Event::Exited(R, Exit::Code(3)),
             ),
-            ("dead, nobody knows", Evidence { dead: Some(None), ..here }, Event::Exited(R, Exit::Unknown)),
+            ("dead, tmux knows", RunEvidence { dead: Some(code), ..here }, Event::Exited(R, Exit::Code(3))),
+            (
+                "dead, the record wins",
+                RunEvidence { dead: Some(None), recorded: code, ..here },
+                Event::Exited(R, Exit::Code(3)),
+            ),
+            ("dead, nobody knows", RunEvidence { dead: Some(None), ..here }, Event::Exited(R, Exit::Unknown)),
             (
                 "closed under it",
-                Evidence { recorded: code, closed_under_it: true, ..here },
+                RunEvidence { recorded: code, closed_under_it: true, ..here },
                 Event::PaneLost(R),
             ),
             (
                 "dead, and nothing was read",
-                Evidence { dead: Some(code), started: false, unread: true, ..here },
+                RunEvidence { dead: Some(code), started: false, unread: true, ..here },
                 Event::SpawnFailed(R, SpawnError::Helper(UNREAD.into())),
             ),
             ("vanished", here, Event::PaneLost(R)),
             (
                 "closed with the server",
-                Evidence { recorded: code, closed_under_it: true, ..none },
+                RunEvidence { recorded: code, closed_under_it: true, ..none },
                 Event::ServerLost(R),
             ),
             ("nothing, no server", none, Event::ServerLost(R)),
@@ -162,39 +170,39 @@ mod tests {
 
     #[test]
     fn only_a_spawn_can_have_never_started() {
-        let none = Evidence { same_server: Some(false), ..Evidence::default() };
+        let none = RunEvidence { same_server: Some(false), ..RunEvidence::default() };
         for same_server in [Some(true), Some(false)] {
-            let seen = Evidence { same_server, ..none };
+            let seen = RunEvidence { same_server, ..none };
             assert_eq!(finding(&spawning(), seen), Some(Event::NeverStarted(R)));
             assert_ne!(finding(&running(), seen), Some(Event::NeverStarted(R)));
         }
-        let started = Evidence { started: true, ..none };
+        let started = RunEvidence { started: true, ..none };
         assert_eq!(finding(&spawning(), started), Some(Event::ServerLost(R)));
         assert_eq!(
-            finding(&spawning(), Evidence { same_server: Some(true), ..started }),
+            finding(&spawning(), RunEvidence { same_server: Some(true), ..started }),
             Some(Event::PaneLost(R))
         );
-        assert_eq!(finding(&spawning(), Evidence { alive: true, ..none }), Some(Event::Adopted(R)));
-        let quick = Evidence { recorded: Some(Exit::Code(0)), ..started };
+        assert_eq!(finding(&spawning(), RunEvidence { alive: true, ..none }), Some(Event::Adopted(R)));
+        let quick = RunEvidence { recorded: Some(Exit::Code(0)), ..started };
         assert_eq!(finding(&spawning(), quick), Some(Event::Exited(R, Exit::Code(0))));
     }
 
     #[test]
     fn a_silent_server_is_waited_for_only_when_nobody_else_knows() {
-        let silent = Evidence { started: true, ..Evidence::default() };
+        let silent = RunEvidence { started: true, ..RunEvidence::default() };
         let code = Some(Exit::Code(3));
         let rows = [
             ("vanished", silent, true),
-            ("closed under it", Evidence { recorded: code, closed_under_it: true, ..silent }, true),
-            ("alive", Evidence { alive: true, ..silent }, false),
-            ("recorded", Evidence { recorded: code, ..silent }, false),
-            ("the server answers", Evidence { same_server: Some(false), ..silent }, false),
+            ("closed under it", RunEvidence { recorded: code, closed_under_it: true, ..silent }, true),
+            ("alive", RunEvidence { alive: true, ..silent }, false),
+            ("recorded", RunEvidence { recorded: code, ..silent }, false),
+            ("the server answers", RunEvidence { same_server: Some(false), ..silent }, false),
         ];
         for (what, seen, waits) in rows {
             assert_eq!(needs_server(&running(), seen), waits, "{what}");
             assert_eq!(finding(&running(), seen).is_none(), waits, "{what}");
         }
-        assert!(!needs_server(&spawning(), Evidence::default()), "it never started");
+        assert!(!needs_server(&spawning(), RunEvidence::default()), "it never started");
         for events in [&[][..], &[Event::Kill], &[Event::Start, Event::ServerLost(R)]] {
             assert!(!needs_server(&after(events), silent), "{events:?}: there is no run");
         }
@@ -208,12 +216,12 @@ mod tests {
         let lost = [Event::Start, Event::ServerLost(R)];
         for events in [&[][..], &bad, &lost, &[Event::Kill]] {
             let worker = after(events);
-            assert_eq!(finding(&worker, Evidence::default()), None);
-            let alive = Evidence { alive: true, ..Evidence::default() };
+            assert_eq!(finding(&worker, RunEvidence::default()), None);
+            let alive = RunEvidence { alive: true, ..RunEvidence::default() };
             assert_eq!(finding(&worker, alive), Some(Event::Adopted(worker.run())));
         }
         let judging = after(&[Event::Start, Event::Exited(R, Exit::Code(1))]);
-        assert_eq!(finding(&judging, Evidence::default()), Some(Event::Adopted(R)), "judged again");
+        assert_eq!(finding(&judging, RunEvidence::default()), Some(Event::Adopted(R)), "judged again");
     }
 
     #[test]
@@ -237,10 +245,10 @@ mod tests {
                 true,
             ),
         ] {
-            let orphan = |run, dead| is_orphan(Claim { run, dead }, Some(&worker));
+            let orphan = |run, dead| is_orphan(PaneClaim { run, dead }, Some(&worker));
             assert_eq!((orphan(R, false), orphan(R, true)), (live, dead), "{what}");
             assert!(orphan(Run(2), false) && orphan(Run(0), true), "{what}: another run");
         }
-        assert!(is_orphan(Claim { run: R, dead: false }, None), "nobody's");
+        assert!(is_orphan(PaneClaim { run: R, dead: false }, None), "nobody's");
     }
 }

@@ -12,7 +12,7 @@ use crate::model::WorkerName;
 use crate::notice::named;
 
 /// How many changed files a refusal names.
-const MAX_NAMED: usize = 5;
+const MAX_NAMED_FILES: usize = 5;
 
 /// What a removal would lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Refusal {
 
     /// What is refused, and why.
     pub fn message(&self, worktree: &Path) -> String {
-        let work = named(&self.losses.work, MAX_NAMED);
+        let work = named(&self.losses.work, MAX_NAMED_FILES);
         let ignored = self.losses.ignored.data.summary();
         let held = match (self.needs_force(), self.needs_discard()) {
             (true, false) => format!("work that would be lost: {work}"),

@@ -17,7 +17,7 @@ pub mod answers;
 mod baseline;
 pub(crate) mod dialog;
 mod echo;
-mod given;
+mod known_text;
 mod markers;
 pub(crate) mod text;
 
@@ -29,7 +29,7 @@ mod tests;
 use baseline::Baseline;
 pub use dialog::Blocked;
 use echo::Echo;
-use given::Given;
+use known_text::KnownText;
 use markers::Markers;
 pub use text::{printable, strip};
 
@@ -58,15 +58,15 @@ pub struct Reading {
 
 /// Reads the screens of one run of one agent.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct ScreenReader {
     markers: Arc<Markers>,
     done: Option<Pattern>,
     echoes: Vec<Echo>,
     baseline: Option<Baseline>,
-    given: Given,
+    known_text: KnownText,
 }
 
-impl Reader {
+impl ScreenReader {
     /// A reader for an agent of this profile.
     ///
     /// `done` is the done pattern. `prompt` is the text whose echo on the screen must not count; `None`
@@ -79,18 +79,18 @@ impl Reader {
         done: Option<Pattern>,
         prompt: Option<String>,
     ) -> Result<Self, PatternError> {
-        let given = Given::default();
+        let known_text = KnownText::default();
         let markers =
-            Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None, given };
+            Self { markers: Markers::of(profile)?, done: None, echoes: vec![], baseline: None, known_text };
         Ok(markers.looking_for(done, prompt))
     }
 
     /// A reader for another run of the same agent, with nothing on the screen yet: `done` and `prompt` as in
-    /// [`Reader::new`].
+    /// [`ScreenReader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
-        let (echoes, given, markers) = (vec![], Given::default(), self.markers.clone());
-        let mut reader = Self { done, echoes, baseline: None, markers, given };
+        let (echoes, known_text, markers) = (vec![], KnownText::default(), self.markers.clone());
+        let mut reader = Self { done, echoes, baseline: None, markers, known_text };
         if let Some(prompt) = prompt {
             reader.note_input(&prompt);
         }
@@ -100,7 +100,7 @@ impl Reader {
     /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
     /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
     pub fn note_input(&mut self, text: &str) -> bool {
-        self.given.note(text);
+        self.known_text.note(text);
         let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
         if !self.echoes.contains(&echo) {
             self.echoes.push(echo);
@@ -114,7 +114,7 @@ impl Reader {
         let matches = |view: &str| self.done.as_ref().is_some_and(|done| done.is_match(view));
         let plain = text::plain(text);
         let rows = text::rows(&plain);
-        self.given.set_before(&rows);
+        self.known_text.set_before(&rows);
         let view = rows.join("\n");
         // Nearly always there is nothing to remember.
         self.baseline = (matches(&view) || matches(&dedent(&view))).then(|| Baseline::new(&view));
@@ -139,7 +139,7 @@ impl Reader {
             ready: blocked.is_none() && !working && any(&self.markers.ready),
             working,
             blocked: blocked.map(|(_, blocked)| blocked.clone()),
-            printed: self.given.leaves_output(&rows),
+            printed: self.known_text.leaves_output(&rows),
             done: self.done.is_some() && self.is_done(&rows.join("\n"), scrolled),
         }
     }

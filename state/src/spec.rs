@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
 use crate::gates::Gates;
-use crate::model::{PromptVia, QUESTION_TIMEOUT, RestartSpec, WorkerName};
+use crate::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName};
 use crate::profiles::Profile;
 
 /// What the user asked for with `--worktree`, `--branch`, `--worktree-dir`.
@@ -132,7 +132,7 @@ fn default_size() -> (u16, u16) {
 }
 
 fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT
+    QUESTION_TIMEOUT_SECONDS
 }
 
 /// What makes a worker a loop.
@@ -166,7 +166,7 @@ impl LoopSpec {
             prompt_file,
             max_iterations,
             inactivity_timeout,
-            question_timeout: QUESTION_TIMEOUT,
+            question_timeout: QUESTION_TIMEOUT_SECONDS,
             task: None,
             gates,
             budgets,

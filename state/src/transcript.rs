@@ -87,7 +87,7 @@ impl Usage {
 impl Account {
     /// Reads a whole record.
     pub fn of(record: &str) -> Self {
-        let mut reader = Reader::default();
+        let mut reader = TranscriptReader::default();
         for line in record.lines() {
             reader.line(line);
         }
@@ -107,7 +107,7 @@ impl Account {
 
 /// Reads a record line by line; what has gone by is not kept, but for the agent's words.
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct TranscriptReader {
     account: Account,
     /// Tool calls by their id, since a record may repeat one.
     calls: BTreeSet<String>,
@@ -128,9 +128,9 @@ pub struct Reader {
 }
 
 /// An object over more lines than this is none of ours, bytes.
-const LONGEST: usize = 16 << 20;
+const MAX_OBJECT_BYTES: usize = 16 << 20;
 
-impl Reader {
+impl TranscriptReader {
     /// Takes the next line.
     pub fn line(&mut self, line: &str) {
         let trimmed = line.trim();
@@ -138,7 +138,7 @@ impl Reader {
             open.push_str(line);
             open.push('\n');
             let ends = line.trim_end() == "}";
-            if ends || open.len() > LONGEST {
+            if ends || open.len() > MAX_OBJECT_BYTES {
                 let text = self.open.take().unwrap_or_default();
                 self.object(&text);
             }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::next_step;
 use swarm_state::model::Status;
-use swarm_state::outage::Kind;
+use swarm_state::outage::OutageKind;
 use swarm_state::screen::printable;
 
 use crate::cli::{Format, Ls, WhichStatus};
@@ -45,7 +45,7 @@ pub(super) fn need_login(ctx: &Context, workers: &[WorkerView]) {
 
 /// Whether a worker waits for a login. A paused or finished loop keeps its last outage and waits for nothing.
 fn waits_for_login(worker: &WorkerView) -> bool {
-    worker.status == Status::Waiting && worker.outage.is_some_and(Kind::needs_person)
+    worker.status == Status::Waiting && worker.outage.is_some_and(OutageKind::needs_person)
 }
 
 /// All workers; what is wrong on disk is told on stderr.
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn only_a_waiting_worker_waits_for_a_login() {
         for (status, outage, want) in [
-            ("waiting", Some(Kind::Login), true),
+            ("waiting", Some(OutageKind::Login), true),
             ("waiting", None, false),
-            ("running", Some(Kind::Login), false),
-            ("stopped", Some(Kind::Login), false),
-            ("failed", Some(Kind::Login), false),
+            ("running", Some(OutageKind::Login), false),
+            ("stopped", Some(OutageKind::Login), false),
+            ("failed", Some(OutageKind::Login), false),
         ] {
             let worker = WorkerView { outage, ..view("a", status, json!({})) };
             assert_eq!(waits_for_login(&worker), want, "{status} {outage:?}");

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use swarm_state::delivery::{BLIND_AFTER, Delivery, Plan, Typed};
+use swarm_state::delivery::{BLIND_ENTER_DELAY, Delivery, Plan, Typed};
 use swarm_state::model::Pane;
 use swarm_state::screen::answers::Answers;
 use tokio::time::{Instant, sleep};
@@ -89,7 +89,7 @@ async fn deliver(
                 return Ok(accepted(dir));
             }
             // The agent may draw late what was pasted.
-            let late = Plan { settle: plan.settle.max(BLIND_AFTER), ..plan };
+            let late = Plan { settle: plan.settle.max(BLIND_ENTER_DELAY), ..plan };
             let entered = dir.join(ENTERED_MARK).exists();
             let delivery = match changed {
                 true if entered => Delivery::after_enter(plan),

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use swarm_state::screen::Reader;
+use swarm_state::screen::ScreenReader;
 
 use crate::daemon::messages::SharedReader;
 use crate::error::{Error, Result};
@@ -86,7 +86,7 @@ pub(crate) fn was_pasted(dir: &Path) -> bool {
 }
 
 /// Tells a new reader of a run that is under way all that the reader before it knew.
-pub(crate) fn restore_reader(dir: &Path, reader: &mut Reader) {
+pub(crate) fn restore_reader(dir: &Path, reader: &mut ScreenReader) {
     if let Ok(prompt) = std::fs::read(dir.join(PROMPT_FILE)) {
         reader.note_input(&String::from_utf8_lossy(&prompt));
     }

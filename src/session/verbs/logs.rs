@@ -1,7 +1,7 @@
 //! `swarm session logs`: print what each stop decided.
 
 use swarm_state::screen::printable;
-use swarm_state::session::{Decision, Found, LogLine};
+use swarm_state::session::{Decision, LogLine, PromiseFound};
 
 use crate::cli::{PageFormat, SessionWhich};
 use crate::error::Error;
@@ -36,7 +36,7 @@ fn log_line(line: &LogLine) -> String {
     };
     let time = line.time.format("%Y-%m-%d %H:%M:%S");
     // No stop that was judged: a start, a cancel, a doubt.
-    if line.promise == Found::Unread {
+    if line.promise == PromiseFound::Unread {
         let status = line.status.map(|status| format!("{}  ", status.word())).unwrap_or_default();
         return format!("{time}  iteration {}  {status}({})", line.iteration, printable(&line.why));
     }

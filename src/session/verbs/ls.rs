@@ -33,7 +33,7 @@ pub(super) fn row(sessions: &Sessions, session: &SessionId) -> Row {
         active: state.is_some_and(|state| state.active),
         iteration: state.map(|state| state.iteration).or(book.iteration),
         max_iterations: state.map(|state| state.max_iterations).or(book.max_iterations),
-        status: book.status.map(swarm_state::session::Status::word),
+        status: book.status.map(swarm_state::session::SessionStatus::word),
         why: book.why,
     }
 }

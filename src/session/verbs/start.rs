@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use swarm_state::session::{Ceiling, Kind, Words, brief, do_it_words, loop_words, start_text};
+use swarm_state::session::{Ceiling, SessionKind, Words, brief, do_it_words, loop_words, start_text};
 
 use super::status::{turns, view};
 use crate::cli::{PageFormat, SessionStart};
@@ -23,9 +23,9 @@ pub(super) fn run(sessions: &Sessions, args: SessionStart, out: Out) -> CommandR
         None => around()?.ok_or_else(no_session)?,
     };
     let kind = match (&args.do_it, args.ulw) {
-        (Some(_), _) => Kind::DoIt,
-        (None, true) => Kind::Ulw,
-        (None, false) => Kind::Ralph,
+        (Some(_), _) => SessionKind::DoIt,
+        (None, true) => SessionKind::Ulw,
+        (None, false) => SessionKind::Ralph,
     };
     let dir = here(args.cwd.as_ref())?;
     let words = words(kind, &args)?;
@@ -46,14 +46,14 @@ fn no_session() -> Error {
 }
 
 /// The task and the options; what a flag says wins over what stands within the task.
-fn words(kind: Kind, args: &SessionStart) -> Result<Words> {
+fn words(kind: SessionKind, args: &SessionStart) -> Result<Words> {
     let refuse = |e: swarm_state::session::WordsError| Error::invalid(e.to_string());
     let text = match args.task.as_slice() {
         [dash] if dash == "-" => read_task()?,
         words => words.join(" "),
     };
     let mut words = match (kind, &args.do_it) {
-        (Kind::DoIt, Some(max)) => do_it_words(&format!("{max} {text}")).map_err(refuse)?,
+        (SessionKind::DoIt, Some(max)) => do_it_words(&format!("{max} {text}")).map_err(refuse)?,
         _ => loop_words(&text).map_err(refuse)?,
     };
     if let Some(turns) = args.max_iterations {
@@ -90,8 +90,8 @@ fn page(started: &Started) -> Vec<String> {
     let state = &started.state;
     let what = if started.resumed { "goes on" } else { "is active" };
     let mut lines = match state.kind {
-        Kind::DoIt => brief(state).lines().map(ToOwned::to_owned).collect(),
-        Kind::Ralph | Kind::Ulw => {
+        SessionKind::DoIt => brief(state).lines().map(ToOwned::to_owned).collect(),
+        SessionKind::Ralph | SessionKind::Ulw => {
             vec![format!(
                 "the {} loop {what}: iteration {} of {}",
                 state.kind.word(),

@@ -48,7 +48,7 @@ pub(super) fn view(path: Option<&PathBuf>, state: &SessionLoop, book: Option<&Bo
         project: state.project.clone(),
         branch: state.branch.clone(),
         state_file: path.cloned(),
-        status: book.and_then(|book| book.status).map(swarm_state::session::Status::word),
+        status: book.and_then(|book| book.status).map(swarm_state::session::SessionStatus::word),
         why: book.and_then(|book| book.why.clone()),
         tool_calls: book.map(|book| book.tool_calls),
     }
@@ -104,7 +104,7 @@ fn readable(found: &Located) -> Result<&SessionLoop, Failure> {
 }
 
 fn standing(state: &SessionLoop, book: &Book) -> String {
-    let ended = || ended(book.status.map(swarm_state::session::Status::word), book.why.as_deref());
+    let ended = || ended(book.status.map(swarm_state::session::SessionStatus::word), book.why.as_deref());
     match (state.active, book.status) {
         (true, None) => "active".to_owned(),
         (true, Some(_)) => format!("let stop ({})", ended()),

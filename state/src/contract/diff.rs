@@ -1,12 +1,12 @@
 //! A diff cut to what a prompt can bear, with a line a file for what was cut.
 
 /// The characters of the diff that an iteration is told.
-pub const MAX_DIFF: usize = 5_000;
+pub const MAX_DIFF_CHARS: usize = 5_000;
 
-/// The first [`MAX_DIFF`] characters of a diff; when that is not all, a count of what is missing follows,
+/// The first [`MAX_DIFF_CHARS`] characters of a diff; when that is not all, a count of what is missing follows,
 /// file by file.
 pub fn shortened(diff: &str) -> String {
-    let Some((cut, _)) = diff.char_indices().nth(MAX_DIFF) else { return diff.to_owned() };
+    let Some((cut, _)) = diff.char_indices().nth(MAX_DIFF_CHARS) else { return diff.to_owned() };
     let (shown, _) = diff.split_at(cut);
     let mut text = format!(
         "{shown}\n… cut here; the diff goes on in these files (lines added and removed in the whole file):\n"

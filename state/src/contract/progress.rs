@@ -7,7 +7,7 @@ pub const HEADING: &str = "# Progress\n";
 
 /// One iteration's part.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry<'a> {
+pub struct ProgressEntry<'a> {
     /// Which iteration.
     pub iteration: u32,
     /// Whether every gate held.
@@ -24,7 +24,7 @@ pub struct Entry<'a> {
     pub remarks: &'a [String],
 }
 
-impl fmt::Display for Entry<'_> {
+impl fmt::Display for ProgressEntry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |passed| if passed { "PASS" } else { "FAIL" };
         writeln!(f, "## Iteration {} — {}", self.iteration, word(self.passed))?;

@@ -85,7 +85,7 @@ fn a_long_diff_is_cut_and_the_rest_is_counted() {
     );
     let cut = shortened(&diff);
     let (shown, rest) = cut.split_once("\n… cut here").unwrap();
-    assert_eq!(shown.chars().count(), MAX_DIFF);
+    assert_eq!(shown.chars().count(), MAX_DIFF_CHARS);
     assert!(diff.starts_with(shown));
     assert!(rest.ends_with("  big: +3000 -1\n  last: +0 -2\n"), "{rest}");
     assert_eq!(shortened("short"), "short");
@@ -96,7 +96,7 @@ fn the_end_of_a_checks_output_is_what_is_told() {
     let output = format!("{}the end ✗", "x".repeat(5000));
     let text = Contract { failed: &[Failed { check: "t", output: &output }], ..bare("x") }.text();
     assert!(text.contains("the end ✗"));
-    assert!(!text.contains(&"x".repeat(MAX_OUTPUT)));
+    assert!(!text.contains(&"x".repeat(MAX_OUTPUT_CHARS)));
     assert_eq!(last_characters("añb", 2), "ñb");
     assert_eq!(last_characters("añb", 9), "añb");
     assert_eq!(last_characters("añb", 0), "");
@@ -110,7 +110,7 @@ fn a_fence_in_the_text_does_not_close_ours() {
 
 #[test]
 fn the_progress_entry_has_the_documented_form() {
-    let entry = Entry {
+    let entry = ProgressEntry {
         iteration: 1,
         passed: false,
         steps: Some(8),
@@ -126,7 +126,7 @@ fn the_progress_entry_has_the_documented_form() {
         entry.to_string(),
         "## Iteration 1 — FAIL\n- Steps: 8\n- Cost: $0.0234\n- Duration: 15.2s\n- Checks:\n  - pytest tests/: PASS\n  - ruff check src/: FAIL — src/auth.py:42:1: F841 unused\n"
     );
-    let unknown = Entry { steps: None, cost: None, checks: vec![], passed: true, ..entry };
+    let unknown = ProgressEntry { steps: None, cost: None, checks: vec![], passed: true, ..entry };
     assert_eq!(
         unknown.to_string(),
         "## Iteration 1 — PASS\n- Steps: unknown\n- Cost: unknown\n- Duration: 15.2s\n"
@@ -148,6 +148,6 @@ proptest! {
         let short = shortened(&diff);
         let shown = short.split("\n… cut here").next().unwrap();
         prop_assert!(diff.starts_with(shown));
-        prop_assert!(shown.chars().count() <= MAX_DIFF);
+        prop_assert!(shown.chars().count() <= MAX_DIFF_CHARS);
     }
 }

@@ -4,23 +4,23 @@
 //! that stand before a row of a box.
 
 /// Characters of the text's end that are looked for.
-const TAIL: usize = 40;
+const TAIL_CHARS: usize = 40;
 
 /// Characters of the pieces by which a box that shows only a part of the text is compared with it.
-const PIECE: usize = 6;
+const PIECE_CHARS: usize = 6;
 
 /// Characters of a text that no dialog holds by chance.
-const DISTINCT: usize = 8;
+const MIN_DISTINCT_CHARS: usize = 8;
 
 /// The fewest characters of a screen that a box fills.
-const MIN_FULL_SCREEN: usize = 200;
+const MIN_FULL_SCREEN_CHARS: usize = 200;
 
 /// The most characters between the brackets of a token.
-const MAX_TOKEN: usize = 60;
+const MAX_FOLD_TOKEN_CHARS: usize = 60;
 
 /// What the input box holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum BoxContent {
     /// No input box is on the screen.
     NoBox,
     /// The box does not hold the text.
@@ -31,7 +31,7 @@ pub enum Held {
     Token,
 }
 
-impl Held {
+impl BoxContent {
     /// True where the box holds the text in any form.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::Token)
@@ -56,39 +56,39 @@ impl Typed {
 
     /// True for a text that is long enough to be told from the words of a dialog.
     pub fn is_distinct(&self) -> bool {
-        self.ink.chars().count() >= DISTINCT
+        self.ink.chars().count() >= MIN_DISTINCT_CHARS
     }
 
     /// What a box holds.
-    pub fn held(&self, input: Option<&str>) -> Held {
-        let Some(input) = input.map(ink) else { return Held::NoBox };
+    pub fn held(&self, input: Option<&str>) -> BoxContent {
+        let Some(input) = input.map(ink) else { return BoxContent::NoBox };
         if self.before.as_ref() == Some(&input) || input.is_empty() || self.ink.is_empty() {
-            return Held::Other;
+            return BoxContent::Other;
         }
         if input.contains(tail(&self.ink)) {
-            return Held::Text;
+            return BoxContent::Text;
         }
         if has_token(&input) {
-            return Held::Token;
+            return BoxContent::Token;
         }
-        if is_part(&input, &self.ink) { Held::Text } else { Held::Other }
+        if is_part(&input, &self.ink) { BoxContent::Text } else { BoxContent::Other }
     }
 
     /// Whether most of a screen is text of ours: a box with more rows than the screen shows neither its mark nor its
     /// frame.
     pub fn fills(&self, screen: &str) -> bool {
         let screen = ink(screen);
-        self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN && is_part(&screen, &self.ink)
+        self.is_distinct() && screen.chars().count() >= MIN_FULL_SCREEN_CHARS && is_part(&screen, &self.ink)
     }
 
     /// The same where no profile knows the box: the last row with an input mark begins it. Before Enter
     /// (`entered` is false) what stands below the text is noted. After Enter a change there is output of the
     /// agent, so the box no longer holds the text; digits and spinners do not count, since a footer may have them.
-    pub fn held_by_mark(&mut self, screen: &str, entered: bool) -> Held {
+    pub fn held_by_mark(&mut self, screen: &str, entered: bool) -> BoxContent {
         let held = match marked(screen) {
             Some(input) => self.held(Some(&input)),
-            None if self.is_on(screen) => Held::Text,
-            None => Held::NoBox,
+            None if self.is_on(screen) => BoxContent::Text,
+            None => BoxContent::NoBox,
         };
         if !held.is_text() {
             return held;
@@ -98,7 +98,7 @@ impl Typed {
             self.below = Some(below);
             return held;
         }
-        if self.below.as_ref().is_some_and(|before| *before != below) { Held::Other } else { held }
+        if self.below.as_ref().is_some_and(|before| *before != below) { BoxContent::Other } else { held }
     }
 
     /// Whether the place of the text shows what it showed before, where no profile knows the box. Digits and spinners
@@ -155,7 +155,7 @@ fn ink(text: &str) -> String {
 
 /// The last characters of an ink.
 fn tail(ink: &str) -> &str {
-    let start = ink.char_indices().rev().take(TAIL).last().map_or(0, |(at, _)| at);
+    let start = ink.char_indices().rev().take(TAIL_CHARS).last().map_or(0, |(at, _)| at);
     &ink[start..]
 }
 
@@ -163,12 +163,13 @@ fn tail(ink: &str) -> &str {
 /// `[Pasted Text: 903 lines]`, `[Pasted ~40 lines]`, `[...Truncated text #1 +80 lines...]`.
 fn has_token(ink: &str) -> bool {
     ink.match_indices('[').any(|(at, _)| {
-        let inner: String = ink[at + 1..].chars().take(MAX_TOKEN).take_while(|c| *c != ']').collect();
+        let inner: String =
+            ink[at + 1..].chars().take(MAX_FOLD_TOKEN_CHARS).take_while(|c| *c != ']').collect();
         let inner = inner.to_ascii_lowercase();
         let word = inner.trim_start_matches(['.', '…']);
         (word.starts_with("pasted") || word.starts_with("truncated"))
             && inner.contains(|c: char| c.is_ascii_digit())
-            && inner.len() < MAX_TOKEN
+            && inner.len() < MAX_FOLD_TOKEN_CHARS
     })
 }
 
@@ -179,7 +180,7 @@ fn is_part(input: &str, ours: &str) -> bool {
         return true;
     }
     let chars: Vec<char> = input.chars().collect();
-    let pieces = chars.chunks_exact(PIECE).map(|piece| piece.iter().collect::<String>());
+    let pieces = chars.chunks_exact(PIECE_CHARS).map(|piece| piece.iter().collect::<String>());
     let (mut all, mut known) = (0usize, 0usize);
     for piece in pieces {
         all += 1;

@@ -6,7 +6,7 @@ fn dialog(startup: bool) -> Option<Blocked> {
     Some(Blocked { startup, what: "a dialog".into() })
 }
 
-fn look(held: Held) -> Look {
+fn look(held: BoxContent) -> Look {
     Look { held, dialog: None, began: false, reported: false, busy: false, ready: false, untouched: true }
 }
 
@@ -45,29 +45,33 @@ fn keys(plan: Plan, looks: &[(Look, u64)]) -> Vec<(u64, Step)> {
 
 #[test]
 fn text_that_shows_is_sent_and_an_empty_box_accepts_it() {
-    let seen = [(look(Held::Other), 100), (look(Held::Text), 600), (look(Held::Other), 100)];
+    let seen =
+        [(look(BoxContent::Other), 100), (look(BoxContent::Text), 600), (look(BoxContent::Other), 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (400, Step::Enter), (700, Step::Accepted)]);
 }
 
 #[test]
 fn folded_text_waits_longer_for_its_enter() {
-    let seen = [(look(Held::Other), 100), (look(Held::Token), 1100), (look(Held::Other), 100)];
+    let seen =
+        [(look(BoxContent::Other), 100), (look(BoxContent::Token), 1100), (look(BoxContent::Other), 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (1000, Step::Enter), (1200, Step::Accepted)]);
 }
 
 #[test]
 fn an_agent_that_draws_late_gets_no_enter_before() {
-    let seen = [(look(Held::Other), 4000), (look(Held::Text), 500), (look(Held::Other), 100)];
+    let seen =
+        [(look(BoxContent::Other), 4000), (look(BoxContent::Text), 500), (look(BoxContent::Other), 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Paste), (4000, Step::Enter), (4500, Step::Accepted)]);
 }
 
 #[test]
 fn enter_is_pressed_again_within_limits_and_then_the_delivery_fails() {
-    let steps = keys(plan(), &[(look(Held::Other), 100), (look(Held::Text), 60_000)]);
+    let steps = keys(plan(), &[(look(BoxContent::Other), 100), (look(BoxContent::Text), 60_000)]);
     let enters = steps.iter().filter(|(_, step)| *step == Step::Enter).count();
-    assert_eq!(enters, ENTER_GAPS.len());
+    assert_eq!(enters, ENTER_INTERVALS.len());
     assert_eq!(steps.last().unwrap().1, Step::NotAccepted);
-    let swallowed = [(look(Held::Other), 100), (look(Held::Text), 2000), (look(Held::Other), 100)];
+    let swallowed =
+        [(look(BoxContent::Other), 100), (look(BoxContent::Text), 2000), (look(BoxContent::Other), 100)];
     let steps = keys(plan(), &swallowed);
     assert_eq!(steps[1..3], [(400, Step::Enter), (1600, Step::Enter)]);
     assert_eq!(steps[3], (2100, Step::Accepted));
@@ -75,25 +79,25 @@ fn enter_is_pressed_again_within_limits_and_then_the_delivery_fails() {
 
 #[test]
 fn an_agent_that_works_on_the_first_enter_gets_no_second() {
-    let busy = Look { busy: true, ..look(Held::Token) };
-    let seen = [(look(Held::Other), 100), (busy.clone(), 20_000), (look(Held::Other), 100)];
+    let busy = Look { busy: true, ..look(BoxContent::Token) };
+    let seen = [(look(BoxContent::Other), 100), (busy.clone(), 20_000), (look(BoxContent::Other), 100)];
     assert_eq!(keys(plan(), &seen)[1..], [(1000, Step::Enter), (20_100, Step::Accepted)]);
-    let steps = keys(plan(), &[(look(Held::Other), 100), (busy, 60_000)]);
+    let steps = keys(plan(), &[(look(BoxContent::Other), 100), (busy, 60_000)]);
     assert_eq!(steps[1..], [(1000, Step::Enter), (31_000, Step::Enter), (41_000, Step::NotAccepted)]);
 }
 
 #[test]
 fn a_dialog_before_the_paste_gets_nothing() {
-    let seen = [(Look { dialog: dialog(true), ..look(Held::NoBox) }, 100)];
+    let seen = [(Look { dialog: dialog(true), ..look(BoxContent::NoBox) }, 100)];
     assert_eq!(keys(plan(), &seen), [(0, Step::Dialog(dialog(true).unwrap()))]);
 }
 
 #[test]
 fn a_dialog_between_paste_and_enter_gets_no_key() {
     for startup in [true, false] {
-        for held in [Held::NoBox, Held::Other] {
+        for held in [BoxContent::NoBox, BoxContent::Other] {
             let replaced = Look { dialog: dialog(startup), ..look(held) };
-            let seen = [(look(Held::Other), 300), (replaced, 5000)];
+            let seen = [(look(BoxContent::Other), 300), (replaced, 5000)];
             let want = [(0, Step::Paste), (300, Step::Dialog(dialog(startup).unwrap()))];
             assert_eq!(keys(plan(), &seen), want);
         }
@@ -102,23 +106,24 @@ fn a_dialog_between_paste_and_enter_gets_no_key() {
 
 #[test]
 fn a_dialog_between_two_enters_gets_no_key() {
-    let replaced = Look { dialog: dialog(true), ..look(Held::NoBox) };
-    let seen = [(look(Held::Other), 100), (look(Held::Text), 1000), (replaced, 5000)];
+    let replaced = Look { dialog: dialog(true), ..look(BoxContent::NoBox) };
+    let seen = [(look(BoxContent::Other), 100), (look(BoxContent::Text), 1000), (replaced, 5000)];
     let steps = keys(plan(), &seen);
     assert_eq!(steps[1..], [(400, Step::Enter), (1100, Step::Dialog(dialog(true).unwrap()))]);
     // In mid-work it shows that the agent works on the text.
-    let asks = Look { dialog: dialog(false), ..look(Held::NoBox) };
-    let seen = [(look(Held::Other), 100), (look(Held::Text), 1000), (asks, 5000)];
+    let asks = Look { dialog: dialog(false), ..look(BoxContent::NoBox) };
+    let seen = [(look(BoxContent::Other), 100), (look(BoxContent::Text), 1000), (asks, 5000)];
     assert_eq!(keys(plan(), &seen)[2], (1100, Step::Accepted));
 }
 
 #[test]
 fn what_no_profile_knows_in_place_of_the_box_gets_no_key() {
-    let seen = [(look(Held::Other), 100), (look(Held::NoBox), 60_000)];
+    let seen = [(look(BoxContent::Other), 100), (look(BoxContent::NoBox), 60_000)];
     let steps = keys(plan(), &seen);
     assert_eq!(steps, [(0, Step::Paste), (100 + 5000, Step::NoBox)]);
-    assert_eq!(keys(plan(), &[(look(Held::NoBox), 60_000)]), [(5000, Step::NoBox)]);
-    let seen = [(look(Held::Other), 100), (look(Held::Text), 400), (look(Held::NoBox), 60_000)];
+    assert_eq!(keys(plan(), &[(look(BoxContent::NoBox), 60_000)]), [(5000, Step::NoBox)]);
+    let seen =
+        [(look(BoxContent::Other), 100), (look(BoxContent::Text), 400), (look(BoxContent::NoBox), 60_000)];
     assert_eq!(keys(plan(), &seen)[2].1, Step::NoBox);
     let hides = Plan { hides_box: true, ..plan() };
     assert_eq!(keys(hides, &seen)[2].1, Step::Accepted);
@@ -126,13 +131,13 @@ fn what_no_profile_knows_in_place_of_the_box_gets_no_key() {
 
 #[test]
 fn text_that_never_shows_is_not_sent() {
-    let steps = keys(plan(), &[(look(Held::Other), 60_000)]);
+    let steps = keys(plan(), &[(look(BoxContent::Other), 60_000)]);
     assert_eq!(steps, [(0, Step::Paste), (30_000, Step::NotShown)]);
 }
 
 #[test]
 fn a_program_that_echoes_nothing_gets_one_enter() {
-    for held in [Held::NoBox, Held::Other] {
+    for held in [BoxContent::NoBox, BoxContent::Other] {
         let steps = keys(Plan { knows_box: false, ..plan() }, &[(look(held), 60_000)]);
         assert_eq!(steps, [(0, Step::Paste), (3000, Step::Enter), (3100, Step::Accepted)]);
     }
@@ -141,39 +146,40 @@ fn a_program_that_echoes_nothing_gets_one_enter() {
 #[test]
 fn a_box_must_stand_before_anything_is_pasted() {
     let settled = Plan { settle: ms(1000), ..plan() };
-    let seen = [(look(Held::Other), 600), (look(Held::NoBox), 100), (look(Held::Other), 1500)];
+    let seen =
+        [(look(BoxContent::Other), 600), (look(BoxContent::NoBox), 100), (look(BoxContent::Other), 1500)];
     assert_eq!(keys(settled, &seen), [(1700, Step::Paste)]);
-    let trust = Look { dialog: dialog(true), ..look(Held::NoBox) };
-    let seen = [(look(Held::Other), 600), (trust, 100)];
+    let trust = Look { dialog: dialog(true), ..look(BoxContent::NoBox) };
+    let seen = [(look(BoxContent::Other), 600), (trust, 100)];
     assert_eq!(keys(settled, &seen), [(600, Step::Dialog(dialog(true).unwrap()))]);
 }
 
 #[test]
 fn text_that_stands_there_already_is_not_pasted_again() {
     let once = Plan { once: true, ..plan() };
-    let seen = [(look(Held::Text), 1000), (look(Held::Other), 100)];
+    let seen = [(look(BoxContent::Text), 1000), (look(BoxContent::Other), 100)];
     assert_eq!(keys(once, &seen), [(400, Step::Enter), (1000, Step::Accepted)]);
 }
 
 #[test]
 fn a_delivery_that_was_cut_short_presses_enter_only_on_the_text() {
     let mut delivery = Delivery::pasted(plan());
-    assert_eq!(delivery.next(&look(Held::Other), ms(0)), Step::Wait);
-    assert_eq!(delivery.next(&look(Held::Text), ms(500)), Step::Enter);
+    assert_eq!(delivery.next(&look(BoxContent::Other), ms(0)), Step::Wait);
+    assert_eq!(delivery.next(&look(BoxContent::Text), ms(500)), Step::Enter);
     let mut delivery = Delivery::pasted(plan());
-    assert_eq!(delivery.next(&look(Held::Other), ms(2900)), Step::Wait);
-    assert_eq!(delivery.next(&look(Held::Other), ms(3000)), Step::Accepted);
+    assert_eq!(delivery.next(&look(BoxContent::Other), ms(2900)), Step::Wait);
+    assert_eq!(delivery.next(&look(BoxContent::Other), ms(3000)), Step::Accepted);
 }
 
 #[test]
 fn a_delivery_that_was_cut_short_after_the_enter_gives_the_agent_time_before_the_next() {
     let mut delivery = Delivery::after_enter(plan());
-    assert_eq!(delivery.next(&look(Held::Text), ms(0)), Step::Wait);
-    assert_eq!(delivery.next(&look(Held::Other), ms(300)), Step::Accepted);
+    assert_eq!(delivery.next(&look(BoxContent::Text), ms(0)), Step::Wait);
+    assert_eq!(delivery.next(&look(BoxContent::Other), ms(300)), Step::Accepted);
     let mut delivery = Delivery::after_enter(plan());
-    let busy = Look { busy: true, ..look(Held::Text) };
-    assert_eq!(delivery.next(&busy, ENTER_GAPS[0]), Step::Wait);
-    assert_eq!(delivery.next(&look(Held::Text), ENTER_GAPS[0]), Step::Enter);
+    let busy = Look { busy: true, ..look(BoxContent::Text) };
+    assert_eq!(delivery.next(&busy, ENTER_INTERVALS[0]), Step::Wait);
+    assert_eq!(delivery.next(&look(BoxContent::Text), ENTER_INTERVALS[0]), Step::Enter);
 }
 
 #[test]
@@ -181,19 +187,20 @@ fn a_report_of_the_agent_or_the_begin_of_its_turn_is_enough_once_the_box_lost_th
     for (reported, began) in [(true, false), (false, true)] {
         let look = |held| Look { reported, began, ..look(held) };
         // A prompt of a moment ago is reported late, and its turn begins: that says nothing of this text.
-        let early = [(look(Held::Other), 100), (look(Held::Text), 2000)];
+        let early = [(look(BoxContent::Other), 100), (look(BoxContent::Text), 2000)];
         let enters = keys(plan(), &early).iter().filter(|(_, step)| *step == Step::Enter).count();
         assert!(enters > 1, "{:?}", keys(plan(), &early));
         assert!(!keys(plan(), &early).iter().any(|(_, step)| *step == Step::Accepted));
-        let seen = [(look(Held::Other), 100), (look(Held::Text), 400), (look(Held::NoBox), 100)];
+        let seen =
+            [(look(BoxContent::Other), 100), (look(BoxContent::Text), 400), (look(BoxContent::NoBox), 100)];
         assert_eq!(keys(plan(), &seen)[2], (500, Step::Accepted));
     }
 }
 
 #[test]
 fn a_report_of_the_first_text_of_a_run_is_enough_wherever_the_text_still_shows() {
-    let reported = Look { reported: true, ..look(Held::Text) };
-    let seen = [(look(Held::Other), 100), (look(Held::Text), 400), (reported, 100)];
+    let reported = Look { reported: true, ..look(BoxContent::Text) };
+    let seen = [(look(BoxContent::Other), 100), (look(BoxContent::Text), 400), (reported, 100)];
     let first = Plan { first: true, ..plan() };
     assert_eq!(keys(first, &seen)[2], (500, Step::Accepted));
 }
@@ -201,12 +208,13 @@ fn a_report_of_the_first_text_of_a_run_is_enough_wherever_the_text_still_shows()
 #[test]
 fn text_without_enter_stays_in_the_box() {
     let typed = Plan { enter: false, ..plan() };
-    let seen = [(look(Held::Other), 300), (look(Held::Text), 100)];
+    let seen = [(look(BoxContent::Other), 300), (look(BoxContent::Text), 100)];
     assert_eq!(keys(typed, &seen), [(0, Step::Paste), (300, Step::Accepted)]);
 }
 
 fn looks() -> impl Strategy<Value = Vec<(Look, u64)>> {
-    let held = prop::sample::select(vec![Held::NoBox, Held::Other, Held::Text, Held::Token]);
+    let held =
+        prop::sample::select(vec![BoxContent::NoBox, BoxContent::Other, BoxContent::Text, BoxContent::Token]);
     let one = (held, 0..8u8, any::<bool>(), 1..40u64).prop_map(|(held, kind, startup, tenths)| {
         let look = Look {
             held,
@@ -235,7 +243,7 @@ proptest! {
                 match delivery.next(look, ms(now)) {
                     Step::Paste => {
                         prop_assert!(look.dialog.is_none());
-                        prop_assert!(look.held != Held::NoBox || !delivery.knows_box());
+                        prop_assert!(look.held != BoxContent::NoBox || !delivery.knows_box());
                         pastes += 1;
                     }
                     Step::Enter => {
@@ -258,13 +266,13 @@ proptest! {
                 now += 100;
             }
         }
-        prop_assert!(pastes <= 1 && enters <= ENTER_GAPS.len());
+        prop_assert!(pastes <= 1 && enters <= ENTER_INTERVALS.len());
     }
 }
 
 // ---- what a box holds ----
 
-fn held(text: &str, before: &str, input: &str) -> Held {
+fn held(text: &str, before: &str, input: &str) -> BoxContent {
     Typed::new(text, Some(before)).held(Some(input))
 }
 
@@ -273,48 +281,48 @@ fn a_box_holds_the_text_however_it_is_drawn() {
     let long: String = (1..60).map(|n| format!("line {n}: one\ttask\n")).collect();
     let part: String = (40..60).map(|n| format!("  line {n}: one    task\n")).collect();
     for (text, before, input, want) in [
-        ("do it", "", " do it", Held::Text),
-        ("do it", " Ask anything", " Ask anything", Held::Other),
-        ("a", " Ask anything", " Ask anything", Held::Other),
-        ("do it", "", "", Held::Other),
-        ("do it", "", " do\n  it\n", Held::Text),
-        ("halves", " two", " two halves", Held::Text),
-        ("do it", "", " Press up to edit queued messages", Held::Other),
-        (&long, "", &part, Held::Text),
-        (&long, "", " [Pasted text #1 +199 lines]", Held::Token),
-        (&long, "", " [Pasted Content 4689 chars]", Held::Token),
-        (&long, "", "   [Pasted Text: 903 lines]", Held::Token),
-        (&long, "", "  [Pasted ~40 lines]\n", Held::Token),
-        (&long, "", " line 1 [...Truncated text #1 +80 lines...] end", Held::Token),
-        (&long, " [Pasted text #1 +2 lines]", " [Pasted text #1 +2 lines]", Held::Other),
-        (&long, "", " [ ] pasted", Held::Other),
-        ("one\n\ttwo `x` $(y);", "", " one\n> ^Itwo `x` $(y);", Held::Text),
+        ("do it", "", " do it", BoxContent::Text),
+        ("do it", " Ask anything", " Ask anything", BoxContent::Other),
+        ("a", " Ask anything", " Ask anything", BoxContent::Other),
+        ("do it", "", "", BoxContent::Other),
+        ("do it", "", " do\n  it\n", BoxContent::Text),
+        ("halves", " two", " two halves", BoxContent::Text),
+        ("do it", "", " Press up to edit queued messages", BoxContent::Other),
+        (&long, "", &part, BoxContent::Text),
+        (&long, "", " [Pasted text #1 +199 lines]", BoxContent::Token),
+        (&long, "", " [Pasted Content 4689 chars]", BoxContent::Token),
+        (&long, "", "   [Pasted Text: 903 lines]", BoxContent::Token),
+        (&long, "", "  [Pasted ~40 lines]\n", BoxContent::Token),
+        (&long, "", " line 1 [...Truncated text #1 +80 lines...] end", BoxContent::Token),
+        (&long, " [Pasted text #1 +2 lines]", " [Pasted text #1 +2 lines]", BoxContent::Other),
+        (&long, "", " [ ] pasted", BoxContent::Other),
+        ("one\n\ttwo `x` $(y);", "", " one\n> ^Itwo `x` $(y);", BoxContent::Text),
     ] {
         assert_eq!(held(text, before, input), want, "{text:?} in {input:?}");
     }
-    assert_eq!(Typed::new("x", None).held(None), Held::NoBox);
+    assert_eq!(Typed::new("x", None).held(None), BoxContent::NoBox);
 }
 
 #[test]
 fn a_box_that_no_profile_knows_begins_at_its_mark() {
     let mut typed = Typed::new("do it now", Some(""));
     for (screen, want) in [
-        ("hello\n❯ do it now", Held::Text),
-        ("hello\n❯ do it now\n  12:00:01 model", Held::Text),
-        ("> do it now\nhello\n> ", Held::Other),
-        ("hello", Held::NoBox),
-        ("typed: do it now", Held::Text),
+        ("hello\n❯ do it now", BoxContent::Text),
+        ("hello\n❯ do it now\n  12:00:01 model", BoxContent::Text),
+        ("> do it now\nhello\n> ", BoxContent::Other),
+        ("hello", BoxContent::NoBox),
+        ("typed: do it now", BoxContent::Text),
     ] {
         assert_eq!(typed.held_by_mark(screen, false), want, "{screen:?}");
     }
     let before = "hello\n❯ do it now\n  12:00:01 model ⠋";
     for (screen, want) in [
-        ("hello\n❯ do it now\n\n  12:00:02 model ⠙", Held::Text),
-        ("hello\n❯ do it now\nworking\n  12:00:02 model", Held::Other),
-        ("hello\n❯ do it now\nok\n❯ ", Held::Other),
-        ("cleared", Held::NoBox),
+        ("hello\n❯ do it now\n\n  12:00:02 model ⠙", BoxContent::Text),
+        ("hello\n❯ do it now\nworking\n  12:00:02 model", BoxContent::Other),
+        ("hello\n❯ do it now\nok\n❯ ", BoxContent::Other),
+        ("cleared", BoxContent::NoBox),
     ] {
-        assert_eq!(typed.held_by_mark(before, false), Held::Text);
+        assert_eq!(typed.held_by_mark(before, false), BoxContent::Text);
         assert_eq!(typed.held_by_mark(screen, true), want, "{screen:?}");
     }
 }
@@ -327,21 +335,21 @@ fn short_text_is_not_told_from_the_words_of_a_dialog() {
 #[test]
 fn unknown_agent_that_shows_something_else_gets_no_enter() {
     let plan = Plan { knows_box: false, ..plan() };
-    for held in [Held::Other, Held::NoBox] {
+    for held in [BoxContent::Other, BoxContent::NoBox] {
         let other = Look { untouched: false, ..look(held) };
-        let steps = keys(plan, &[(look(Held::Other), 100), (other, 40_000)]);
+        let steps = keys(plan, &[(look(BoxContent::Other), 100), (other, 40_000)]);
         assert_eq!(steps, [(0, Step::Paste), (30_000, Step::NotShown)], "{held:?}");
-        let steps = keys(plan, &[(look(Held::Other), 100), (look(held), 5000)]);
+        let steps = keys(plan, &[(look(BoxContent::Other), 100), (look(held), 5000)]);
         assert_eq!(steps, [(0, Step::Paste), (3000, Step::Enter), (3100, Step::Accepted)], "{held:?}");
     }
 }
 
 #[test]
 fn ready_agent_whose_box_is_drawn_otherwise_is_treated_as_unknown() {
-    let odd = Look { ready: true, ..look(Held::NoBox) };
-    let steps = keys(plan(), &[(odd, 5100), (look(Held::Text), 600), (look(Held::Other), 100)]);
+    let odd = Look { ready: true, ..look(BoxContent::NoBox) };
+    let steps = keys(plan(), &[(odd, 5100), (look(BoxContent::Text), 600), (look(BoxContent::Other), 100)]);
     assert_eq!(steps, [(5100, Step::Paste), (5500, Step::Enter), (5700, Step::Accepted)]);
-    assert_eq!(keys(plan(), &[(look(Held::NoBox), 6000)]), [(5000, Step::NoBox)]);
+    assert_eq!(keys(plan(), &[(look(BoxContent::NoBox), 6000)]), [(5000, Step::NoBox)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use chrono::{DateTime, FixedOffset};
 use super::{Evidence, Loop, Phase, Policy, Watch, Worker};
 use crate::budget::{Budgets, Spent};
 use crate::format::RalphFile;
-use crate::model::{LoopStatus, QUESTION_TIMEOUT, Run};
+use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, Run};
 use crate::notice::{PauseBy, StopReason};
 
 impl Worker {
@@ -48,7 +48,7 @@ impl Worker {
             iteration: 0,
             max_iterations: max_iterations.max(1),
             inactivity_timeout: inactivity_timeout.max(1),
-            question_timeout: QUESTION_TIMEOUT,
+            question_timeout: QUESTION_TIMEOUT_SECONDS,
             failures: 0,
             total_failures: 0,
             iteration_started: None,

@@ -6,7 +6,7 @@ use super::{Effect, Loop, Now, Phase, SpawnError, Why, Worker};
 use crate::budget::{self, Spent};
 use crate::gates::Verdict;
 use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
-use crate::outage::{Kind, Outage};
+use crate::outage::{Outage, OutageKind};
 
 impl Loop {
     /// What was used up to now.
@@ -173,7 +173,7 @@ impl Worker {
         ralph.outages = ralph.outages.saturating_add(1);
         let message = outage.message.clone();
         let Some(wait) = outage.wait(ralph.outages, now.wall) else {
-            if outage.kind != Kind::Forbidden {
+            if outage.kind != OutageKind::Forbidden {
                 return None;
             }
             let mut effects = self.report_end(IterationExit::Outage, now);

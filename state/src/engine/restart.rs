@@ -104,7 +104,7 @@ impl Worker {
     pub(super) fn count_lifetime(&mut self, now: Now) {
         if let Some(restarts) = &mut self.restarts
             && restarts.watched
-            && now.mono.saturating_sub(restarts.started_mono) >= budget::PROVEN
+            && now.mono.saturating_sub(restarts.started_mono) >= budget::PROVEN_RUN_TIME
         {
             restarts.failures = 0;
         }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
-use crate::model::{LoopStatus, QUESTION_TIMEOUT, WorkerName};
+use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, WorkerName};
 use crate::notice::PauseBy;
 
 /// The file's keys, in its order. The document's come first, ours after `inactivity_timeout`.
@@ -57,7 +57,7 @@ pub struct RalphFile {
     /// Who paused it.
     pub paused_by: Option<PauseBy>,
     /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
-    /// [`QUESTION_TIMEOUT`].
+    /// [`QUESTION_TIMEOUT_SECONDS`].
     pub question_timeout: u64,
     /// What went wrong with the last iteration, where swarm knows it; the file has the key only then.
     pub message: Option<String>,
@@ -90,7 +90,7 @@ impl RalphFile {
             FORMAT.into(),
         ];
         let mut ours: Vec<(&str, Value)> = KEYS.into_iter().zip(values).collect();
-        let asks = (self.question_timeout != QUESTION_TIMEOUT).then_some(self.question_timeout);
+        let asks = (self.question_timeout != QUESTION_TIMEOUT_SECONDS).then_some(self.question_timeout);
         ours.extend(asks.map(|seconds| ("question_timeout", seconds.into())));
         ours.extend(self.message.clone().map(|message| ("message", message.into())));
         to_bytes(ours, &self.extra)
@@ -120,7 +120,7 @@ pub fn parse_ralph(bytes: &[u8]) -> Result<RalphFile, FormatError> {
         inactivity_timeout: take(&mut map, "inactivity_timeout")?.unwrap_or(60),
         reason: take(&mut map, "reason")?,
         paused_by: take(&mut map, "paused_by")?,
-        question_timeout: take(&mut map, "question_timeout")?.unwrap_or(QUESTION_TIMEOUT),
+        question_timeout: take(&mut map, "question_timeout")?.unwrap_or(QUESTION_TIMEOUT_SECONDS),
         message: take(&mut map, "message")?,
         format,
         extra: map,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::UNSEEN;
+use crate::budget::USAGE_UNKNOWN;
 
 /// How an iteration ended, as the log and the follower word it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +149,7 @@ impl PauseBy {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused when the daemon stopped".to_owned(),
             Self::NoProgress => "paused: no progress".to_owned(),
-            Self::BudgetUnseen => format!("paused: {UNSEEN}"),
+            Self::BudgetUnseen => format!("paused: {USAGE_UNKNOWN}"),
         }
     }
 
@@ -159,7 +159,7 @@ impl PauseBy {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused (the daemon is stopping)".to_owned(),
             Self::NoProgress => "paused (no progress)".to_owned(),
-            Self::BudgetUnseen => format!("paused ({UNSEEN})"),
+            Self::BudgetUnseen => format!("paused ({USAGE_UNKNOWN})"),
         }
     }
 

@@ -7,11 +7,11 @@ use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
 /// No limit is longer than this; a date further away was misread.
-const LONGEST: TimeDelta = TimeDelta::days(40);
+const MAX_RESET_DISTANCE: TimeDelta = TimeDelta::days(40);
 
 /// A time that passed less than this ago is meant. The message was printed before it, and read later: the same time of
 /// the next day would cost the night.
-pub(super) const JUST_PASSED: TimeDelta = TimeDelta::minutes(10);
+pub(super) const PASSED_TOLERANCE: TimeDelta = TimeDelta::minutes(10);
 
 /// `resets 8:20pm (Europe/Istanbul)`, `resets Oct 7 at 8am`, `try again at 15:00`.
 static AT: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -37,7 +37,7 @@ static IN: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// `limit reached|1795815513`.
 static EPOCH: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\|(\d{10})\b").ok());
 
-/// The moment that a message names, if it names one; at most [`JUST_PASSED`] before `wall`.
+/// The moment that a message names, if it names one; at most [`PASSED_TOLERANCE`] before `wall`.
 pub fn reset_in(text: &str, wall: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let found = |regex: &'static LazyLock<Option<Regex>>| regex.as_ref()?.captures(text);
     let moment = if let Some(said) = found(&EPOCH) {
@@ -47,7 +47,7 @@ pub fn reset_in(text: &str, wall: DateTime<FixedOffset>) -> Option<DateTime<Fixe
     } else {
         at(&found(&AT)?, wall)?
     };
-    (moment > wall - JUST_PASSED && moment - wall < LONGEST).then_some(moment)
+    (moment > wall - PASSED_TOLERANCE && moment - wall < MAX_RESET_DISTANCE).then_some(moment)
 }
 
 fn span(said: &Captures<'_>) -> Option<TimeDelta> {
@@ -109,7 +109,7 @@ fn on_day<Z: TimeZone>(
             let month = u32::try_from(months.iter().position(|name| *name == month)?).ok()? + 1;
             let in_year = |year| resolve(NaiveDate::from_ymd_opt(year, month, day.as_str().parse().ok()?)?);
             let this_year = in_year(now.year())?;
-            if this_year > now.fixed_offset() - JUST_PASSED {
+            if this_year > now.fixed_offset() - PASSED_TOLERANCE {
                 Some(this_year)
             } else {
                 in_year(now.year() + 1)
@@ -117,7 +117,7 @@ fn on_day<Z: TimeZone>(
         }
         _ => {
             let moment = resolve(today)?;
-            if moment > now.fixed_offset() - JUST_PASSED {
+            if moment > now.fixed_offset() - PASSED_TOLERANCE {
                 Some(moment)
             } else {
                 resolve(today.checked_add_days(Days::new(1))?)

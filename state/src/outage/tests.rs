@@ -49,20 +49,20 @@ fn the_moments_that_messages_name() {
 #[test]
 fn what_is_printed_by_an_agent_that_failed() {
     for (text, kind) in [
-        ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", Kind::Limit),
-        ("You have reached your weekly limit.", Kind::Limit),
-        ("Error: quota exceeded for this project", Kind::Limit),
-        ("Claude Code has been disabled by your admin", Kind::Forbidden),
-        ("Invalid API key · Fix external API key", Kind::Login),
-        ("Invalid API key · Please run /login", Kind::Login),
-        ("Incorrect API key provided: sk-x", Kind::Login),
-        ("We're currently experiencing high demand, which may cause temporary errors.", Kind::Overload),
-        ("Credit balance too low · Add funds", Kind::Login),
-        ("API Error: 500 mock 500", Kind::Overload),
-        ("API Error: Request rejected (429) · mock", Kind::Overload),
-        ("Repeated 529 Overloaded errors. The API is at capacity", Kind::Overload),
-        ("API Error: Connection refused — (ECONNREFUSED)", Kind::Overload),
-        ("Can't reach the API server (EAI_AGAIN)", Kind::Overload),
+        ("You've hit your session limit · resets 8:20pm (Europe/Istanbul)", OutageKind::Limit),
+        ("You have reached your weekly limit.", OutageKind::Limit),
+        ("Error: quota exceeded for this project", OutageKind::Limit),
+        ("Claude Code has been disabled by your admin", OutageKind::Forbidden),
+        ("Invalid API key · Fix external API key", OutageKind::Login),
+        ("Invalid API key · Please run /login", OutageKind::Login),
+        ("Incorrect API key provided: sk-x", OutageKind::Login),
+        ("We're currently experiencing high demand, which may cause temporary errors.", OutageKind::Overload),
+        ("Credit balance too low · Add funds", OutageKind::Login),
+        ("API Error: 500 mock 500", OutageKind::Overload),
+        ("API Error: Request rejected (429) · mock", OutageKind::Overload),
+        ("Repeated 529 Overloaded errors. The API is at capacity", OutageKind::Overload),
+        ("API Error: Connection refused — (ECONNREFUSED)", OutageKind::Overload),
+        ("Can't reach the API server (EAI_AGAIN)", OutageKind::Overload),
     ] {
         let outage = Outage::of_output(&format!("work\n\n{text}\n"), &common(), now())
             .unwrap_or_else(|| panic!("{text}"));
@@ -83,7 +83,7 @@ fn what_is_printed_by_an_agent_that_failed() {
 
 #[test]
 fn only_the_last_words_count() {
-    let output = format!("You've hit your limit\n{}", "going on\n".repeat(LAST_LINES));
+    let output = format!("You've hit your limit\n{}", "going on\n".repeat(REASON_LINES));
     assert_eq!(Outage::of_output(&output, &common(), now()), None);
 }
 
@@ -93,17 +93,17 @@ fn a_stated_error_goes_by_its_status_and_its_words() {
         Outage::of_error(&ApiError { message: message.into(), status }, &common(), now())
             .map(|outage| outage.kind)
     };
-    assert_eq!(of("whatever", Some(429)), Some(Kind::Overload));
-    assert_eq!(of("You've hit your limit · resets 3pm", Some(429)), Some(Kind::Limit));
-    assert_eq!(of("whatever", Some(401)), Some(Kind::Login));
+    assert_eq!(of("whatever", Some(429)), Some(OutageKind::Overload));
+    assert_eq!(of("You've hit your limit · resets 3pm", Some(429)), Some(OutageKind::Limit));
+    assert_eq!(of("whatever", Some(401)), Some(OutageKind::Login));
     assert_eq!(of("prompt is too long", Some(400)), None);
     assert_eq!(of("error_max_turns", None), None);
     // A hook tells no status.
-    assert_eq!(of("rate_limit: You've hit your limit · resets 3pm", None), Some(Kind::Limit));
-    assert_eq!(of("rate_limit", None), Some(Kind::Overload));
-    assert_eq!(of("server_error: API Error: 529 Overloaded", None), Some(Kind::Overload));
-    assert_eq!(of("authentication_failed", None), Some(Kind::Login));
-    assert_eq!(of("billing_error", None), Some(Kind::Login));
+    assert_eq!(of("rate_limit: You've hit your limit · resets 3pm", None), Some(OutageKind::Limit));
+    assert_eq!(of("rate_limit", None), Some(OutageKind::Overload));
+    assert_eq!(of("server_error: API Error: 529 Overloaded", None), Some(OutageKind::Overload));
+    assert_eq!(of("authentication_failed", None), Some(OutageKind::Login));
+    assert_eq!(of("billing_error", None), Some(OutageKind::Login));
     assert_eq!(of("invalid_request: prompt is too long", None), None);
 }
 
@@ -116,7 +116,7 @@ fn an_error_above_a_long_stack_trace_is_read() {
     let output =
         format!("{error}\n{trace}  status: 401\n}}\nAn unexpected critical error occurred:[object Object]\n");
     let found = Outage::of_output(&output, &wordings, now()).unwrap();
-    assert_eq!((found.kind, found.message.as_str()), (Kind::Login, error));
+    assert_eq!((found.kind, found.message.as_str()), (OutageKind::Login, error));
     let older = format!("{error}\n{}", "a line of the answer\n".repeat(20));
     assert_eq!(Outage::of_output(&older, &wordings, now()), None);
 }
@@ -125,19 +125,19 @@ fn an_error_above_a_long_stack_trace_is_read() {
 fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
     let wordings = crate::profiles::find(&crate::profiles::table(), &["gemini".into()]).outages();
     for (error, kind) in [
-        (r#"[API Error: {"error":{"code":401,"message":"no","status":"X"}}]"#, Some(Kind::Login)),
+        (r#"[API Error: {"error":{"code":401,"message":"no","status":"X"}}]"#, Some(OutageKind::Login)),
         (
             r#"[API Error: {"error":{"message":"{\"error\": {\"code\": 503}}","status":"X"}}]"#,
-            Some(Kind::Overload),
+            Some(OutageKind::Overload),
         ),
-        ("[API Error: 403 no]", Some(Kind::Login)),
-        ("[API Error: no (Status: 503)]", Some(Kind::Overload)),
-        ("[API Error: no (Status: UNAUTHENTICATED)]", Some(Kind::Login)),
+        ("[API Error: 403 no]", Some(OutageKind::Login)),
+        ("[API Error: no (Status: 503)]", Some(OutageKind::Overload)),
+        ("[API Error: no (Status: UNAUTHENTICATED)]", Some(OutageKind::Login)),
         (
             r#"[API Error: {"error":{"code":400,"message":"API key not valid. Please pass a valid API key."}}]"#,
-            Some(Kind::Login),
+            Some(OutageKind::Login),
         ),
-        ("[API Error: 429 You have hit your usage limit, resets 22:47 (UTC)]", Some(Kind::Limit)),
+        ("[API Error: 429 You have hit your usage limit, resets 22:47 (UTC)]", Some(OutageKind::Limit)),
         (r#"[API Error: {"error":{"code":400,"message":"The input has 401 tokens too many"}}]"#, None),
         ("[API Error: An unknown error occurred.]", None),
     ] {
@@ -151,24 +151,27 @@ fn an_error_on_the_screen_goes_by_the_status_in_its_text() {
 fn the_waits() {
     let outage = |kind, until: Option<&str>| Outage { kind, message: String::new(), until: until.map(wall) };
     let seconds = |outage: &Outage, n| outage.wait(n, now()).map(|wait| wait.as_secs());
-    let known = outage(Kind::Limit, Some("2026-11-28T12:30:00+01:00"));
+    let known = outage(OutageKind::Limit, Some("2026-11-28T12:30:00+01:00"));
     assert_eq!(seconds(&known, 1), Some(1805));
-    let passed = outage(Kind::Limit, Some("2026-11-28T11:30:00+01:00"));
+    let passed = outage(OutageKind::Limit, Some("2026-11-28T11:30:00+01:00"));
     assert_eq!(seconds(&passed, 1), Some(300));
-    let just_passed = outage(Kind::Limit, Some("2026-11-28T11:55:00+01:00"));
+    let just_passed = outage(OutageKind::Limit, Some("2026-11-28T11:55:00+01:00"));
     assert_eq!((seconds(&just_passed, 1), seconds(&just_passed, 4)), (Some(5), Some(40)));
-    let waits: Vec<_> = (1..=5).map(|n| seconds(&outage(Kind::Overload, None), n).unwrap()).collect();
+    let waits: Vec<_> = (1..=5).map(|n| seconds(&outage(OutageKind::Overload, None), n).unwrap()).collect();
     assert_eq!(waits, [5, 10, 20, 40, 80]);
-    assert_eq!(seconds(&outage(Kind::Overload, None), PATIENCE), Some(300));
-    assert_eq!(seconds(&outage(Kind::Overload, None), PATIENCE + 1), None);
-    assert_eq!(seconds(&outage(Kind::Login, None), 2), Some(120));
-    assert_eq!(seconds(&outage(Kind::Forbidden, None), 1), None);
+    assert_eq!(seconds(&outage(OutageKind::Overload, None), MAX_OUTAGE_TRIES), Some(300));
+    assert_eq!(seconds(&outage(OutageKind::Overload, None), MAX_OUTAGE_TRIES + 1), None);
+    assert_eq!(seconds(&outage(OutageKind::Login, None), 2), Some(120));
+    assert_eq!(seconds(&outage(OutageKind::Forbidden, None), 1), None);
 }
 
 #[test]
 fn a_reset_that_is_always_just_ahead_does_not_hurry() {
-    let soon =
-        Outage { kind: Kind::Limit, message: String::new(), until: Some(wall("2026-11-28T12:00:01+01:00")) };
+    let soon = Outage {
+        kind: OutageKind::Limit,
+        message: String::new(),
+        until: Some(wall("2026-11-28T12:00:01+01:00")),
+    };
     assert_eq!(soon.wait(5, now()), Some(Duration::from_secs(80)));
 }
 
@@ -178,7 +181,7 @@ proptest! {
     fn any_text_is_read_without_a_panic(text in "(?s).{0,200}", seconds in 0_i64..4_000_000_000) {
         let wall = DateTime::from_timestamp(seconds, 0).unwrap().fixed_offset();
         if let Some(moment) = reset_in(&text, wall) {
-            prop_assert!(moment > wall - reset::JUST_PASSED);
+            prop_assert!(moment > wall - reset::PASSED_TOLERANCE);
         }
         drop(Outage::of_output(&text, &common(), wall));
     }
@@ -188,7 +191,7 @@ proptest! {
         let wall = DateTime::from_timestamp(seconds, 0).unwrap().fixed_offset();
         for zone in ["", " (America/New_York)", " (Asia/Kolkata)"] {
             let moment = reset_in(&format!("resets {hour}:{minute:02}{zone}"), wall).unwrap();
-            prop_assert!(moment > wall - reset::JUST_PASSED && moment - wall <= chrono::TimeDelta::hours(25), "{moment} {wall}");
+            prop_assert!(moment > wall - reset::PASSED_TOLERANCE && moment - wall <= chrono::TimeDelta::hours(25), "{moment} {wall}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::dialogs::{dialog, end, marker};
 use super::profile::{HookStyle, Marker, Profile};
 use crate::model::PromptVia;
-use crate::outage::{Kind, Wording};
+use crate::outage::{OutageKind, Wording};
 
 pub(super) fn table() -> Vec<Profile> {
     vec![claude(), codex(), opencode(), gemini(), qwen(), aider(), Profile::generic()]
@@ -177,7 +177,7 @@ fn gemini() -> Profile {
             ),
             box_below
         )],
-        outage: vec![Wording { pattern: refused.into(), kind: Kind::Login }],
+        outage: vec![Wording { pattern: refused.into(), kind: OutageKind::Login }],
         working: vec![format!(r"^\s*[\u2800-\u28ff] [^\n]*\(esc to cancel[^\n]*{}", end(14))],
         permission: vec![dialog(
             r"allow execution of|apply this change\?|do you want to proceed\?",
@@ -234,10 +234,10 @@ fn aider() -> Profile {
             r"(?:\n\n?─{8}[^\n]*\n(?:[a-z-]+(?: multi)?)?>[^\n]*)?\s*\Z",
         )]),
         outage: vec![
-            Wording { pattern: r"^litellm\.AuthenticationError\b".into(), kind: Kind::Login },
+            Wording { pattern: r"^litellm\.AuthenticationError\b".into(), kind: OutageKind::Login },
             Wording {
                 pattern: r"^litellm\.(?:RateLimit|ServiceUnavailable|InternalServer)Error\b".into(),
-                kind: Kind::Overload,
+                kind: OutageKind::Overload,
             },
         ],
         hides_input: true,

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::PromptVia;
 use crate::pattern::Pattern;
-use crate::screen::Reader;
+use crate::screen::ScreenReader;
 use crate::transcript::{Account, Usage};
 
 fn cmd(text: &str) -> Vec<String> {
@@ -43,7 +43,7 @@ fn the_agents_that_tell_what_they_cost() {
 #[test]
 fn every_marker_of_the_table_compiles() {
     for row in table() {
-        Reader::new(&row, None, None).unwrap_or_else(|error| panic!("{}: {error}", row.name));
+        ScreenReader::new(&row, None, None).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     }
     for marker in common_startup().iter().chain(&common_permission()) {
         Pattern::compile(&marker.pattern).unwrap_or_else(|error| panic!("{}: {error}", marker.what));

@@ -2,7 +2,7 @@
 //!
 //! The daemon types nothing else into a dialog: most dialogs ignore a key that they do not offer, and the Enter behind
 //! it would take the highlighted row. Deliberately absent: whether the screen shows a dialog at all (see
-//! [`super::Reader`]) and what an answer means.
+//! [`super::ScreenReader`]) and what an answer means.
 
 use std::fmt;
 

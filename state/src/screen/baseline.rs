@@ -10,7 +10,7 @@ use super::echo::{Detail, Ink};
 use crate::pattern::Pattern;
 
 /// Characters before a match that tell it from its like when the rows have changed.
-const CONTEXT: usize = 80;
+const CONTEXT_CHARS: usize = 80;
 
 /// The rows of the old screen.
 #[derive(Clone, Debug)]
@@ -44,10 +44,10 @@ impl Baseline {
         let text = self.rows.join("\n");
         let old_ink = Ink::of(&text, Detail::Signs);
         let mut old: Vec<String> =
-            done.find_all(&text).iter().map(|range| old_ink.until(range.end, CONTEXT)).collect();
+            done.find_all(&text).iter().map(|range| old_ink.until(range.end, CONTEXT_CHARS)).collect();
         let ink = Ink::of(view, Detail::Signs);
         found.iter().any(|range| {
-            let context = ink.until(range.end, CONTEXT);
+            let context = ink.until(range.end, CONTEXT_CHARS);
             match old.iter().position(|old| old.ends_with(&context)) {
                 Some(index) => {
                     old.swap_remove(index);

@@ -16,15 +16,15 @@ use crate::pattern::Pattern;
 /// Characters of the prompt around a match that make rows a part of it: in a framed row, in rows of a screen
 /// that has scrolled, and anywhere else. An agent that was told to print a line with the marker in it prints
 /// that line, so one row without frame or mark is never enough.
-const ENOUGH_FRAMED: usize = 4;
-const ENOUGH_SCROLLED: usize = 8;
-const ENOUGH: usize = 24;
+const MIN_FRAMED_CHARS: usize = 4;
+const MIN_SCROLLED_CHARS: usize = 8;
+const MIN_ECHO_CHARS: usize = 24;
 
 /// White space this wide divides a row: a side panel begins behind it.
-const GAP: usize = 4;
+const MIN_GAP_COLUMNS: usize = 4;
 
 /// Rounds of "blank the echo, look again": each blanks more, real screens need one or two.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// The most places of the prompt that a match is compared with.
 const MAX_PLACES: usize = 256;
@@ -55,11 +55,11 @@ impl Ink {
         let mut gap = 0;
         for (at, c) in source.char_indices() {
             if c.is_whitespace() || c == '\0' {
-                gap = if c == ' ' { gap + 1 } else { GAP };
+                gap = if c == ' ' { gap + 1 } else { MIN_GAP_COLUMNS };
             } else if is_frame(c) {
-                gap = GAP;
+                gap = MIN_GAP_COLUMNS;
             } else if !is_mark(c) && (matches!(detail, Detail::Signs) || c.is_alphanumeric()) {
-                if gap >= GAP && ink.stretches.last() != Some(&ink.text.len()) {
+                if gap >= MIN_GAP_COLUMNS && ink.stretches.last() != Some(&ink.text.len()) {
                     ink.stretches.push(ink.text.len());
                 }
                 gap = 0;
@@ -179,10 +179,10 @@ impl Echo {
             let context = text.chars().count() - core_text.chars().count();
             let at_end = rest + (whole.end - core.end) == prompt.len();
             let several = view[source.clone()].contains('\n');
-            let enough = if scrolled { ENOUGH_SCROLLED } else { ENOUGH };
+            let enough = if scrolled { MIN_SCROLLED_CHARS } else { MIN_ECHO_CHARS };
             let is_part = match lead(view, source.start) {
                 Lead::Mark => true,
-                Lead::Frame => context >= ENOUGH_FRAMED,
+                Lead::Frame => context >= MIN_FRAMED_CHARS,
                 Lead::Other => {
                     // By its letters alone, an answer with a bullet looks like a row that has none.
                     let whole_row = matches!(detail, Detail::Signs) && !self.bare;
@@ -231,7 +231,7 @@ fn blank_echoes(echoes: &[Echo], done: &Pattern, masked: &mut String, scrolled: 
             blank(masked, &copy);
         }
     }
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let ink = Ink::of(masked, detail);
         let is_echo = |range: &Range<usize>| {
             echoes.iter().find_map(|echo| echo.piece(detail, masked, &ink, range, scrolled))

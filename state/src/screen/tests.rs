@@ -9,10 +9,10 @@ use crate::profiles;
 const SIZE: (u16, u16) = (120, 40);
 const PROMPT: &str = "When finished print TASK_DONE";
 
-fn reader(cli: &str, pattern: &str, prompt: Option<&str>) -> Reader {
+fn reader(cli: &str, pattern: &str, prompt: Option<&str>) -> ScreenReader {
     let profile = profiles::find(&profiles::table(), &[cli.to_owned()]);
     let done = Pattern::compile(pattern).unwrap();
-    Reader::new(&profile, Some(done), prompt.map(str::to_owned)).unwrap()
+    ScreenReader::new(&profile, Some(done), prompt.map(str::to_owned)).unwrap()
 }
 
 fn is_done(pattern: &str, prompt: &str, screen: &str) -> bool {
@@ -203,7 +203,7 @@ fn a_dialog_that_any_agent_may_show_is_known_to_every_profile() {
 
 #[test]
 fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
-    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     for (screen, ready) in [
         ("❯", true),
         ("hello\n>", true),
@@ -223,7 +223,7 @@ fn the_chosen_row_of_an_unknown_list_is_no_input_box() {
 #[test]
 fn every_text_that_the_agent_was_given_has_an_echo() {
     let mut reader =
-        Reader::new(&Profile::generic(), Some(Pattern::compile("TASK_DONE").unwrap()), None).unwrap();
+        ScreenReader::new(&Profile::generic(), Some(Pattern::compile("TASK_DONE").unwrap()), None).unwrap();
     let second = "and when that is right too print TASK_DONE";
     let screen = format!("> When finished print TASK_DONE\nso far\n> {second}\n");
     assert!(reader.done_in(&screen));
@@ -243,7 +243,7 @@ fn markers_in_the_scrollback_say_nothing() {
 
 #[test]
 fn a_missing_pattern_is_never_done_and_an_empty_screen_neither() {
-    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     assert_eq!(reader.read("DONE", SIZE), Reading { ..reader.read("DONE", SIZE) });
     assert!(!reader.read("DONE", SIZE).done && !reader.done_in("DONE"));
     assert!(!self::reader("sh", ".*", None).read("\n \n", SIZE).done);
@@ -253,7 +253,7 @@ fn a_missing_pattern_is_never_done_and_an_empty_screen_neither() {
 #[test]
 fn a_bad_marker_of_a_profile_is_an_error() {
     let profile = Profile { ready: vec!["(".into()], ..Profile::generic() };
-    assert_eq!(Reader::new(&profile, None, None).unwrap_err().pattern, "(");
+    assert_eq!(ScreenReader::new(&profile, None, None).unwrap_err().pattern, "(");
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn prompts() -> impl Strategy<Value = String> {
 fn finally_done(pattern: &str, prompt: &str, output: &str) -> bool {
     let done = Pattern::compile(pattern).unwrap();
     let profile = Profile { ready: vec![], ..Profile::generic() };
-    Reader::new(&profile, Some(done), Some(prompt.to_owned())).unwrap().done_in(output)
+    ScreenReader::new(&profile, Some(done), Some(prompt.to_owned())).unwrap().done_in(output)
 }
 
 proptest! {
@@ -457,7 +457,7 @@ proptest! {
         before in "(MARK|x|\n| ){0,12}", prompt in "(MARK|go|é|\n| ){0,9}", rows in 0u16..60,
     ) {
         let text = text.concat();
-        static READERS: LazyLock<Mutex<Vec<Reader>>> = LazyLock::new(|| {
+        static READERS: LazyLock<Mutex<Vec<ScreenReader>>> = LazyLock::new(|| {
             Mutex::new(profiles::table().iter().map(|row| reader(&row.name, "^MARK|MARK", None)).collect())
         });
         for reader in READERS.lock().unwrap().iter_mut() {
@@ -472,7 +472,7 @@ proptest! {
 
 #[test]
 fn a_question_is_known_by_its_shape_and_what_only_looks_like_one_is_none() {
-    let reader = Reader::new(&Profile::generic(), None, None).unwrap();
+    let reader = ScreenReader::new(&Profile::generic(), None, None).unwrap();
     for (screen, blocked) in [
         ("Which flavour?\n❯ 1. mint\n  2. vanilla", true),
         ("Which flavour?\n  1. mint\n❯ 2. vanilla\n\n  enter to choose", true),

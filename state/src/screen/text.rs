@@ -11,7 +11,7 @@ use md5::{Digest, Md5};
 const FINGERPRINT_ROWS: usize = 20;
 
 /// The most blanks that one cursor-forward becomes: wider than any terminal is not worth its memory.
-const MAX_FORWARD: usize = 200;
+const MAX_FORWARD_COLUMNS: usize = 200;
 
 /// Removes escape sequences and control characters from what a terminal was sent.
 ///
@@ -80,7 +80,7 @@ fn escape(chars: &[char], start: usize, out: &mut String) -> usize {
             match chars.get(end) {
                 Some('C') => {
                     let n: String = chars[start + 1..params].iter().collect();
-                    let n = n.parse().unwrap_or(1usize).clamp(1, MAX_FORWARD);
+                    let n = n.parse().unwrap_or(1usize).clamp(1, MAX_FORWARD_COLUMNS);
                     out.extend(std::iter::repeat_n(' ', n));
                     end + 1
                 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::session::queue::Queue;
-use crate::session::state::{Kind, SessionLoop, Status};
+use crate::session::state::{SessionKind, SessionLoop, SessionStatus};
 
 /// `loop.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ pub struct Book {
     /// What was asked for at the start of a do-it loop and has no place in its state file.
     pub do_it: DoItOptions,
     /// Which command it came from, for when its state file is gone.
-    pub kind: Option<Kind>,
+    pub kind: Option<SessionKind>,
     /// The turn in which its last stop was.
     pub iteration: Option<u32>,
     /// Its number of turns; 0 for no limit.
     pub max_iterations: Option<u32>,
     /// How the loop ended last; `None` while it runs.
-    pub status: Option<Status>,
+    pub status: Option<SessionStatus>,
     /// Why, in a sentence.
     pub why: Option<String>,
 }
@@ -110,7 +110,7 @@ pub struct LastStop {
     /// What was decided.
     pub decision: Decision,
     /// What the agent's words were worth.
-    pub found: Found,
+    pub found: PromiseFound,
     /// What was said to the person.
     #[serde(default)]
     pub message: Option<String>,
@@ -137,7 +137,7 @@ pub enum Decision {
 /// What was found in the agent's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Found {
+pub enum PromiseFound {
     /// The completion promise.
     Found,
     /// The completion promise, without work; it counts with a warning.
@@ -154,7 +154,7 @@ pub enum Found {
     Unread,
 }
 
-impl Found {
+impl PromiseFound {
     /// The word in the log.
     pub fn word(self) -> &'static str {
         match self {
@@ -177,11 +177,11 @@ pub struct LogLine {
     /// The turn that ended.
     pub iteration: u32,
     /// What was found.
-    pub promise: Found,
+    pub promise: PromiseFound,
     /// What was decided.
     pub decision: Decision,
     /// How the loop stands; `None` when it goes on.
-    pub status: Option<Status>,
+    pub status: Option<SessionStatus>,
     /// Why, in a sentence.
     pub why: String,
 }

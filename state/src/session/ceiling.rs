@@ -9,7 +9,7 @@ use crate::words::excerpt;
 pub const DEFAULT_CEILING: u32 = 20;
 
 /// The highest number that is believed to be meant.
-pub const HIGHEST_CEILING: u32 = 100;
+pub const MAX_CEILING: u32 = 100;
 
 /// A number of turns that was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,12 +19,10 @@ pub struct Ceiling(u32);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CeilingError {
     /// It is none at all.
-    #[error("{} is no number of iterations: 1 to {HIGHEST_CEILING}, or 0 for no limit", excerpt(.0))]
+    #[error("{} is no number of iterations: 1 to {MAX_CEILING}, or 0 for no limit", excerpt(.0))]
     NoNumber(String),
     /// It is too high.
-    #[error(
-        "{0} iterations are more than the {HIGHEST_CEILING} that a session loop may have; 0 is for no limit"
-    )]
+    #[error("{0} iterations are more than the {MAX_CEILING} that a session loop may have; 0 is for no limit")]
     TooHigh(String),
 }
 
@@ -55,7 +53,7 @@ impl Ceiling {
     ///
     /// When it is too high.
     pub fn new(turns: u32) -> Result<Self, CeilingError> {
-        if turns > HIGHEST_CEILING {
+        if turns > MAX_CEILING {
             return Err(CeilingError::TooHigh(turns.to_string()));
         }
         Ok(Self(turns))

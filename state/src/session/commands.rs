@@ -3,24 +3,24 @@
 //! Used by the prompt hook, which carries them out, and by [`super::queue`], which looks for a cancel among the messages
 //! that wait. Deliberately absent: what follows the command ([`super::words`]).
 
-use crate::session::state::Kind;
+use crate::session::state::SessionKind;
 
 /// What a command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Starts a loop of this kind.
-    Start(Kind),
+    Start(SessionKind),
     /// Ends the session's loop.
     Cancel,
 }
 
 /// Every command, with and without the plugin's name in front.
 const COMMANDS: [(&str, Command); 8] = [
-    ("/ralph-loop", Command::Start(Kind::Ralph)),
-    ("/swarm:ralph-loop", Command::Start(Kind::Ralph)),
-    ("/ulw-loop", Command::Start(Kind::Ulw)),
-    ("/swarm:ulw-loop", Command::Start(Kind::Ulw)),
-    ("/do-it:ralph", Command::Start(Kind::DoIt)),
+    ("/ralph-loop", Command::Start(SessionKind::Ralph)),
+    ("/swarm:ralph-loop", Command::Start(SessionKind::Ralph)),
+    ("/ulw-loop", Command::Start(SessionKind::Ulw)),
+    ("/swarm:ulw-loop", Command::Start(SessionKind::Ulw)),
+    ("/do-it:ralph", Command::Start(SessionKind::DoIt)),
     ("/cancel-ralph", Command::Cancel),
     ("/swarm:cancel-ralph", Command::Cancel),
     ("/do-it:cancel-ralph", Command::Cancel),
@@ -42,9 +42,12 @@ mod tests {
 
     #[test]
     fn only_a_command_at_the_start_is_one() {
-        assert_eq!(Command::of("/ralph-loop \"x\" -n 3"), Some((Command::Start(Kind::Ralph), "\"x\" -n 3")));
-        assert_eq!(Command::of(" /ulw-loop\ta\nb"), Some((Command::Start(Kind::Ulw), "a\nb")));
-        assert_eq!(Command::of("/do-it:ralph 30"), Some((Command::Start(Kind::DoIt), "30")));
+        assert_eq!(
+            Command::of("/ralph-loop \"x\" -n 3"),
+            Some((Command::Start(SessionKind::Ralph), "\"x\" -n 3"))
+        );
+        assert_eq!(Command::of(" /ulw-loop\ta\nb"), Some((Command::Start(SessionKind::Ulw), "a\nb")));
+        assert_eq!(Command::of("/do-it:ralph 30"), Some((Command::Start(SessionKind::DoIt), "30")));
         assert_eq!(Command::of("/cancel-ralph"), Some((Command::Cancel, "")));
         for text in ["", "/ralph", "/ralph-loops x", "please /ralph-loop x", "ralph-loop x", "/do-it:build"] {
             assert_eq!(Command::of(text), None, "{text}");

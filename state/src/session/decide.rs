@@ -11,33 +11,33 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::outage::{self, Outage};
 use crate::promise::{Claim, OnNoWork, Promise, Work};
-use crate::session::book::{Book, Decision, Found, LastStop, LogLine};
+use crate::session::book::{Book, Decision, LastStop, LogLine, PromiseFound};
 use crate::session::queue::Queue;
-use crate::session::state::{Kind, Owner, SessionId, SessionLoop, Status};
-use crate::session::stop::{After, Answer, Failure, Outcome, Stop};
+use crate::session::state::{Owner, SessionId, SessionKind, SessionLoop, SessionStatus};
+use crate::session::stop::{After, Failure, Stop, StopAnswer, StopOutcome};
 use crate::session::texts::{ANSWERED_TWICE, block_text};
 
 /// The longest text that may be an error message, bytes.
-const LONGEST_ERROR: usize = 300;
+const MAX_ERROR_BYTES: usize = 300;
 
 /// Two reports of one stop come within this time.
-const SAME_STOP: TimeDelta = TimeDelta::seconds(1);
+const SAME_STOP_WINDOW: TimeDelta = TimeDelta::seconds(1);
 
 /// Decides on a stop.
-pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
+pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> StopOutcome {
     let owner = stop.session.as_ref().filter(|session| state.belongs_to(session) && !stop.is_sub_agent);
     let Some(owner) = owner else { return untouched(book, None) };
     if let Some(last) = &book.last_stop {
         if last.was_answered_for(&stop.key, stop.called) {
-            let answer = Answer::Answered { held: last.decision == Decision::Block };
-            return Outcome { answer, ..untouched(book, book.status) };
+            let answer = StopAnswer::Answered { held: last.decision == Decision::Block };
+            return StopOutcome { answer, ..untouched(book, book.status) };
         }
         if is_same(last, stop) {
             return repeated(book, last);
         }
     }
     if !state.active {
-        return untouched(book, Some(Status::NotActive));
+        return untouched(book, Some(SessionStatus::NotActive));
     }
     let state = &SessionLoop { owner: Owner::Session(owner.clone()), ..state.clone() };
     let case = Case { state, before: book, stop };
@@ -55,34 +55,35 @@ pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> Outcome {
 }
 
 /// Ends a loop by a person's order.
-pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> Outcome {
+pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutcome {
     let why = "cancelled by hand";
     let log = LogLine {
         time: now,
         iteration: state.iteration,
-        promise: Found::Unread,
+        promise: PromiseFound::Unread,
         decision: Decision::Allow,
-        status: Some(Status::Cancelled),
+        status: Some(SessionStatus::Cancelled),
         why: why.to_owned(),
     };
-    Outcome {
-        answer: Answer::Allow(None),
+    StopOutcome {
+        answer: StopAnswer::Allow(None),
         after: After::Remove,
-        book: Book { status: Some(Status::Cancelled), why: Some(why.to_owned()), ..book.clone() }.of(state),
+        book: Book { status: Some(SessionStatus::Cancelled), why: Some(why.to_owned()), ..book.clone() }
+            .of(state),
         log: Some(log),
-        status: Some(Status::Cancelled),
+        status: Some(SessionStatus::Cancelled),
         note: None,
     }
 }
 
 /// Lets a loop that was kept go on, in the same turn. What the agent said while it was paused is no promise of this
 /// loop, so the caller moves [`Book::mark`] to the end of the transcript where it knows one.
-pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> Outcome {
+pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> StopOutcome {
     let state = SessionLoop { active: true, owner: Owner::Session(session.clone()), ..state.clone() };
     let log = LogLine {
         time: now,
         iteration: state.iteration,
-        promise: Found::Unread,
+        promise: PromiseFound::Unread,
         decision: Decision::Allow,
         status: None,
         why: "resumed".to_owned(),
@@ -98,8 +99,8 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
         why: None,
         ..book.clone()
     };
-    Outcome {
-        answer: Answer::Allow(None),
+    StopOutcome {
+        answer: StopAnswer::Allow(None),
         after: After::Write(Box::new(state)),
         book,
         log: Some(log),
@@ -109,9 +110,9 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
 }
 
 /// A stop that is none of this loop's, or that a paused loop does not hold.
-fn untouched(book: &Book, status: Option<Status>) -> Outcome {
-    Outcome {
-        answer: Answer::Allow(None),
+fn untouched(book: &Book, status: Option<SessionStatus>) -> StopOutcome {
+    StopOutcome {
+        answer: StopAnswer::Allow(None),
         after: After::Unchanged,
         book: book.clone(),
         log: None,
@@ -124,18 +125,18 @@ fn untouched(book: &Book, status: Option<Status>) -> Outcome {
 /// the same last message and a transcript that is late.
 fn is_same(last: &LastStop, stop: &Stop) -> bool {
     let since = stop.now.signed_duration_since(last.at);
-    let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP, |is_news| !is_news);
+    let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP_WINDOW, |is_news| !is_news);
     last.key == stop.key && nothing_since
 }
 
 /// The answer that was given already, without the task: the agent has it from the hook that answered first. It is a
 /// block again, since a stop that is not the same one must not be lost.
-fn repeated(book: &Book, last: &LastStop) -> Outcome {
+fn repeated(book: &Book, last: &LastStop) -> StopOutcome {
     let answer = match last.decision {
-        Decision::Block => Answer::Block(ANSWERED_TWICE.to_owned()),
-        Decision::Allow => Answer::Allow(last.message.clone()),
+        Decision::Block => StopAnswer::Block(ANSWERED_TWICE.to_owned()),
+        Decision::Allow => StopAnswer::Allow(last.message.clone()),
     };
-    Outcome { answer, ..untouched(book, book.status) }
+    StopOutcome { answer, ..untouched(book, book.status) }
 }
 
 /// A stop that is to be judged.
@@ -146,25 +147,25 @@ struct Case<'a> {
 }
 
 /// An end of the loop, or of its turn.
-struct End {
-    found: Found,
-    status: Status,
+struct SessionEnd {
+    found: PromiseFound,
+    status: SessionStatus,
     why: String,
     after: After,
 }
 
 impl Case<'_> {
     /// The order of the questions.
-    fn judged(&self, said: &str) -> Outcome {
+    fn judged(&self, said: &str) -> StopOutcome {
         let book = self.counted(said);
         let found = self.found(said, &book);
         match found {
-            Found::Found => return self.completed(book, found, "the promise was given"),
-            Found::Doubtful => {
+            PromiseFound::Found => return self.completed(book, found, "the promise was given"),
+            PromiseFound::Doubtful => {
                 return self.completed(book, found, "the promise was given, though no work was seen");
             }
-            Found::Pause => return self.paused_by_promise(book),
-            Found::Rejected | Found::Missing | Found::Error | Found::Unread => {}
+            PromiseFound::Pause => return self.paused_by_promise(book),
+            PromiseFound::Rejected | PromiseFound::Missing | PromiseFound::Error | PromiseFound::Unread => {}
         }
         // Without a change since the last stop, the messages are those that it made way for.
         let has_queue = !book.queue.is_empty() && !self.stop.queue.is_empty();
@@ -177,7 +178,8 @@ impl Case<'_> {
         if self.state.is_last_turn() {
             let why =
                 format!("{} and all {} iterations are used up", reason(found), self.state.max_iterations);
-            let end = End { found, status: Status::MaxIterationsReached, why, after: After::Remove };
+            let end =
+                SessionEnd { found, status: SessionStatus::MaxIterationsReached, why, after: After::Remove };
             return self.ended(book, end);
         }
         if self.no_diff_limit() > 0 && book.without_diff >= self.no_diff_limit() {
@@ -225,12 +227,12 @@ impl Case<'_> {
     }
 
     /// What the agent's words are worth.
-    fn found(&self, said: &str, book: &Book) -> Found {
+    fn found(&self, said: &str, book: &Book) -> PromiseFound {
         let at =
             |promise: &Option<Promise>| promise.as_ref().and_then(|promise| said.find(&promise.marker()));
         let claim = match (at(&self.state.completion), at(&self.state.pause)) {
-            (Some(completion), Some(pause)) if pause < completion => return Found::Pause,
-            (None, Some(_)) => return Found::Pause,
+            (Some(completion), Some(pause)) if pause < completion => return PromiseFound::Pause,
+            (None, Some(_)) => return PromiseFound::Pause,
             (completion, _) => {
                 // What could not be counted may have been work: a doubt is no accusation.
                 let is_known = self.stop.tool_calls.is_some() && !book.has_gap;
@@ -243,12 +245,12 @@ impl Case<'_> {
         let is_seen = self.state.min_tool_calls == 0 || book.tool_calls >= self.state.min_tool_calls;
         match claim {
             // It counts, and the log says that the work could not be counted.
-            Claim::Given if !is_seen && self.state.on_no_work == OnNoWork::Reject => Found::Doubtful,
-            Claim::Given => Found::Found,
-            Claim::Doubtful => Found::Doubtful,
-            Claim::Rejected => Found::Rejected,
-            Claim::Missing if self.stop.failure.is_some() => Found::Error,
-            Claim::Missing => Found::Missing,
+            Claim::Given if !is_seen && self.state.on_no_work == OnNoWork::Reject => PromiseFound::Doubtful,
+            Claim::Given => PromiseFound::Found,
+            Claim::Doubtful => PromiseFound::Doubtful,
+            Claim::Rejected => PromiseFound::Rejected,
+            Claim::Missing if self.stop.failure.is_some() => PromiseFound::Error,
+            Claim::Missing => PromiseFound::Missing,
         }
     }
 
@@ -271,28 +273,41 @@ impl Case<'_> {
     /// A do-it loop's limit stands in the book, unless its file says one.
     fn no_diff_limit(&self) -> u32 {
         match (self.state.kind, self.state.no_diff_limit) {
-            (Kind::DoIt, 0) => self.before.do_it.no_diff_limit,
-            (Kind::DoIt | Kind::Ralph | Kind::Ulw, limit) => limit,
+            (SessionKind::DoIt, 0) => self.before.do_it.no_diff_limit,
+            (SessionKind::DoIt | SessionKind::Ralph | SessionKind::Ulw, limit) => limit,
         }
     }
 
-    fn completed(&self, book: Book, found: Found, why: &str) -> Outcome {
-        let end = End { found, status: Status::PromiseAccepted, why: why.to_owned(), after: After::Remove };
+    fn completed(&self, book: Book, found: PromiseFound, why: &str) -> StopOutcome {
+        let end = SessionEnd {
+            found,
+            status: SessionStatus::PromiseAccepted,
+            why: why.to_owned(),
+            after: After::Remove,
+        };
         self.ended(book, end)
     }
 
-    fn paused_by_promise(&self, book: Book) -> Outcome {
+    fn paused_by_promise(&self, book: Book) -> StopOutcome {
         let why = "the pause promise was given: it is a person's turn".to_owned();
-        self.ended(book, End { found: Found::Pause, status: Status::Paused, why, after: After::Remove })
+        self.ended(
+            book,
+            SessionEnd {
+                found: PromiseFound::Pause,
+                status: SessionStatus::Paused,
+                why,
+                after: After::Remove,
+            },
+        )
     }
 
-    fn cancelled(&self, book: Book, found: Found) -> Outcome {
+    fn cancelled(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = "a cancel was typed while the agent worked".to_owned();
-        self.ended(book, End { found, status: Status::Cancelled, why, after: After::Remove })
+        self.ended(book, SessionEnd { found, status: SessionStatus::Cancelled, why, after: After::Remove })
     }
 
     /// The stop happens, so that the CLI submits what a person sent. The loop goes on at the next stop.
-    fn makes_way(&self, book: Book, found: Found) -> Outcome {
+    fn makes_way(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = match book.queue.len() {
             1 => "a queued message goes to the agent first".to_owned(),
             count => format!("{count} queued messages go to the agent first"),
@@ -303,8 +318,8 @@ impl Case<'_> {
             blocks_in_a_row: 0,
             ..book
         };
-        Outcome {
-            answer: Answer::Allow(Some(message)),
+        StopOutcome {
+            answer: StopAnswer::Allow(Some(message)),
             after: After::Write(Box::new(self.state.clone())),
             log: Some(self.line(found, Decision::Allow, None, format!("{}; {why}", reason(found)))),
             book,
@@ -313,44 +328,44 @@ impl Case<'_> {
         }
     }
 
-    fn capped(&self, book: Book, found: Found) -> Outcome {
+    fn capped(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = format!(
             "{}, and the host lets a hook hold a turn only {} times in a row; the loop stays and goes on with the next prompt",
             reason(found),
             book.blocks_in_a_row
         );
         let after = After::Write(Box::new(self.state.clone()));
-        self.ended(book, End { found, status: Status::HostCap, why, after })
+        self.ended(book, SessionEnd { found, status: SessionStatus::HostCap, why, after })
     }
 
-    fn no_progress(&self, book: Book, found: Found) -> Outcome {
+    fn no_progress(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let why = format!("the tree did not change in {} iterations in a row", book.without_diff);
         let note = format!(
             "No progress: {why} (up to iteration {}). The loop is paused until somebody has looked.",
             self.state.iteration
         );
-        Outcome { note: Some(note), ..self.ended(book, self.paused(found, why)) }
+        StopOutcome { note: Some(note), ..self.ended(book, self.paused(found, why)) }
     }
 
-    fn failed(&self, error: &str) -> Outcome {
+    fn failed(&self, error: &str) -> StopOutcome {
         let why = format!("API error: {}", short(error));
         // The work of this turn counts when the loop goes on.
         let book = self.counted(self.stop.said.as_deref().unwrap_or_default());
-        self.ended(book, self.paused(Found::Error, why))
+        self.ended(book, self.paused(PromiseFound::Error, why))
     }
 
-    fn failed_again(&self, book: Book, error: &str) -> Outcome {
+    fn failed_again(&self, book: Book, error: &str) -> StopOutcome {
         let why = format!("API error, twice in a row: {}", short(error));
-        self.ended(book, self.paused(Found::Error, why))
+        self.ended(book, self.paused(PromiseFound::Error, why))
     }
 
     /// The loop waits for a person, and can be resumed.
-    fn paused(&self, found: Found, why: String) -> End {
+    fn paused(&self, found: PromiseFound, why: String) -> SessionEnd {
         let state = SessionLoop { active: false, ..self.state.clone() };
-        End { found, status: Status::Paused, why, after: After::Write(Box::new(state)) }
+        SessionEnd { found, status: SessionStatus::Paused, why, after: After::Write(Box::new(state)) }
     }
 
-    fn ended(&self, book: Book, end: End) -> Outcome {
+    fn ended(&self, book: Book, end: SessionEnd) -> StopOutcome {
         let message =
             format!("swarm: {} in iteration {}: {}", end.status.word(), self.state.iteration, end.why);
         let book = Book {
@@ -361,8 +376,8 @@ impl Case<'_> {
             ..book
         }
         .of(self.state);
-        Outcome {
-            answer: Answer::Allow(Some(message)),
+        StopOutcome {
+            answer: StopAnswer::Allow(Some(message)),
             after: end.after,
             book,
             log: Some(self.line(end.found, Decision::Allow, Some(end.status), end.why)),
@@ -371,15 +386,15 @@ impl Case<'_> {
         }
     }
 
-    fn blocked(&self, book: Book, found: Found) -> Outcome {
+    fn blocked(&self, book: Book, found: PromiseFound) -> StopOutcome {
         let state = SessionLoop { iteration: self.state.iteration.saturating_add(1), ..self.state.clone() };
         let book = Book {
             last_stop: Some(self.last_stop(Decision::Block, found, None)),
             blocks_in_a_row: book.blocks_in_a_row.saturating_add(1),
             ..book
         };
-        Outcome {
-            answer: Answer::Block(block_text(&state, found, book.tool_calls)),
+        StopOutcome {
+            answer: StopAnswer::Block(block_text(&state, found, book.tool_calls)),
             after: After::Write(Box::new(state)),
             log: Some(self.line(found, Decision::Block, None, reason(found).to_owned())),
             book,
@@ -389,34 +404,42 @@ impl Case<'_> {
     }
 
     /// The stop happens and nothing changes.
-    fn kept(&self, why: String) -> Outcome {
-        let log = self.line(Found::Unread, Decision::Allow, None, why);
-        Outcome { log: Some(log), ..untouched(self.before, None) }
+    fn kept(&self, why: String) -> StopOutcome {
+        let log = self.line(PromiseFound::Unread, Decision::Allow, None, why);
+        StopOutcome { log: Some(log), ..untouched(self.before, None) }
     }
 
-    fn last_stop(&self, decision: Decision, found: Found, message: Option<String>) -> LastStop {
+    fn last_stop(&self, decision: Decision, found: PromiseFound, message: Option<String>) -> LastStop {
         LastStop { key: self.stop.key.clone(), at: self.stop.now, decision, found, message }
     }
 
-    fn line(&self, promise: Found, decision: Decision, status: Option<Status>, why: String) -> LogLine {
+    fn line(
+        &self,
+        promise: PromiseFound,
+        decision: Decision,
+        status: Option<SessionStatus>,
+        why: String,
+    ) -> LogLine {
         LogLine { time: self.stop.now, iteration: self.state.iteration, promise, decision, status, why }
     }
 }
 
 /// Why a turn is not the last one.
-fn reason(found: Found) -> &'static str {
+fn reason(found: PromiseFound) -> &'static str {
     match found {
-        Found::Rejected => "the promise was given without work",
-        Found::Error => "the turn ended with an API error",
-        Found::Found | Found::Doubtful | Found::Pause | Found::Missing | Found::Unread => {
-            "no promise was given"
-        }
+        PromiseFound::Rejected => "the promise was given without work",
+        PromiseFound::Error => "the turn ended with an API error",
+        PromiseFound::Found
+        | PromiseFound::Doubtful
+        | PromiseFound::Pause
+        | PromiseFound::Missing
+        | PromiseFound::Unread => "no promise was given",
     }
 }
 
 /// Whether a text may be an error message.
 fn is_short(said: &str) -> bool {
-    !said.trim().is_empty() && said.len() <= LONGEST_ERROR
+    !said.trim().is_empty() && said.len() <= MAX_ERROR_BYTES
 }
 
 /// Whether a text is the CLI's own word about a request that failed.
@@ -427,5 +450,5 @@ fn is_error(said: &str, now: DateTime<Utc>) -> bool {
 
 fn short(error: &str) -> String {
     let line = error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason was given");
-    line.chars().take(LONGEST_ERROR).collect()
+    line.chars().take(MAX_ERROR_BYTES).collect()
 }

@@ -6,13 +6,13 @@
 
 /// The open items under each heading "Open questions" of a Markdown text.
 pub fn open_questions(text: &str) -> Vec<String> {
-    let mut reader = Reader::default();
+    let mut reader = QuestionsReader::default();
     text.lines().for_each(|line| reader.line(line));
     reader.open
 }
 
 #[derive(Default)]
-struct Reader {
+struct QuestionsReader {
     /// The level of the heading that we are under.
     level: Option<usize>,
     /// What closes the code that we are in.
@@ -23,7 +23,7 @@ struct Reader {
     open: Vec<String>,
 }
 
-impl Reader {
+impl QuestionsReader {
     fn line(&mut self, line: &str) {
         let trimmed = line.trim();
         if let Some(fence) = &self.fence {

@@ -37,7 +37,7 @@ pub struct SessionIdError;
 
 impl SessionId {
     /// The longest, bytes.
-    pub const LONGEST: usize = 128;
+    pub const MAX_BYTES: usize = 128;
 
     /// Takes an id.
     ///
@@ -47,7 +47,7 @@ impl SessionId {
     pub fn new(id: &str) -> Result<Self, SessionIdError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
-            (1..=Self::LONGEST).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
+            (1..=Self::MAX_BYTES).contains(&id.len()) && !id.starts_with('.') && id.chars().all(is_plain);
         is_ok.then(|| Self(id.to_owned())).ok_or(SessionIdError)
     }
 
@@ -80,7 +80,7 @@ impl From<SessionId> for String {
 /// Which of the three commands a loop comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SessionKind {
     /// `/ralph-loop`: the task is fed back with a reminder.
     Ralph,
     /// `/ulw-loop`: the same, with an instruction to work without holding back in front.
@@ -89,7 +89,7 @@ pub enum Kind {
     DoIt,
 }
 
-impl Kind {
+impl SessionKind {
     /// The word in a state file and in what is printed.
     pub fn word(self) -> &'static str {
         match self {
@@ -136,7 +136,7 @@ pub enum Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLoop {
     /// Which command it comes from.
-    pub kind: Kind,
+    pub kind: SessionKind,
     /// False while it is paused.
     pub active: bool,
     /// The turn that is going on, from 1.
@@ -168,7 +168,13 @@ pub struct SessionLoop {
 
 impl SessionLoop {
     /// A new loop of a task. The time of its start and what else differs from the defaults is the caller's to set.
-    pub fn ralph(kind: Kind, session: SessionId, task: &str, ceiling: Ceiling, completion: Promise) -> Self {
+    pub fn ralph(
+        kind: SessionKind,
+        session: SessionId,
+        task: &str,
+        ceiling: Ceiling,
+        completion: Promise,
+    ) -> Self {
         Self {
             kind,
             active: true,
@@ -190,7 +196,7 @@ impl SessionLoop {
     /// A new loop of a project that is [`Ready`], with its contract filled in.
     pub fn do_it(session: SessionId, project: &Ready, contract: Vec<u8>) -> Self {
         Self {
-            kind: Kind::DoIt,
+            kind: SessionKind::DoIt,
             active: true,
             iteration: 1,
             max_iterations: project.ceiling.turns(),
@@ -210,7 +216,7 @@ impl SessionLoop {
     /// Whether a stop of this session is one of this loop.
     pub fn belongs_to(&self, session: &SessionId) -> bool {
         match &self.owner {
-            Owner::Unclaimed => self.kind == Kind::DoIt,
+            Owner::Unclaimed => self.kind == SessionKind::DoIt,
             Owner::Nobody => false,
             Owner::Session(owner) => owner == session,
         }
@@ -233,7 +239,7 @@ impl SessionLoop {
 /// How a loop stands once a stop was let through. The words are what `swarm session` and its log say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Status {
+pub enum SessionStatus {
     /// The completion promise was given.
     PromiseAccepted,
     /// Its turns are used up.
@@ -248,7 +254,7 @@ pub enum Status {
     HostCap,
 }
 
-impl Status {
+impl SessionStatus {
     /// All, in the order of the documents.
     pub const ALL: [Self; 6] = [
         Self::PromiseAccepted,

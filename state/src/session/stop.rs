@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::session::book::{Book, LogLine, Mark, StopKey};
 use crate::session::queue::QueueChange;
-use crate::session::state::{SessionId, SessionLoop, Status};
+use crate::session::state::{SessionId, SessionLoop, SessionStatus};
 
 /// What the caller found out about a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum Failure {
 
 /// What to tell the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum StopAnswer {
     /// The agent goes on with this text.
     Block(String),
     /// The stop happens. The message is for the person.
@@ -70,7 +70,7 @@ pub enum Answer {
     },
 }
 
-impl Answer {
+impl StopAnswer {
     /// Whether the agent goes on.
     pub fn is_held(&self) -> bool {
         match self {
@@ -94,9 +94,9 @@ pub enum After {
 
 /// What follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StopOutcome {
     /// What to tell the host.
-    pub answer: Answer,
+    pub answer: StopAnswer,
     /// What becomes of the state file.
     pub after: After,
     /// The new book.
@@ -104,7 +104,7 @@ pub struct Outcome {
     /// What to log; `None` when it was logged before, or is not this loop's.
     pub log: Option<LogLine>,
     /// How the loop stands; `None` when it goes on.
-    pub status: Option<Status>,
+    pub status: Option<SessionStatus>,
     /// A note for the project's progress file.
     pub note: Option<String>,
 }

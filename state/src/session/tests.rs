@@ -25,7 +25,8 @@ fn at(seconds: i64) -> DateTime<Utc> {
 /// A loop of session `s` that ends with DONE.
 fn ralph(turns: u32) -> SessionLoop {
     let ceiling = Ceiling::new(turns).unwrap();
-    let state = SessionLoop::ralph(Kind::Ralph, id("s"), "the task", ceiling, Promise::new("DONE").unwrap());
+    let state =
+        SessionLoop::ralph(SessionKind::Ralph, id("s"), "the task", ceiling, Promise::new("DONE").unwrap());
     SessionLoop { started_at: Some(at(0)), ..state }
 }
 
@@ -71,7 +72,7 @@ impl World {
     }
 
     /// A stop, and what is done about it. `None` when there is no loop any more.
-    fn stop(&mut self, stop: &Stop) -> Option<Outcome> {
+    fn stop(&mut self, stop: &Stop) -> Option<StopOutcome> {
         let state = self.state.as_ref()?;
         let outcome = decide(state, &self.book, stop);
         // What is kept goes through the files.
@@ -90,11 +91,11 @@ impl World {
         Some(outcome)
     }
 
-    fn status(&mut self, stop: &Stop) -> Option<Status> {
+    fn status(&mut self, stop: &Stop) -> Option<SessionStatus> {
         self.stop(stop).unwrap().status
     }
 }
 
-fn is_block(outcome: &Outcome) -> bool {
-    matches!(outcome.answer, Answer::Block(_))
+fn is_block(outcome: &StopOutcome) -> bool {
+    matches!(outcome.answer, StopAnswer::Block(_))
 }

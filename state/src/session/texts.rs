@@ -5,9 +5,9 @@
 //! absent: when which of them is due.
 
 use crate::promise::Promise;
-use crate::session::book::Found;
+use crate::session::book::PromiseFound;
 use crate::session::preflight::Values;
-use crate::session::state::{Kind, SessionLoop};
+use crate::session::state::{SessionKind, SessionLoop};
 
 /// What stands before each text of a `/ulw-loop`.
 const ULTRAWORK: &str = "\
@@ -47,9 +47,9 @@ pub fn substitute(contract: &[u8], values: &Values) -> Vec<u8> {
 pub fn start_text(state: &SessionLoop) -> String {
     let body = String::from_utf8_lossy(&state.body);
     match state.kind {
-        Kind::DoIt => body.into_owned(),
-        Kind::Ralph => start_rules(state) + &body,
-        Kind::Ulw => ULTRAWORK.to_owned() + &start_rules(state) + &body,
+        SessionKind::DoIt => body.into_owned(),
+        SessionKind::Ralph => start_rules(state) + &body,
+        SessionKind::Ulw => ULTRAWORK.to_owned() + &start_rules(state) + &body,
     }
 }
 
@@ -94,17 +94,17 @@ pub(super) const ANSWERED_TWICE: &str =
     "The loop goes on. (Another hook of swarm's has fed the task back to you for this stop.)";
 
 /// What the agent is told in place of its stop. `tool_calls` is how many there were since the loop began.
-pub fn block_text(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
+pub fn block_text(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String {
     let body = String::from_utf8_lossy(&state.body);
     let reminder = || reminder(state, found, tool_calls);
     match state.kind {
-        Kind::DoIt => body.into_owned(),
-        Kind::Ralph => reminder() + &body,
-        Kind::Ulw => ULTRAWORK.to_owned() + &reminder() + &body,
+        SessionKind::DoIt => body.into_owned(),
+        SessionKind::Ralph => reminder() + &body,
+        SessionKind::Ulw => ULTRAWORK.to_owned() + &reminder() + &body,
     }
 }
 
-fn reminder(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
+fn reminder(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String {
     let Some(promise) = &state.completion else {
         return "You attempted to end the loop, but it goes on. Continue working on the original task below.\n\n\
                 Original task:\n\n"
@@ -117,12 +117,17 @@ fn reminder(state: &SessionLoop, found: Found, tool_calls: u64) -> String {
         )
     };
     let what = match found {
-        Found::Rejected if tool_calls == 0 => rejected("no tool calls/work were performed"),
-        Found::Rejected => rejected(&format!(
+        PromiseFound::Rejected if tool_calls == 0 => rejected("no tool calls/work were performed"),
+        PromiseFound::Rejected => rejected(&format!(
             "too little work was performed (tool calls: {tool_calls}, needed: {})",
             state.min_tool_calls
         )),
-        Found::Found | Found::Doubtful | Found::Pause | Found::Missing | Found::Error | Found::Unread => {
+        PromiseFound::Found
+        | PromiseFound::Doubtful
+        | PromiseFound::Pause
+        | PromiseFound::Missing
+        | PromiseFound::Error
+        | PromiseFound::Unread => {
             format!(
                 "You attempted to end the loop, but you did not output the completion promise `{marker}`."
             )

@@ -48,7 +48,7 @@ pub struct Words {
 ///
 /// A bad value of one of our options, or a word that is nearly one of them.
 pub fn loop_words(text: &str) -> Result<Words, WordsError> {
-    let mut reader = Reader::new(text, &LOOP_OPTIONS);
+    let mut reader = WordsReader::new(text, &LOOP_OPTIONS);
     while let Some(token) = reader.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
@@ -65,7 +65,7 @@ pub fn loop_words(text: &str) -> Result<Words, WordsError> {
 ///
 /// As [`loop_words`], and for any other word: a do-it loop takes no task.
 pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
-    let mut reader = Reader::new(text, &DO_IT_OPTIONS);
+    let mut reader = WordsReader::new(text, &DO_IT_OPTIONS);
     while let Some(token) = reader.next() {
         match reader.option(&token)? {
             Some((name, value)) => reader.words.set(name, value)?,
@@ -86,7 +86,7 @@ pub fn do_it_words(text: &str) -> Result<Words, WordsError> {
 }
 
 /// Reads the tokens in order and keeps those that are the task's.
-struct Reader<'a> {
+struct WordsReader<'a> {
     text: &'a str,
     left: std::vec::IntoIter<Token<'a>>,
     names: &'static [Name],
@@ -96,7 +96,7 @@ struct Reader<'a> {
     words: Words,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WordsReader<'a> {
     fn new(text: &'a str, names: &'static [Name]) -> Self {
         let left = tokens(text).into_iter();
         Self { text, left, names, is_literal: false, kept: Vec::new(), words: Words::default() }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::fields::{count_at, number_at, text_at};
-use super::{Reader, Usage};
+use super::{TranscriptReader, Usage};
 
-impl Reader {
+impl TranscriptReader {
     /// Takes a line of Claude Code's; false when it is none.
     pub(super) fn claude(&mut self, value: &Value) -> bool {
         match text_at(value, "/type") {

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::fields::{count_at, dollars, number_at, text_at};
-use super::{Reader, Usage};
+use super::{TranscriptReader, Usage};
 
-impl Reader {
+impl TranscriptReader {
     /// Takes a line of one of the other CLIs.
     pub(super) fn other(&mut self, value: &Value) {
         match text_at(value, "/type") {

@@ -1,7 +1,7 @@
 //! An agent's transcript as plain text for a log: its messages and its tool calls, in order.
 //!
 //! Reads the transcripts of Claude Code and Codex. Prompts, tool results and sub-agents are left out: the log shows what
-//! the agent itself printed and did. [`super::Reader`] is the strict reader that gates rely on; this one is for people.
+//! the agent itself printed and did. [`super::TranscriptReader`] is the strict reader that gates rely on; this one is for people.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const MAX_CALL_CHARS: usize = 500;
 const MAX_STORY_BYTES: usize = 256 << 10;
 
 /// The fields of a tool's input that describe the call, the most specific first.
-const TELLING: [&str; 10] = [
+const CALL_FIELDS: [&str; 10] = [
     "/command",
     "/cmd",
     "/file_path",
@@ -109,7 +109,7 @@ impl Story {
 
 /// What a tool call does, in one text.
 fn summary(input: &Value) -> String {
-    let telling = TELLING.iter().find_map(|path| input.pointer(path).filter(|value| !value.is_null()));
+    let telling = CALL_FIELDS.iter().find_map(|path| input.pointer(path).filter(|value| !value.is_null()));
     let text = match telling.unwrap_or(input) {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

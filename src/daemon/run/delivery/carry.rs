@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use swarm_state::delivery::{Delivery, Held, Look, Plan, Step, Typed};
+use swarm_state::delivery::{BoxContent, Delivery, Look, Plan, Step, Typed};
 use swarm_state::model::Pane;
 use swarm_state::screen::Blocked;
 use tokio::sync::watch;
@@ -135,13 +135,13 @@ impl DeliveryRun<'_> {
     ) -> Look {
         let held = match delivery.knows_box() {
             true if seen.input.is_none() && delivery.may_fill_screen() && typed.fills(&seen.text) => {
-                Held::Text
+                BoxContent::Text
             }
             true => typed.held(seen.input.as_deref()),
             false => typed.held_by_mark(&seen.text, delivery.has_entered()),
         };
         // A text that looks like a dialog is not one where the input box holds it.
-        let is_own = held == Held::Text && typed.is_distinct();
+        let is_own = held == BoxContent::Text && typed.is_distinct();
         Look {
             held,
             dialog: seen.reading.blocked.clone().filter(|_| !is_own),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use swarm_state::delivery::SETTLE;
+use swarm_state::delivery::ENTER_DELAY;
 use swarm_state::model::Pane;
 use tokio::time::{Instant, sleep};
 
@@ -36,7 +36,7 @@ pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Re
     if !enter {
         return Ok(None);
     }
-    sleep(SETTLE).await;
+    sleep(ENTER_DELAY).await;
     // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
     if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
         return Err(gone());

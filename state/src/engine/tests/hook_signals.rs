@@ -193,8 +193,11 @@ fn a_full_context_ends_the_iteration_and_an_api_error_fails_it() {
     let mut worker = at_iteration(1, 9);
     let error = Event::Hook(R, HookSignal::ApiError("529 overloaded".into()));
     after(&mut worker, script(1, [error, Event::Exited(R, Exit::Code(0))]));
-    let outage =
-        crate::outage::Outage { kind: crate::outage::Kind::Overload, message: "529".into(), until: None };
+    let outage = crate::outage::Outage {
+        kind: crate::outage::OutageKind::Overload,
+        message: "529".into(),
+        until: None,
+    };
     after(&mut worker, script(2, [Event::Judged(R, Verdict { outage: Some(outage), ..gates(false) })]));
     assert_eq!(worker.ralph().map(|l| (l.iteration, l.failures)), Some((0, 0)));
 }

@@ -258,7 +258,7 @@ fn time_without_an_agent_in_a_pause_does_not_count_and_no_limit_ends_a_paused_ag
 #[test]
 fn a_usage_limit_waits_and_uses_up_no_iteration() {
     let until = at(0).wall + TimeDelta::minutes(30);
-    let limit = Outage { kind: outage::Kind::Limit, message: "limit".into(), until: Some(until) };
+    let limit = Outage { kind: outage::OutageKind::Limit, message: "limit".into(), until: Some(until) };
     let verdict = Verdict { outage: Some(limit), cost: Some(5), ..Verdict::default() };
     let (mut worker, effects) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 0);
     assert_eq!(worker.status(), Status::Waiting);
@@ -279,7 +279,7 @@ fn a_usage_limit_waits_and_uses_up_no_iteration() {
 #[test]
 fn what_somebody_forbade_stops_the_loop() {
     let outage =
-        Outage { kind: outage::Kind::Forbidden, message: "disabled by your admin".into(), until: None };
+        Outage { kind: outage::OutageKind::Forbidden, message: "disabled by your admin".into(), until: None };
     let verdict = Verdict { outage: Some(outage), ..Verdict::default() };
     let (worker, _) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 0);
     assert_eq!(
@@ -302,7 +302,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
             worker.step(Event::Judged(Run(run), verdict.clone()), at(0));
             assert_eq!(*worker.phase(), Phase::Parked, "after status {code}");
             assert_eq!(worker.ralph().unwrap().paused, Some(PauseBy::BudgetUnseen));
-            assert_eq!(worker.reason().unwrap(), format!("paused: {}", budget::UNSEEN));
+            assert_eq!(worker.reason().unwrap(), format!("paused: {}", budget::USAGE_UNKNOWN));
             worker.step(Event::Resume, at(0));
             assert_eq!(worker.ralph().unwrap().iteration, run as u32 + 1);
         }

@@ -2,7 +2,7 @@
 
 use super::tables::{BAD, OK, Script, check, script, whole};
 use super::*;
-use crate::budget::PROVEN;
+use crate::budget::PROVEN_RUN_TIME;
 use crate::model::{RestartSpec, RestartWhen, Status};
 use crate::notice::PauseBy;
 
@@ -191,7 +191,7 @@ fn a_kill_wins_at_every_moment() {
 
 #[test]
 fn a_run_that_lived_long_starts_the_count_anew() {
-    let proven = PROVEN.as_secs();
+    let proven = PROVEN_RUN_TIME.as_secs();
     for (lived, failures) in [(proven - 1, 3), (proven, 1)] {
         let mut worker = waiting(RestartWhen::OnFailure, 9);
         last(&mut worker, script(1, [Event::Tick]));
@@ -207,7 +207,7 @@ fn a_run_that_lived_long_starts_the_count_anew() {
 /// An end that nobody saw may lie long back: the time until somebody looked is not the run's.
 #[test]
 fn time_without_a_daemon_proves_nothing() {
-    let later = 3 + 10 * PROVEN.as_secs();
+    let later = 3 + 10 * PROVEN_RUN_TIME.as_secs();
     for (alive, failures) in [(false, 2), (true, 1)] {
         let mut worker = waiting(RestartWhen::OnFailure, 9);
         last(&mut worker, vec![(1, Event::Tick), (1, Event::Up(Run(2)))]);

@@ -318,11 +318,11 @@ fn an_end_that_would_be_a_success_fails_where_the_screen_shows_an_api_error() {
         (Some(Why::Timeout), OK, None, false),
         // An outage is waited for, but not forever, and is no success in the end.
         (inactive, OK, Some(0), false),
-        (inactive, OK, Some(crate::outage::PATIENCE), true),
+        (inactive, OK, Some(crate::outage::MAX_OUTAGE_TRIES), true),
     ] {
         let mut worker = at_iteration(1, 9);
         worker.phase = Phase::Judging { exit, why };
-        let kind = crate::outage::Kind::Login;
+        let kind = crate::outage::OutageKind::Login;
         let outage = outages.map(|_| crate::outage::Outage { kind, message: "401".into(), until: None });
         let ralph = worker.ralph.as_mut().unwrap();
         (ralph.outages, ralph.detail) = (outages.unwrap_or(0), Some("nothing new on screen for 60 s".into()));

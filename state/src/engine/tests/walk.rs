@@ -13,7 +13,7 @@ use crate::engine::Why;
 use crate::gates::CheckResult;
 use crate::model::{RestartSpec, RestartWhen, Status};
 use crate::notice::{PauseBy, StopReason};
-use crate::outage::{self, Outage, PATIENCE};
+use crate::outage::{self, MAX_OUTAGE_TRIES, Outage};
 use crate::promise::Claim;
 
 /// Anything that a hook may tell.
@@ -276,7 +276,7 @@ impl Monitor {
             Some(Why::Done | Why::TurnOver | Why::ContextSpent) => false,
             Some(Why::Timeout | Why::OutOfTime | Why::Kill) => false,
         };
-        if outage && is.outages <= PATIENCE {
+        if outage && is.outages <= MAX_OUTAGE_TRIES {
             hold!(is.failures == was.failures, "an outage was counted as a failure");
             let used = i64::from(is.iteration) - i64::from(was.iteration);
             hold!(used == -1 || after.is_stopped(), "an outage used up an iteration");
@@ -435,9 +435,12 @@ impl Op {
 
     fn verdict(self) -> Verdict {
         let arg = self.arg;
-        let kind =
-            [outage::Kind::Limit, outage::Kind::Overload, outage::Kind::Login, outage::Kind::Forbidden]
-                [usize::from(arg % 4)];
+        let kind = [
+            outage::OutageKind::Limit,
+            outage::OutageKind::Overload,
+            outage::OutageKind::Login,
+            outage::OutageKind::Forbidden,
+        ][usize::from(arg % 4)];
         let outage = Outage { kind, message: "limit".into(), until: None };
         let check = CheckResult {
             name: "c".into(),

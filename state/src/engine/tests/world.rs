@@ -13,7 +13,7 @@ use crate::budget;
 use crate::engine::{Edits, Why};
 use crate::model::{RestartSpec, RestartWhen};
 use crate::notice::{PauseBy, StopReason};
-use crate::reconcile::{Claim, Evidence, finding, is_orphan};
+use crate::reconcile::{PaneClaim, RunEvidence, finding, is_orphan};
 
 /// What an agent will do.
 #[derive(Clone, Debug)]
@@ -259,7 +259,7 @@ impl World {
         let strays = self
             .agents
             .iter()
-            .any(|a| a.alive && is_orphan(Claim { run: a.run, dead: false }, Some(&worker)));
+            .any(|a| a.alive && is_orphan(PaneClaim { run: a.run, dead: false }, Some(&worker)));
         if strays {
             self.broke("an agent that nobody knows");
         }
@@ -273,12 +273,12 @@ impl World {
     }
 
     /// Honest evidence, with one truth of tmux: the exit of a dead pane is sometimes not known to it.
-    fn evidence(&mut self, run: Run) -> Evidence {
+    fn evidence(&mut self, run: Run) -> RunEvidence {
         let vague = self.dice.one_in(2);
         let Some(agent) = self.agents.iter().find(|a| a.run == run) else {
-            return Evidence { same_server: Some(true), ..Evidence::default() };
+            return RunEvidence { same_server: Some(true), ..RunEvidence::default() };
         };
-        Evidence {
+        RunEvidence {
             alive: agent.alive,
             dead: (agent.pane && !agent.alive).then_some(agent.exit.filter(|_| !vague)),
             recorded: agent.exit,
@@ -393,12 +393,12 @@ impl World {
             return;
         };
         // The engine may know less of a long life than the world: then it counts more, never less.
-        let long = last.lived >= budget::PROVEN.as_millis() as u64;
+        let long = last.lived >= budget::PROVEN_RUN_TIME.as_millis() as u64;
         let before = if long { 0 } else { self.in_a_row };
         self.in_a_row = if last.exit.is_success() { 0 } else { before + 1 };
         let wait = match self.in_a_row {
             0 if spec.when == RestartWhen::OnFailure => return self.broke("started again after a good end"),
-            0 => budget::PAUSE,
+            0 => budget::RESTART_DELAY,
             n if n > spec.max_restarts => return self.broke("one restart too many"),
             n => budget::backoff(n),
         };

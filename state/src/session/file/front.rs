@@ -53,13 +53,13 @@ impl Line {
 /// A file, taken apart.
 pub(super) struct Front<'a> {
     pub(super) open: &'a [u8],
-    pub(super) lines: Vec<Found<'a>>,
+    pub(super) lines: Vec<FrontLine<'a>>,
     pub(super) close: &'a [u8],
     pub(super) body: &'a [u8],
 }
 
 /// A line and what stands in it.
-pub(super) struct Found<'a> {
+pub(super) struct FrontLine<'a> {
     raw: &'a [u8],
     pub(super) value: Option<Value>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Value {
     at: Range<usize>,
 }
 
-impl Found<'_> {
+impl FrontLine<'_> {
     pub(super) fn line(&self) -> Line {
         Line { raw: self.raw.to_vec(), value: self.value.as_ref().map(|value| (value.key, value.at.clone())) }
     }
@@ -103,7 +103,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
     if !is_fence(open.strip_prefix(b"\xef\xbb\xbf").unwrap_or(open)) {
         return Err(error(1, "a state file begins with a line `---`"));
     }
-    let mut lines: Vec<Found<'_>> = Vec::new();
+    let mut lines: Vec<FrontLine<'_>> = Vec::new();
     let mut before = Before::Known;
     loop {
         let number = lines.len() + 2;
@@ -116,7 +116,7 @@ pub(super) fn split(bytes: &[u8]) -> Result<Front<'_>, FileError> {
             return Ok(Front { open, lines, close: raw, body: rest });
         }
         let value = read_line(raw, number, &mut before)?;
-        lines.push(Found { raw, value });
+        lines.push(FrontLine { raw, value });
     }
 }
 

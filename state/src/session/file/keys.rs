@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, Timelike, Utc};
 
 use crate::promise::{OnNoWork, Promise};
-use crate::session::state::{Kind, Owner, SessionLoop};
+use crate::session::state::{Owner, SessionKind, SessionLoop};
 
 /// A key that means something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Key {
     /// The value as it is written; `None` where the key has no place in the file. A do-it file has the
     /// documented keys alone, so ours stand there only when somebody wrote them.
     pub(super) fn text(self, state: &SessionLoop) -> Option<String> {
-        let ours = |text: String, is_default: bool| (state.kind != Kind::DoIt || !is_default).then_some(text);
+        let ours =
+            |text: String, is_default: bool| (state.kind != SessionKind::DoIt || !is_default).then_some(text);
         match self {
             Self::Active => Some(state.active.to_string()),
             Self::Iteration => Some(state.iteration.to_string()),

@@ -5,7 +5,7 @@ use chrono::DateTime;
 use super::front::{FileError, Front, Value};
 use super::keys::Key;
 use crate::promise::{OnNoWork, Promise};
-use crate::session::state::{Kind, Owner, SessionId, SessionLoop};
+use crate::session::state::{Owner, SessionId, SessionKind, SessionLoop};
 use crate::words::excerpt;
 
 /// What the lines say; the body is left empty.
@@ -23,7 +23,7 @@ pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
         find(key).ok_or_else(what)
     };
     let text = |key: Key| find(key).map(|value| value.text.clone()).unwrap_or_default();
-    let kind = find(Key::Kind).map_or(Ok(Kind::DoIt), Value::kind)?;
+    let kind = find(Key::Kind).map_or(Ok(SessionKind::DoIt), Value::kind)?;
     Ok(SessionLoop {
         kind,
         active: find(Key::Active).map_or(Ok(true), Value::truth)?,
@@ -75,8 +75,8 @@ impl Value {
         SessionId::new(&self.text).map_or(Owner::Nobody, Owner::Session)
     }
 
-    fn kind(&self) -> Result<Kind, FileError> {
-        Kind::of(&self.text).ok_or_else(|| self.bad("ralph, ulw or do-it"))
+    fn kind(&self) -> Result<SessionKind, FileError> {
+        SessionKind::of(&self.text).ok_or_else(|| self.bad("ralph, ulw or do-it"))
     }
 
     fn no_work(&self) -> Result<OnNoWork, FileError> {

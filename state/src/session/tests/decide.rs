@@ -8,12 +8,12 @@ fn the_first_of_the_two_promises_wins() {
     let done = "<promise>COMPLETE</promise>";
     let pause = "<promise>PAUSE</promise>";
     for (text, status, found) in [
-        (done.to_owned(), Some(Status::PromiseAccepted), Found::Found),
-        (pause.to_owned(), Some(Status::Paused), Found::Pause),
-        (format!("{done} {pause}"), Some(Status::PromiseAccepted), Found::Found),
-        (format!("{pause}{done}"), Some(Status::Paused), Found::Pause),
-        ("PAUSE COMPLETE".to_owned(), None, Found::Missing),
-        ("<promise>DONE</promise>".to_owned(), None, Found::Missing),
+        (done.to_owned(), Some(SessionStatus::PromiseAccepted), PromiseFound::Found),
+        (pause.to_owned(), Some(SessionStatus::Paused), PromiseFound::Pause),
+        (format!("{done} {pause}"), Some(SessionStatus::PromiseAccepted), PromiseFound::Found),
+        (format!("{pause}{done}"), Some(SessionStatus::Paused), PromiseFound::Pause),
+        ("PAUSE COMPLETE".to_owned(), None, PromiseFound::Missing),
+        ("<promise>DONE</promise>".to_owned(), None, PromiseFound::Missing),
     ] {
         let mut world = World::new(do_it(20));
         let outcome = world.stop(&says(&text)).unwrap();
@@ -33,23 +33,23 @@ fn the_work_rule_is_for_the_completion_alone() {
         ..ralph(9)
     };
     for (state, stop, found) in [
-        (with(OnNoWork::Reject, 1), lazy("<promise>DONE</promise>"), Found::Rejected),
-        (with(OnNoWork::Warn, 1), lazy("<promise>DONE</promise>"), Found::Doubtful),
-        (with(OnNoWork::Accept, 1), lazy("<promise>DONE</promise>"), Found::Found),
-        (with(OnNoWork::Reject, 0), lazy("<promise>DONE</promise>"), Found::Found),
-        (with(OnNoWork::Reject, 2), says("<promise>DONE</promise>"), Found::Rejected),
-        (with(OnNoWork::Reject, 1), lazy("<promise>PAUSE</promise>"), Found::Pause),
-        (do_it(9), lazy("<promise>COMPLETE</promise>"), Found::Found),
+        (with(OnNoWork::Reject, 1), lazy("<promise>DONE</promise>"), PromiseFound::Rejected),
+        (with(OnNoWork::Warn, 1), lazy("<promise>DONE</promise>"), PromiseFound::Doubtful),
+        (with(OnNoWork::Accept, 1), lazy("<promise>DONE</promise>"), PromiseFound::Found),
+        (with(OnNoWork::Reject, 0), lazy("<promise>DONE</promise>"), PromiseFound::Found),
+        (with(OnNoWork::Reject, 2), says("<promise>DONE</promise>"), PromiseFound::Rejected),
+        (with(OnNoWork::Reject, 1), lazy("<promise>PAUSE</promise>"), PromiseFound::Pause),
+        (do_it(9), lazy("<promise>COMPLETE</promise>"), PromiseFound::Found),
         // What was not counted may have been work: it counts, and the log tells of the doubt.
         (
             with(OnNoWork::Reject, 1),
             Stop { tool_calls: None, ..says("<promise>DONE</promise>") },
-            Found::Doubtful,
+            PromiseFound::Doubtful,
         ),
         (
             with(OnNoWork::Reject, 5),
             Stop { is_cut: true, ..says("<promise>DONE</promise>") },
-            Found::Doubtful,
+            PromiseFound::Doubtful,
         ),
     ] {
         let mut world = World::new(state);
@@ -63,11 +63,11 @@ fn work_is_counted_since_the_loop_began() {
     let mut world = World::new(SessionLoop { min_tool_calls: 3, ..ralph(9) });
     assert!(is_block(&world.stop(&Stop { tool_calls: Some(2), ..says("at work") }).unwrap()));
     let outcome = world.stop(&Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") }).unwrap();
-    let Answer::Block(text) = outcome.answer else { panic!("accepted with 2 of 3") };
+    let StopAnswer::Block(text) = outcome.answer else { panic!("accepted with 2 of 3") };
     assert!(text.contains("tool calls: 2, needed: 3"), "{text}");
     assert_eq!(
         world.status(&Stop { tool_calls: Some(1), ..says("<promise>DONE</promise>") }),
-        Some(Status::PromiseAccepted)
+        Some(SessionStatus::PromiseAccepted)
     );
 }
 
@@ -76,20 +76,20 @@ fn a_record_that_was_cut_once_is_never_held_against_the_agent() {
     let mut world = World::new(ralph(9));
     world.stop(&Stop { tool_calls: Some(0), is_cut: true, ..says("at work") });
     let stop = Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") };
-    assert_eq!(world.status(&stop), Some(Status::PromiseAccepted));
+    assert_eq!(world.status(&stop), Some(SessionStatus::PromiseAccepted));
 }
 
 #[test]
 fn the_promise_comes_before_the_ceiling() {
     let mut world = World::new(ralph(1));
-    assert_eq!(world.status(&says("<promise>DONE</promise>")), Some(Status::PromiseAccepted));
+    assert_eq!(world.status(&says("<promise>DONE</promise>")), Some(SessionStatus::PromiseAccepted));
     let mut world = World::new(ralph(1));
-    assert_eq!(world.status(&says("at work")), Some(Status::MaxIterationsReached));
+    assert_eq!(world.status(&says("at work")), Some(SessionStatus::MaxIterationsReached));
     assert_eq!(world.state, None);
     let mut world = World::new(ralph(1));
     let stop = Stop { tool_calls: Some(0), ..says("<promise>DONE</promise>") };
-    assert_eq!(world.status(&stop), Some(Status::MaxIterationsReached));
-    assert_eq!(world.log[0].promise, Found::Rejected);
+    assert_eq!(world.status(&stop), Some(SessionStatus::MaxIterationsReached));
+    assert_eq!(world.log[0].promise, PromiseFound::Rejected);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn what_is_not_this_loops_changes_nothing() {
     ] {
         let mut world = World::new(ralph(9));
         let outcome = world.stop(&stop).unwrap();
-        assert_eq!(outcome.answer, Answer::Allow(None));
+        assert_eq!(outcome.answer, StopAnswer::Allow(None));
         assert_eq!(
             (&outcome.after, &outcome.log, &outcome.book),
             (&After::Unchanged, &None, &Book::default())
@@ -132,9 +132,9 @@ fn background_tasks_and_words_that_cannot_be_read_let_the_stop_happen_and_keep_t
         Stop { said: None, tool_calls: None, ..says("") },
     ] {
         let outcome = decide(&ralph(9), &before, &stop);
-        assert_eq!((&outcome.answer, &outcome.after), (&Answer::Allow(None), &After::Unchanged));
+        assert_eq!((&outcome.answer, &outcome.after), (&StopAnswer::Allow(None), &After::Unchanged));
         assert_eq!((&outcome.book, outcome.status), (&before, None));
-        assert_eq!(outcome.log.unwrap().promise, Found::Unread);
+        assert_eq!(outcome.log.unwrap().promise, PromiseFound::Unread);
     }
 }
 
@@ -142,8 +142,8 @@ fn background_tasks_and_words_that_cannot_be_read_let_the_stop_happen_and_keep_t
 fn a_paused_loop_holds_nobody_and_goes_on_in_the_same_turn() {
     let state = SessionLoop { active: false, iteration: 4, ..ralph(9) };
     let outcome = decide(&state, &Book::default(), &says("x"));
-    assert_eq!((outcome.status, outcome.after), (Some(Status::NotActive), After::Unchanged));
-    let book = Book { without_diff: 3, status: Some(Status::Paused), ..Book::default() };
+    assert_eq!((outcome.status, outcome.after), (Some(SessionStatus::NotActive), After::Unchanged));
+    let book = Book { without_diff: 3, status: Some(SessionStatus::Paused), ..Book::default() };
     let outcome = resume(&state, &book, &id("s"), at(9));
     let After::Write(resumed) = outcome.after else { panic!("not written") };
     assert_eq!((resumed.active, resumed.iteration), (true, 4));
@@ -154,9 +154,9 @@ fn a_paused_loop_holds_nobody_and_goes_on_in_the_same_turn() {
 #[test]
 fn a_cancel_removes_the_file_and_is_remembered() {
     let outcome = cancel(&ralph(9), &Book::default(), at(5));
-    assert_eq!((outcome.after, outcome.status), (After::Remove, Some(Status::Cancelled)));
-    assert_eq!(outcome.book.status, Some(Status::Cancelled));
-    assert_eq!(outcome.log.unwrap().status, Some(Status::Cancelled));
+    assert_eq!((outcome.after, outcome.status), (After::Remove, Some(SessionStatus::Cancelled)));
+    assert_eq!(outcome.book.status, Some(SessionStatus::Cancelled));
+    assert_eq!(outcome.log.unwrap().status, Some(SessionStatus::Cancelled));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn the_hosts_cap_is_never_passed() {
     for n in 1..8 {
         assert!(is_block(&world.stop(&held(&n.to_string())).unwrap()), "{n}");
     }
-    assert_eq!(world.status(&held("8")), Some(Status::HostCap));
+    assert_eq!(world.status(&held("8")), Some(SessionStatus::HostCap));
     assert_eq!((world.state().active, world.state().iteration), (true, 9));
     // The next prompt begins a new row, and so does a tool call.
     assert!(is_block(&world.stop(&Stop { stop_hook_active: Some(false), ..held("9") }).unwrap()));
@@ -200,7 +200,7 @@ fn an_api_error_pauses_with_its_reason() {
     let mut world = World::new(ralph(9));
     let stop = Stop { failure: Some(Failure::Reported("529 overloaded".into())), said: None, ..says("") };
     let outcome = world.stop(&stop).unwrap();
-    assert_eq!(outcome.status, Some(Status::Paused));
+    assert_eq!(outcome.status, Some(SessionStatus::Paused));
     assert_eq!(world.book.why.as_deref(), Some("API error: 529 overloaded"));
     assert_eq!((world.state().active, world.state().iteration), (false, 1));
 }
@@ -222,7 +222,7 @@ fn the_same_error_again_pauses_and_other_words_do_not() {
         let mut world = World::new(ralph(9));
         assert!(is_block(&world.stop(&first).unwrap()), "{first:?}");
         let outcome = world.stop(&second).unwrap();
-        assert_eq!(outcome.status == Some(Status::Paused), is_paused, "{first:?} {second:?}");
+        assert_eq!(outcome.status == Some(SessionStatus::Paused), is_paused, "{first:?} {second:?}");
         assert_eq!(world.state().active, !is_paused);
     }
 }
@@ -246,7 +246,7 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
         assert!(is_block(&world.stop(&sees(tree)).unwrap()), "{tree}");
     }
     let outcome = world.stop(&sees("b")).unwrap();
-    assert_eq!(outcome.status, Some(Status::Paused));
+    assert_eq!(outcome.status, Some(SessionStatus::Paused));
     assert!(outcome.note.unwrap().contains("3 iterations in a row"));
     assert!(!world.state().active);
     // What cannot be seen neither adds to a row nor ends it.
@@ -255,12 +255,12 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
     for stop in [sees("a"), says("x"), sees("a"), says("y")] {
         assert!(is_block(&world.stop(&stop).unwrap()));
     }
-    assert_eq!(world.stop(&sees("a")).unwrap().status, Some(Status::Paused));
+    assert_eq!(world.stop(&sees("a")).unwrap().status, Some(SessionStatus::Paused));
     // And it is no standstill.
     let mut world = World::new(SessionLoop { no_diff_limit: 1, ..ralph(9) });
     world.book = Book { tree: Some("a".into()), ..Book::default() };
     assert!(is_block(&world.stop(&says("x")).unwrap()));
-    assert_eq!(world.status(&sees("a")), Some(Status::Paused));
+    assert_eq!(world.status(&sees("a")), Some(SessionStatus::Paused));
 }
 
 #[test]
@@ -274,8 +274,7 @@ fn the_same_stop_told_twice_counts_once() {
         let two = world.stop(&Stop { is_news: second, ..stop }).unwrap();
         assert!(is_block(&one) && is_block(&two));
         // The task comes to the agent once.
-        let has_task =
-            |outcome: &Outcome| matches!(&outcome.answer, Answer::Block(text) if text.ends_with("the task"));
+        let has_task = |outcome: &StopOutcome| matches!(&outcome.answer, StopAnswer::Block(text) if text.ends_with("the task"));
         assert_eq!((has_task(&one), has_task(&two)), (true, !is_same));
         assert_eq!((world.state().iteration, world.log.len()), if is_same { (2, 1) } else { (3, 2) });
     }
@@ -311,7 +310,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
         for called in [3, 5] {
             let two =
                 world.stop(&Stop { now: at(9), called: Some(at(called)), is_news, ..stop.clone() }).unwrap();
-            assert_eq!((two.answer, two.log), (Answer::Answered { held: true }, None));
+            assert_eq!((two.answer, two.log), (StopAnswer::Answered { held: true }, None));
         }
     }
     assert_eq!((world.state().iteration, world.log.len()), (2, 1));
@@ -327,7 +326,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
     let failed =
         Stop { now: at(5), called: Some(at(4)), failure: Some(Failure::Reported("x".into())), ..says("") };
     world.stop(&failed).unwrap();
-    assert_eq!(world.stop(&failed).unwrap().answer, Answer::Answered { held: false });
+    assert_eq!(world.stop(&failed).unwrap().answer, StopAnswer::Answered { held: false });
 }
 
 #[test]
@@ -364,19 +363,19 @@ fn a_session_id_can_be_part_of_a_files_name() {
     for bad in ["", ".", "..", ".a", "a/b", "a b", "a\n", "ä", "a\0", &"x".repeat(129)] {
         assert_eq!(SessionId::new(bad), Err(SessionIdError), "{bad:?}");
     }
-    assert_eq!(Kind::Ulw.file_name(&id("s1")), "ralph-loop.s1.local.md");
-    assert_eq!(Kind::DoIt.file_name(&id("s1")), "do-it-ralph.local.md");
+    assert_eq!(SessionKind::Ulw.file_name(&id("s1")), "ralph-loop.s1.local.md");
+    assert_eq!(SessionKind::DoIt.file_name(&id("s1")), "do-it-ralph.local.md");
 }
 
 #[test]
 fn words_of_statuses_are_those_of_the_log() {
-    for status in Status::ALL {
+    for status in SessionStatus::ALL {
         assert_eq!(serde_json::to_value(status).unwrap(), status.word());
     }
     let line = LogLine {
         time: at(0),
         iteration: 2,
-        promise: Found::Rejected,
+        promise: PromiseFound::Rejected,
         decision: Decision::Block,
         status: None,
         why: "x".into(),

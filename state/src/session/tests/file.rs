@@ -55,7 +55,10 @@ fn a_ralph_file_has_the_same_keys_and_ours() {
 #[test]
 fn a_file_written_by_hand_loads_and_is_marked_with_its_session() {
     let state = read(BY_HAND);
-    assert_eq!((state.kind, state.active, state.iteration, state.max_iterations), (Kind::DoIt, true, 1, 30));
+    assert_eq!(
+        (state.kind, state.active, state.iteration, state.max_iterations),
+        (SessionKind::DoIt, true, 1, 30)
+    );
     assert_eq!((state.owner.clone(), state.min_tool_calls), (Owner::Unclaimed, 0));
     assert_eq!(
         state.started_at,
@@ -119,7 +122,7 @@ fn a_comment_begins_after_white_space() {
 fn ours_are_read_where_somebody_wrote_them() {
     let text = BY_HAND.replace("branch", "kind: ulw\non_promise_no_work: warn\nno_diff_limit: 4\nbranch");
     let state = read(&text);
-    assert_eq!((state.kind, state.on_no_work, state.no_diff_limit), (Kind::Ulw, OnNoWork::Warn, 4));
+    assert_eq!((state.kind, state.on_no_work, state.no_diff_limit), (SessionKind::Ulw, OnNoWork::Warn, 4));
     assert_eq!(state.min_tool_calls, 1);
     assert_eq!(rewritten(&text, |state| state.no_diff_limit = 0), text.replace("limit: 4", "limit: 0"));
 }

@@ -19,7 +19,7 @@ fn owner() -> impl Strategy<Value = Owner> {
 
 prop_compose! {
     fn any_loop()(
-        kind in prop_oneof![Just(Kind::Ralph), Just(Kind::Ulw), Just(Kind::DoIt)],
+        kind in prop_oneof![Just(SessionKind::Ralph), Just(SessionKind::Ulw), Just(SessionKind::DoIt)],
         active in any::<bool>(),
         numbers in any::<(u32, u32, u64, u32)>(),
         promises in (promise(), promise()),
@@ -210,7 +210,7 @@ proptest! {
             done += 1;
             prop_assert!(done <= turns);
         }
-        prop_assert_eq!((done, world.book.status), (turns, Some(Status::MaxIterationsReached)));
+        prop_assert_eq!((done, world.book.status), (turns, Some(SessionStatus::MaxIterationsReached)));
     }
 
     #[test]
@@ -232,7 +232,7 @@ proptest! {
                 continue;
             }
             // The promise ends it only when it was said.
-            if outcome.status == Some(Status::PromiseAccepted) && outcome.log.is_some() {
+            if outcome.status == Some(SessionStatus::PromiseAccepted) && outcome.log.is_some() {
                 prop_assert!(stop.said.as_ref().is_some_and(|said| said.contains("<promise>DONE</promise>")));
             }
             let is_new_block = is_block(&outcome) && outcome.log.is_some();
@@ -276,7 +276,7 @@ proptest! {
             && world.book.last_stop.is_some()
         {
             let held = three.answer.is_held();
-            prop_assert_eq!((three.answer, held), (Answer::Answered { held }, is_block(&one)));
+            prop_assert_eq!((three.answer, held), (StopAnswer::Answered { held }, is_block(&one)));
             prop_assert_eq!((world.state, world.book), (kept, book));
         }
     }

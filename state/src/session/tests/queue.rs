@@ -17,13 +17,13 @@ fn a_queued_message_is_let_through_and_the_loop_goes_on_after_it() {
     let outcome = world.stop(&added("please use tabs")).unwrap();
     assert_eq!(
         outcome.answer,
-        Answer::Allow(Some(
+        StopAnswer::Allow(Some(
             "swarm: a queued message goes to the agent first; the loop continues after that".into()
         ))
     );
     assert_eq!((outcome.status, world.state().active, world.state().iteration), (None, true, 2));
     let line = world.log.last().unwrap();
-    assert_eq!((line.promise, line.decision, line.status), (Found::Missing, Decision::Allow, None));
+    assert_eq!((line.promise, line.decision, line.status), (PromiseFound::Missing, Decision::Allow, None));
     assert_eq!(line.why, "no promise was given; a queued message goes to the agent first");
     // The CLI has submitted it, and the agent has answered.
     assert!(is_block(&world.stop(&turn(vec![QueueChange::Submitted, QueueChange::Prompted])).unwrap()));
@@ -35,7 +35,7 @@ fn every_message_has_its_turn() {
     let mut world = World::new(ralph(9));
     let add = |text: &str| QueueChange::Added(text.to_owned());
     let one = world.stop(&turn(vec![add("one"), add("two")])).unwrap();
-    let Answer::Allow(Some(told)) = &one.answer else { panic!("{:?}", one.answer) };
+    let StopAnswer::Allow(Some(told)) = &one.answer else { panic!("{:?}", one.answer) };
     assert!(told.contains("2 queued messages go"), "{told}");
     let next = [QueueChange::Submitted, QueueChange::Prompted];
     assert!(!is_block(&world.stop(&turn(next.to_vec())).unwrap()));
@@ -49,7 +49,7 @@ fn a_queued_cancel_ends_the_loop_at_the_next_stop() {
         for before in [vec![], vec![QueueChange::Added("first this".into())]] {
             let mut world = World::new(ralph(9));
             let queue = [before, vec![QueueChange::Added(text.to_owned())]].concat();
-            assert_eq!(world.status(&turn(queue)), Some(Status::Cancelled), "{text}");
+            assert_eq!(world.status(&turn(queue)), Some(SessionStatus::Cancelled), "{text}");
             assert_eq!(
                 (world.state, world.log[0].why.as_str()),
                 (None, "a cancel was typed while the agent worked")
@@ -62,7 +62,7 @@ fn a_queued_cancel_ends_the_loop_at_the_next_stop() {
     // A promise that was kept is no cancel.
     let mut world = World::new(ralph(9));
     let done = Stop { said: Some("<promise>DONE</promise>".into()), ..added("/cancel-ralph") };
-    assert_eq!(world.status(&done), Some(Status::PromiseAccepted));
+    assert_eq!(world.status(&done), Some(SessionStatus::PromiseAccepted));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_message_that_nobody_submits_stops_the_loop_once_at_most() {
 #[test]
 fn the_last_turn_is_the_last_one_whatever_waits() {
     let mut world = World::new(ralph(1));
-    assert_eq!(world.status(&added("one more thing")), Some(Status::MaxIterationsReached));
+    assert_eq!(world.status(&added("one more thing")), Some(SessionStatus::MaxIterationsReached));
 }
 
 #[test]

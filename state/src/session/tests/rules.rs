@@ -8,7 +8,7 @@ const DONE: &str = "<promise>DONE</promise>";
 #[test]
 fn acceptance_1_it_stops_on_the_promise() {
     let mut world = World::new(ralph(20));
-    assert_eq!(world.status(&says(DONE)), Some(Status::PromiseAccepted));
+    assert_eq!(world.status(&says(DONE)), Some(SessionStatus::PromiseAccepted));
     assert_eq!(world.state, None);
 }
 
@@ -16,7 +16,7 @@ fn acceptance_1_it_stops_on_the_promise() {
 fn acceptance_2_it_blocks_a_stop_without_the_promise() {
     let mut world = World::new(ralph(20));
     let outcome = world.stop(&says("I'm done")).unwrap();
-    let Answer::Block(text) = outcome.answer else { panic!("let through") };
+    let StopAnswer::Block(text) = outcome.answer else { panic!("let through") };
     assert!(text.contains(DONE) && text.ends_with("the task"));
     assert_eq!(world.state().iteration, 2);
 }
@@ -28,7 +28,7 @@ fn acceptance_3_it_ends_after_n_turns() {
         for turn in 1..turns {
             assert!(is_block(&world.stop(&says("at work")).unwrap()), "turn {turn} of {turns}");
         }
-        assert_eq!(world.status(&says("at work")), Some(Status::MaxIterationsReached));
+        assert_eq!(world.status(&says("at work")), Some(SessionStatus::MaxIterationsReached));
         assert_eq!(world.log.len(), turns as usize);
     }
 }
@@ -37,9 +37,9 @@ fn acceptance_3_it_ends_after_n_turns() {
 fn acceptance_4_it_rejects_a_promise_without_work() {
     let mut world = World::new(ralph(20));
     let outcome = world.stop(&Stop { tool_calls: Some(0), ..says(DONE) }).unwrap();
-    let Answer::Block(text) = outcome.answer else { panic!("let through") };
+    let StopAnswer::Block(text) = outcome.answer else { panic!("let through") };
     assert!(text.starts_with("Promise detected, but no tool calls"));
-    assert_eq!((world.log[0].promise, world.state().iteration), (Found::Rejected, 2));
+    assert_eq!((world.log[0].promise, world.state().iteration), (PromiseFound::Rejected, 2));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn acceptance_5_it_finds_the_promise_wherever_it_stands_in_the_final_message() {
         format!("x{DONE}y"),
     ] {
         let mut world = World::new(ralph(20));
-        assert_eq!(world.status(&says(&text)), Some(Status::PromiseAccepted), "{text}");
+        assert_eq!(world.status(&says(&text)), Some(SessionStatus::PromiseAccepted), "{text}");
     }
 }
 
@@ -110,7 +110,7 @@ fn an_empty_promise_is_refused_and_completes_nothing() {
     for text in ["", "<promise></promise>"] {
         assert!(is_block(&world.stop(&says(text)).unwrap()), "{text}");
     }
-    assert_eq!(world.status(&says(DONE)), Some(Status::MaxIterationsReached));
+    assert_eq!(world.status(&says(DONE)), Some(SessionStatus::MaxIterationsReached));
 }
 
 /// One session's loop captures the others.
@@ -177,7 +177,9 @@ fn a_task_is_fed_back_as_it_is_each_time() {
         let mut world = World::new(SessionLoop { body: task.as_bytes().to_vec(), ..ralph(20) });
         let mut texts = Vec::new();
         for _ in 0..5 {
-            let Answer::Block(text) = world.stop(&says("x")).unwrap().answer else { panic!("let through") };
+            let StopAnswer::Block(text) = world.stop(&says("x")).unwrap().answer else {
+                panic!("let through")
+            };
             texts.push(text.split_once("Original task:\n\n").unwrap().1.to_owned());
         }
         assert_eq!(texts, vec![task; 5]);

@@ -24,12 +24,12 @@ fn the_start_says_the_task_the_stopping_rule_its_strictness_and_the_safety_valve
 #[test]
 fn the_reminder_is_the_documents() {
     assert_eq!(
-        block_text(&ralph(9), Found::Missing, 3),
+        block_text(&ralph(9), PromiseFound::Missing, 3),
         "You attempted to end the loop, but you did not output the completion promise `<promise>DONE</promise>`. \
          Continue working on the original task below. Only output the promise when the task is fully complete.\n\n\
          Original task:\n\nthe task"
     );
-    let rejected = block_text(&ralph(9), Found::Rejected, 0);
+    let rejected = block_text(&ralph(9), PromiseFound::Rejected, 0);
     assert!(
         rejected.starts_with(
             "Promise detected, but no tool calls/work were performed; you must actually complete the task before emitting the promise"
@@ -43,10 +43,10 @@ fn the_reminder_is_the_documents() {
 
 #[test]
 fn ulw_is_ralph_with_an_instruction_in_front() {
-    let ulw = SessionLoop { kind: Kind::Ulw, ..ralph(9) };
+    let ulw = SessionLoop { kind: SessionKind::Ulw, ..ralph(9) };
     let front = start_text(&ulw).strip_suffix(&start_text(&ralph(9))).unwrap().to_owned();
     assert!(front.starts_with("ULTRAWORK MODE"));
-    for found in [Found::Missing, Found::Rejected, Found::Error] {
+    for found in [PromiseFound::Missing, PromiseFound::Rejected, PromiseFound::Error] {
         assert_eq!(block_text(&ulw, found, 0), front.clone() + &block_text(&ralph(9), found, 0));
     }
 }
@@ -54,9 +54,11 @@ fn ulw_is_ralph_with_an_instruction_in_front() {
 #[test]
 fn a_contract_is_fed_as_it_stands() {
     let state = SessionLoop { body: b" a\r\n---\n{x} \xff\n\n".to_vec(), ..do_it(9) };
-    for text in
-        [start_text(&state), block_text(&state, Found::Missing, 0), block_text(&state, Found::Rejected, 0)]
-    {
+    for text in [
+        start_text(&state),
+        block_text(&state, PromiseFound::Missing, 0),
+        block_text(&state, PromiseFound::Rejected, 0),
+    ] {
         assert_eq!(text, " a\r\n---\n{x} \u{fffd}\n\n");
     }
 }

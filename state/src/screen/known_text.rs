@@ -8,11 +8,11 @@
 use std::collections::HashSet;
 
 /// Letters and digits of a row within a line of the prompt that make it a copy by themselves.
-const ENOUGH: usize = 24;
+const MIN_COPY_CHARS: usize = 24;
 
-/// What the agent was given, and what stood on the screen before.
+/// Text that is not output of the agent: what it was given, and what stood on the screen before.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Given {
+pub(super) struct KnownText {
     before: HashSet<String>,
     texts: Vec<Text>,
 }
@@ -23,7 +23,7 @@ struct Text {
     lines: HashSet<String>,
 }
 
-impl Given {
+impl KnownText {
     /// Notes a text that the agent is given.
     pub(super) fn note(&mut self, text: &str) {
         let text = Text { ink: ink(text), lines: text.lines().map(ink).collect() };
@@ -48,7 +48,8 @@ impl Given {
             }
             let wrapped = copied.clone() + &ink;
             let is_copy = |text: &Text| {
-                let whole = text.lines.contains(&ink) || ink.len() >= ENOUGH && text.ink.contains(&ink);
+                let whole =
+                    text.lines.contains(&ink) || ink.len() >= MIN_COPY_CHARS && text.ink.contains(&ink);
                 whole || (!copied.is_empty() && text.ink.contains(&wrapped))
             };
             let copy = self.texts.iter().any(is_copy);
@@ -81,11 +82,11 @@ fn is_folded(row: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn given(before: &[&str], text: &str) -> Given {
-        let mut given = Given::default();
-        given.set_before(before);
-        given.note(text);
-        given
+    fn given(before: &[&str], text: &str) -> KnownText {
+        let mut known_text = KnownText::default();
+        known_text.set_before(before);
+        known_text.note(text);
+        known_text
     }
 
     #[test]
