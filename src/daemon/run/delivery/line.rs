@@ -38,7 +38,7 @@ pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Re
     }
     sleep(ENTER_DELAY).await;
     // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
-    if cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none() {
+    if is_gone(pane) {
         return Err(gone());
     }
     if !procs::tty_is_cooked(pane.pid) {
@@ -59,6 +59,8 @@ pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<St
         match procs::terminal(pane.pid) {
             // It ended, or nothing can be known.
             None => return Ok(None),
+            // The wrapper changes the terminal once the agent has ended, which a last line may make it do.
+            Some(terminal) if !terminal.cooked && is_gone(pane) => return Ok(None),
             Some(terminal) if !terminal.cooked => return Err(maybe_lost(context)),
             // tmux may be about to write it yet, so one look at an empty queue does not say much.
             Some(Terminal { unread: 0, .. }) if waited || empty > 0 => return Ok(None),
@@ -67,6 +69,11 @@ pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<St
         }
     }
     Ok(Some(format!("worker '{}' has not read the text yet; the terminal queues it", context.name)))
+}
+
+/// Whether the agent has ended. Known on Linux only.
+fn is_gone(pane: &Pane) -> bool {
+    cfg!(target_os = "linux") && procs::first_child(pane.pid).is_none()
 }
 
 fn maybe_lost(context: &RunContext) -> Error {
