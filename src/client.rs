@@ -46,7 +46,7 @@ pub fn run(command: Command, config: Option<PathBuf>, out: Out) -> CommandResult
         .enable_all()
         .build()
         .map_err(|e| Error::system("cannot start", e))?;
-    let context = context::Context { out, config };
+    let context = context::ClientContext { out, config };
     let result = runtime.block_on(verbs::run(&context, command));
     // A read of stdin cannot be canceled; the process must not wait for it.
     runtime.shutdown_timeout(Duration::ZERO);

@@ -1,9 +1,8 @@
-//! `swarm demo`: a whole loop on the built-in fake agent, told as it happens.
+//! `swarm demo`: run a whole loop with the built-in fake agent, and explain it.
 //!
-//! It runs the same commands that a user would type, as processes of their own, in a temporary directory
-//! with a daemon and a tmux server of its own. All of it is ended and removed at the end, also after an
-//! error or a Ctrl-C. What the daemon and the follower say is checked against what the demo told: it exits
-//! 0 only if everything happened as told.
+//! Runs the commands that a user would type, as processes, in a temporary directory with its own daemon and tmux server.
+//! Everything is ended and removed at the end, also after an error or Ctrl-C. The output of the commands is compared with
+//! the explanations: the demo exits 0 only if everything happened as explained. Used by `main`.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,19 +13,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::client::connect::own_program;
-use crate::out::{Colour, Out};
+use crate::out::{Color, Out};
 use crate::out::{CommandResult, Failure};
 
 use crate::error::{Error, Result};
 
 pub mod agent;
-mod stage;
+mod workspace;
 
 use agent::{MARKER, TASKS, TODO};
-use stage::Stage;
+use workspace::Workspace;
 
-/// What the whole demo may take.
-const LIMIT: Duration = Duration::from_secs(55);
+/// The timeout of the whole demo.
+const DEMO_TIMEOUT: Duration = Duration::from_secs(55);
 
 const PROMPT: &str = "\
 study TODO.md and do the first open task
@@ -34,8 +33,8 @@ tick it off when it is done
 print ALL TASKS DONE when no task is left
 ";
 
-/// What the follower must say, in this order; between them it may say more.
-const TOLD: [&str; 9] = [
+/// The lines that the follower must print, in this order. Other lines may come between them.
+const EXPECTED_LINES: [&str; 9] = [
     "spawned demo (tmux: swarm:demo) [ralph mode: iteration 1/10]",
     "[ralph] demo: starting iteration 1/10",
     "[ralph] demo: iteration 1 completed (exit: 0",
@@ -47,13 +46,13 @@ const TOLD: [&str; 9] = [
     "[ralph] demo: loop complete after 4 iterations",
 ];
 
-/// When the status page is shown.
-const MIDDLE: &str = "[ralph] demo: starting iteration 3/10";
+/// The line after which the status page is shown.
+const STATUS_AFTER: &str = "[ralph] demo: starting iteration 3/10";
 
-/// Plays the demo.
+/// Runs the demo.
 ///
 /// # Errors
-/// What did not go as it should.
+/// The first step that failed or had unexpected output.
 pub fn run(out: Out) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -67,61 +66,61 @@ async fn perform(out: Out) -> CommandResult {
     let mut interrupt = on(SignalKind::interrupt())?;
     let mut terminate = on(SignalKind::terminate())?;
     let mut hang_up = on(SignalKind::hangup())?;
-    let stage = Stage::build(PROMPT, TODO, TASKS)?;
-    let played = tokio::select! {
-        played = timeout(LIMIT, play(out, &stage)) => played.unwrap_or_else(|_| {
-            Err(Error::invalid(format!("the demo took over {} s", LIMIT.as_secs())).into())
+    let workspace = Workspace::build(PROMPT, TODO, TASKS)?;
+    let result = tokio::select! {
+        result = timeout(DEMO_TIMEOUT, run_steps(out, &workspace)) => result.unwrap_or_else(|_| {
+            Err(Error::invalid(format!("the demo took over {} s", DEMO_TIMEOUT.as_secs())).into())
         }),
         _ = interrupt.recv() => Ok(130),
         _ = terminate.recv() => Ok(143),
         _ = hang_up.recv() => Ok(129),
     };
-    // The rest of it must be seen through, whatever else is pressed.
-    let struck = stage.strike().await;
-    let status = played?;
-    struck?;
+    // The cleanup must be completed, whatever keys are pressed.
+    let removed = workspace.remove_all().await;
+    let status = result?;
+    removed?;
     if status == 0 {
         epilogue(out)?;
     }
     Ok(status)
 }
 
-async fn play(out: Out, stage: &Stage) -> CommandResult {
-    say(
+async fn run_steps(out: Out, workspace: &Workspace) -> CommandResult {
+    narrate(
         out,
-        "This is a loop (a \"ralph loop\"): an agent is started again and again, each time with a fresh",
+        "This is a loop (a \"ralph loop\"): swarm starts an agent again and again, each time with a fresh",
     )?;
-    say(out, "context, and reads the same prompt file. What it did stands in the files it works on.")?;
-    tell(out, "The agent here is a fake one, built in. Its prompt, PROMPT.md:")?;
+    narrate(out, "context and the same prompt file. The results of a run are in the files of the project.")?;
+    heading(out, "The agent in this demo is a built-in fake. Its prompt, PROMPT.md:")?;
     out.lines(&indented(PROMPT))?;
-    tell(out, "The list it works through, TODO.md:")?;
+    heading(out, "Its task list, TODO.md:")?;
     out.lines(&indented(TASKS))?;
-    tell(out, "Start the loop. This command follows it; you would put your own agent after `--`:")?;
+    heading(out, "Start the loop and follow it. Your own agent would be after `--`:")?;
     let typed = "swarm spawn --name demo --ralph --prompt-file PROMPT.md --max-iterations 10";
     command_line(out, &format!("{typed} --done-pattern '{MARKER}' -- AGENT"))?;
-    follow(out, stage).await?;
-    tell(out, "Every task is ticked off:")?;
-    let todo = std::fs::read_to_string(stage.project().join(TODO));
+    follow(out, workspace).await?;
+    heading(out, "Every task is done:")?;
+    let todo = std::fs::read_to_string(workspace.project().join(TODO));
     let todo = todo.map_err(|e| Error::system("cannot read the demo's TODO.md", e))?;
     out.lines(&indented(&todo))?;
-    tell(out, "The loop kept a log, so that you can read in the morning what happened in the night:")?;
+    heading(out, "The loop has a log, to be read the next morning:")?;
     command_line(out, "swarm ralph logs demo")?;
-    let log = output(stage, &["ralph", "logs", "demo"]).await?;
+    let log = output(workspace, &["ralph", "logs", "demo"]).await?;
     out.lines(&indented(&log))?;
     if todo.contains("[ ]") {
         return Err(unexpected("a task is still open", &todo).into());
     }
     let failed = "[FAIL] iteration 2 exit=1 attempt=1/5 backoff=1s";
     if !log.contains(failed) || !log.contains("[DONE] loop complete after 4 iterations reason=done_pattern") {
-        return Err(unexpected("the log does not say what was told", &log).into());
+        return Err(unexpected("unexpected log", &log).into());
     }
     Ok(0)
 }
 
-/// Runs the follower, explains what it says as it says it, and holds it to what was told.
-async fn follow(out: Out, stage: &Stage) -> Result<(), Failure> {
+/// Runs the follower, prints and explains its lines, and compares them with [`EXPECTED_LINES`].
+async fn follow(out: Out, workspace: &Workspace) -> Result<(), Failure> {
     let agent = own_program()?;
-    let mut command = stage.swarm()?;
+    let mut command = workspace.swarm()?;
     command.args([
         "spawn",
         "--name",
@@ -138,86 +137,86 @@ async fn follow(out: Out, stage: &Stage) -> Result<(), Failure> {
         return Err(Error::invalid("the follower has no output").into());
     };
     let mut lines = BufReader::new(stdout).lines();
-    let mut told = TOLD.iter().peekable();
-    let mut heard = String::new();
-    let next = |e| Error::system("cannot read what the follower says", e);
+    let mut expected_lines = EXPECTED_LINES.iter().peekable();
+    let mut printed = String::new();
+    let next = |e| Error::system("cannot read the output of the follower", e);
     while let Some(line) = lines.next_line().await.map_err(next)? {
         out.line(&format!("  {line}"))?;
-        if told.next_if(|expected| line.starts_with(**expected)).is_some() {
+        if expected_lines.next_if(|expected| line.starts_with(**expected)).is_some() {
             if let Some(words) = explain(&line) {
-                say(out, words)?;
+                narrate(out, words)?;
             }
-            if line == MIDDLE {
-                middle(out, stage).await?;
+            if line == STATUS_AFTER {
+                show_status(out, workspace).await?;
             }
         }
-        heard.push_str(&line);
-        heard.push('\n');
+        printed.push_str(&line);
+        printed.push('\n');
     }
     let status = child.wait().await.map_err(|e| Error::system("cannot wait for the follower", e))?;
-    match (told.next(), status.code()) {
+    match (expected_lines.next(), status.code()) {
         (None, Some(0)) => Ok(()),
-        (Some(missing), Some(0)) => Err(unexpected(&format!("it never said `{missing}`"), &heard).into()),
+        (Some(missing), Some(0)) => Err(unexpected(&format!("missing line `{missing}`"), &printed).into()),
         (_, code) => {
             let code = code.map_or_else(|| "a signal".to_owned(), |c| format!("status {c}"));
-            Err(unexpected(&format!("the follower ended with {code}"), &heard).into())
+            Err(unexpected(&format!("the follower ended with {code}"), &printed).into())
         }
     }
 }
 
-/// What a new user wants to know about a line.
+/// Returns the explanation of a line for a new user.
 fn explain(line: &str) -> Option<&'static str> {
     if line.contains("iteration 2 failed") {
         Some(
-            "The agent failed, as agents do. The loop waits a second and tries again: the next failure in a row\nwould wait two, then four, and the fifth would end the loop.",
+            "The agent failed, as agents sometimes do. The loop retries after a second. After the next failure in a row it\nwould wait two seconds, then four; the fifth would end the loop.",
         )
     } else if line.contains("done pattern matched") {
-        Some("The agent printed what the done pattern asks for.")
+        Some("The agent printed the text of the done pattern.")
     } else {
         None
     }
 }
 
-async fn middle(out: Out, stage: &Stage) -> Result<(), Failure> {
-    tell(out, "Meanwhile, from any other terminal:")?;
+async fn show_status(out: Out, workspace: &Workspace) -> Result<(), Failure> {
+    heading(out, "Meanwhile, from any other terminal:")?;
     command_line(out, "swarm ralph status demo")?;
-    let page = output(stage, &["ralph", "status", "demo"]).await?;
+    let page = output(workspace, &["ralph", "status", "demo"]).await?;
     out.lines(&indented(&page))?;
     if !page.contains("Status: running") || !page.contains("Total failures: 1") {
-        return Err(unexpected("the status page does not say what was told", &page).into());
+        return Err(unexpected("unexpected status page", &page).into());
     }
-    say(out, "`swarm attach demo` would show the agent itself. The loop goes on:")
+    narrate(out, "`swarm attach demo` would show the agent's terminal. The loop goes on:")
 }
 
 fn epilogue(out: Out) -> Result<(), Failure> {
-    tell(out, "That was all of it; the demo's files, its daemon and its tmux server are gone.")?;
-    tell(out, "Now with your own agent, in the directory of your project:")?;
-    command_line(out, "swarm ralph init          # writes PROMPT.md; make it yours")?;
+    heading(out, "The demo is complete. Its files, daemon and tmux server were removed.")?;
+    heading(out, "Next, with your own agent, in your project's directory:")?;
+    command_line(out, "swarm ralph init          # writes PROMPT.md; edit it")?;
     command_line(out, "swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -- claude")?;
-    command_line(out, "swarm attach agent        # from another terminal: see it work")
+    command_line(out, "swarm attach agent        # from another terminal: watch it work")
 }
 
-/// A new part of the story.
-fn tell(out: Out, words: &str) -> Result<(), Failure> {
+/// Prints an explanation after an empty line.
+fn heading(out: Out, words: &str) -> Result<(), Failure> {
     out.line("")?;
-    say(out, words)
+    narrate(out, words)
 }
 
-fn say(out: Out, words: &str) -> Result<(), Failure> {
-    words.lines().try_for_each(|line| out.line(&out.paint(Colour::Bold, line)))
+fn narrate(out: Out, words: &str) -> Result<(), Failure> {
+    words.lines().try_for_each(|line| out.line(&out.paint(Color::Bold, line)))
 }
 
 fn command_line(out: Out, typed: &str) -> Result<(), Failure> {
-    out.line(&out.paint(Colour::Dim, &format!("  $ {typed}")))
+    out.line(&out.paint(Color::Dim, &format!("  $ {typed}")))
 }
 
 fn indented(text: &str) -> Vec<String> {
     text.lines().map(|line| format!("  {line}")).collect()
 }
 
-/// What a command prints on stdout.
-async fn output(stage: &Stage, args: &[&str]) -> Result<String> {
-    let mut command = stage.swarm()?;
+/// Runs a command and returns its stdout.
+async fn output(workspace: &Workspace, args: &[&str]) -> Result<String> {
+    let mut command = workspace.swarm()?;
     let child = spawn(command.args(args).stdout(Stdio::piped()))?;
     let output = child.wait_with_output().await.map_err(|e| Error::system("cannot wait for swarm", e))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -233,6 +232,6 @@ fn spawn(command: &mut Command) -> Result<tokio::process::Child> {
 }
 
 fn unexpected(what: &str, seen: &str) -> Error {
-    Error::invalid(format!("the demo did not go as told: {what}"))
-        .hint(format!("this was seen:\n{}", seen.trim_end()))
+    Error::invalid(format!("unexpected result of the demo: {what}"))
+        .hint(format!("output:\n{}", seen.trim_end()))
 }

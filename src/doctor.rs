@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::cli::{Doctor, PageFormat};
 use crate::error::Error;
-use crate::out::{Colour, Failure, Out};
+use crate::out::{Color, Failure, Out};
 use crate::paths::Paths;
 use crate::store::{self, Survey};
 use crate::tmux::{Options, Socket, Survey as Server, Tmux};
@@ -49,11 +49,11 @@ impl Level {
         }
     }
 
-    fn colour(self) -> Colour {
+    fn colour(self) -> Color {
         match self {
-            Self::Ok => Colour::Green,
-            Self::Warn => Colour::Yellow,
-            Self::Fail => Colour::Red,
+            Self::Ok => Color::Green,
+            Self::Warn => Color::Yellow,
+            Self::Fail => Color::Red,
         }
     }
 }

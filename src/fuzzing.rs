@@ -19,7 +19,7 @@ use swarm_state::session::{
 
 use crate::daemon::server;
 use crate::protocol::{ClientHello, DaemonHello, Response};
-use crate::session::tail::{self, From};
+use crate::session::tail::{self, TailStart};
 
 mod snapshot;
 
@@ -148,7 +148,8 @@ pub fn session_stop(bytes: &[u8]) {
     let input = HookInput::parse(input).unwrap_or_default();
     let book = Book::parse(book);
     assert_eq!(Book::parse(&book.render()), book);
-    let from = From { mark: book.mark.as_ref(), began: None, last_message: input.last_message.as_deref() };
+    let from =
+        TailStart { mark: book.mark.as_ref(), began: None, last_message: input.last_message.as_deref() };
     let tail = tail::of_bytes(transcript, choice & 1 != 0, from);
     let Ok(mut file) = SessionFile::parse(file) else { return };
     assert_eq!(SessionFile::parse(&file.render()).as_ref().map(SessionFile::state), Ok(file.state()));

@@ -1,10 +1,10 @@
-//! The hooks of agent CLIs: what they call, and what that does.
+//! The hooks of agent CLIs: installs them, passes them to agents, and carries them out.
 //!
-//! [`command`] is what stands in a CLI's settings, [`passed`] what swarm passes to an agent that it starts itself,
-//! [`run`] is `swarm hook`: it gives stops and prompts to [`crate::session`], and [`tell`] tells the daemon what the hook of
-//! a worker's agent knows. What follows from an event is decided in `swarm_state::hook`. For the sessions that a user
-//! starts, [`install`] and [`plugin`] change settings files: [`merge`] is what, [`recognise`] what is ours in them, [`layout`]
-//! and [`mod@file`] how. [`verbs`] are `swarm hooks` and `swarm plugin`.
+//! [`run`] is `swarm hook EVENT`: it passes stops and prompts to [`crate::session`], and [`report`] reports events of a
+//! worker's agent to the daemon. `swarm_state::hook` decides what follows from an event. [`command`] builds the command in
+//! a CLI's settings. [`passed`] passes hooks to an agent that swarm starts. For the sessions that a user starts, [`install`]
+//! and [`plugin`] change settings files ([`verbs`]: `swarm hooks` and `swarm plugin`): [`merge`] changes the value,
+//! [`recognize`] finds swarm's hooks in it, [`layout`] and [`mod@file`] read and write the file.
 
 pub mod command;
 pub mod file;
@@ -13,8 +13,8 @@ pub mod layout;
 pub mod merge;
 pub mod passed;
 pub mod plugin;
-pub mod recognise;
+pub mod recognize;
+pub mod report;
 pub mod run;
-pub mod tell;
 pub mod verbs;
 mod words;

@@ -1,4 +1,4 @@
-//! Parse, dispatch, print the error, choose the exit code; nothing else.
+//! Parses the command line, calls the command, prints its error and chooses the exit status.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,7 +14,7 @@ use swarm::{cli, client, daemon, demo, doctor, hooks, session, store, wrapper};
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    // What runs inside a pane comes first: it must not depend on anything that the command line needs.
+    // The commands that run inside a pane come first: they must not depend on the command line's parser.
     let status = match (args.get(1).and_then(|a| a.to_str()), args.get(2)) {
         (Some("__pane"), Some(dir)) => wrapper::main(Path::new(dir)),
         (Some("__record"), Some(file)) => {
@@ -22,8 +22,7 @@ fn main() -> ExitCode {
             0
         }
         (Some("__demo-agent"), _) => demo::agent::main(),
-        // A hook harms nobody: what it is given is not the command line's to refuse, since the status of a mistake
-        // would hold the agent.
+        // A hook is not parsed by clap: the exit status of a usage error would keep the agent from ending its turn.
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
             hook(args.get(2..).unwrap_or_default().to_vec())
         }
@@ -32,7 +31,7 @@ fn main() -> ExitCode {
     ExitCode::from(status)
 }
 
-/// What an agent CLI calls. A host that reads no answer needs none.
+/// Runs a hook and prints its answer. A failure to print is ignored, since the agent then does not read the answer.
 fn hook(args: Vec<OsString>) -> u8 {
     if let Some(answer) = hooks::run::run(args) {
         let _ = Out::from_env().line(&answer);
@@ -56,7 +55,7 @@ fn command_line(args: Vec<OsString>, out: Out) -> u8 {
 }
 
 fn dispatch(cli: Cli) -> CommandResult {
-    // Who names a file wants to hear of its faults, also from a verb that has no use for it.
+    // Errors in the file of --config are reported by every command, also by those that need no settings.
     if let Some(config) = &cli.config {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
     }
@@ -66,7 +65,7 @@ fn dispatch(cli: Cli) -> CommandResult {
             Ok(0)
         }
         Command::Session(args) => session::verbs::run(args.command, Out::from_env()),
-        // It comes here for its help alone.
+        // Only for `swarm hook --help`.
         Command::Hook(args) => Ok(hook(vec![args.event.into()])),
         Command::Hooks(args) => hooks::verbs::run_hooks(args.command, Out::from_env()),
         Command::Plugin(args) => hooks::verbs::run_plugin(args.command, Out::from_env()),
@@ -76,7 +75,7 @@ fn dispatch(cli: Cli) -> CommandResult {
     }
 }
 
-/// Help and version are answers; everything else is a mistake, worded by clap.
+/// Prints clap's help or version (status 0) or its usage error (status 2).
 fn not_parsed(error: &clap::Error, out: Out) -> CommandResult {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         out.note(error.render().to_string().trim_end());
@@ -87,7 +86,7 @@ fn not_parsed(error: &clap::Error, out: Out) -> CommandResult {
         return Ok(2);
     }
     let text = error.render();
-    if out.coloured() {
+    if out.has_color() {
         out.raw(&text.ansi().to_string())?
     } else {
         out.raw(&text.to_string())?

@@ -1,10 +1,9 @@
-//! The only printer: what stands on stdout and stderr, and in which shape.
+//! Prints to stdout and stderr. Everything that a command prints goes through [`Out`].
 //!
-//! Every verb prints through [`Out`]. A reader that went away (`swarm ls | head -1`) is no error: it comes
-//! back as [`Failure::ReaderGone`] and the command ends quietly. A full disk behind stdout is an error.
-//! A stdout that is closed is no error either: Rust opens `/dev/null` in its place before anything of ours runs,
-//! just as many programs do for those that they start, and nothing tells the two apart.
-//! Deliberately absent: what to say; that is in the verbs, as values or as text.
+//! Used by the client, session, hooks, demo, doctor and `main`. When the reader of stdout has gone away (`swarm ls | head
+//! -1`), printing returns [`Failure::ReaderGone`] and the command ends without a message. A full disk behind stdout is an
+//! error. A closed stdout counts as `/dev/null`: Rust opens `/dev/null` in its place before `main`, so the two cannot be
+//! told apart. Deliberately absent: the messages, which are in the verbs.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -38,31 +37,31 @@ impl From<Error> for Failure {
 /// The exit status of a command, or why it ended early.
 pub type CommandResult = Result<u8, Failure>;
 
-/// Where a command prints, and whether in colour.
+/// Prints to stdout and stderr, in color where the terminal shows it.
 #[derive(Clone, Copy, Debug)]
 pub struct Out {
-    colour_out: bool,
-    colour_err: bool,
-    /// Stderr is a terminal on which a line can be taken away again.
-    rewrites: bool,
-    /// Columns of a table; `None` when nothing should be cut (a pipe, a file).
+    color_out: bool,
+    color_err: bool,
+    /// Stderr is a terminal on which a line can be erased.
+    can_rewrite: bool,
+    /// The width of tables in columns; `None` where no cell is cut (a pipe, a file).
     pub width: Option<usize>,
 }
 
-/// Whether a line of [`Out::progress`] stands on the terminal. There is one terminal, whoever prints.
-static DRAWN: AtomicBool = AtomicBool::new(false);
+/// Whether a line of [`Out::progress`] is on the terminal. The process has one terminal, so this is global.
+static IS_PROGRESS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// A terminal with fewer columns has no room for a line that is rewritten.
-const NARROWEST: usize = 12;
+/// The fewest columns of a terminal on which a progress line is drawn.
+const MIN_PROGRESS_COLUMNS: usize = 12;
 
-/// The few colours there are.
+/// A color or weight of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Colour {
-    /// All is well.
+pub enum Color {
+    /// Success.
     Green,
-    /// Look at this.
+    /// Needs attention.
     Yellow,
-    /// It went wrong.
+    /// Failure.
     Red,
     /// Less important.
     Dim,
@@ -70,7 +69,7 @@ pub enum Colour {
     Bold,
 }
 
-impl Colour {
+impl Color {
     fn code(self) -> &'static str {
         match self {
             Self::Green => "32",
@@ -83,7 +82,7 @@ impl Colour {
 }
 
 impl Out {
-    /// For this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
+    /// Describes this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
     pub fn from_env() -> Self {
         let able = std::env::var_os("TERM").is_none_or(|t| t != "dumb");
         let wanted = able && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
@@ -93,42 +92,42 @@ impl Out {
             (size.ws_col > 0).then_some(usize::from(size.ws_col))
         });
         Self {
-            colour_out: wanted && io::stdout().is_terminal(),
-            colour_err: wanted && io::stderr().is_terminal(),
-            rewrites: able && io::stderr().is_terminal(),
+            color_out: wanted && io::stdout().is_terminal(),
+            color_err: wanted && io::stderr().is_terminal(),
+            can_rewrite: able && io::stderr().is_terminal(),
             width,
         }
     }
 
-    /// Without colours, uncut.
+    /// Prints without color and cuts no cell.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
-        Self { colour_out: false, colour_err: false, rewrites: false, width: None }
+        Self { color_out: false, color_err: false, can_rewrite: false, width: None }
     }
 
-    /// Whether stdout is coloured.
-    pub fn coloured(self) -> bool {
-        self.colour_out
+    /// Whether stdout shows color.
+    pub fn has_color(self) -> bool {
+        self.color_out
     }
 
-    /// `text` in `colour`, where stdout has colours.
-    pub fn paint(self, colour: Colour, text: &str) -> Cow<'_, str> {
-        if self.colour_out { paint(colour, text).into() } else { text.into() }
+    /// Returns `text` in `color`, or unchanged where stdout shows no color.
+    pub fn paint(self, color: Color, text: &str) -> Cow<'_, str> {
+        if self.color_out { paint(color, text).into() } else { text.into() }
     }
 
-    /// Prints `text` as it is.
+    /// Prints `text` unchanged.
     pub fn raw(self, text: &str) -> Result<(), Failure> {
         self.no_progress();
         let mut stdout = io::stdout().lock();
-        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| closed_or(&e))
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|e| write_failure(&e))
     }
 
-    /// Prints one line; it is out when this returns.
+    /// Prints one line and flushes it.
     pub fn line(self, text: &str) -> Result<(), Failure> {
         self.raw(&format!("{text}\n"))
     }
 
-    /// Prints lines in one go.
+    /// Prints lines with one write.
     pub fn lines<S: AsRef<str>>(self, lines: &[S]) -> Result<(), Failure> {
         if lines.is_empty() {
             return Ok(());
@@ -141,11 +140,11 @@ impl Out {
         self.raw(&text)
     }
 
-    /// Ends when whoever reads stdout has gone away: what prints seldom would else outlive its reader by hours.
-    /// Never ends for a file or a terminal.
+    /// Returns when the reader of stdout has gone away. A command that prints rarely would otherwise outlive its reader by
+    /// hours. Never returns for a file or a terminal.
     pub(crate) async fn reader_gone(self) {
         let (tell, told) = oneshot::channel();
-        // A poll cannot be cancelled; the thread ends with the process.
+        // A poll cannot be canceled; the thread ends with the process.
         std::thread::spawn(move || {
             let stdout = io::stdout();
             loop {
@@ -168,69 +167,69 @@ impl Out {
         self.line(&text)
     }
 
-    /// `swarm: error: …` and its hint, on stderr.
+    /// Prints `swarm: error: …` and the hint to stderr.
     pub fn error(self, error: &Error) {
-        self.say(&self.head(Colour::Red, "swarm: error:"), &error.message);
+        self.print_stderr(&self.head(Color::Red, "swarm: error:"), &error.message);
         if let Some(hint) = &error.hint {
             self.hint(hint);
         }
     }
 
-    /// `swarm: warning: …` on stderr.
+    /// Prints `swarm: warning: …` to stderr.
     pub fn warn(self, message: &str) {
-        self.say(&self.head(Colour::Yellow, "swarm: warning:"), message);
+        self.print_stderr(&self.head(Color::Yellow, "swarm: warning:"), message);
     }
 
-    /// `hint: …` on stderr.
+    /// Prints `hint: …` to stderr.
     pub fn hint(self, message: &str) {
-        self.say(&self.head(Colour::Bold, "hint:"), message);
+        self.print_stderr(&self.head(Color::Bold, "hint:"), message);
     }
 
-    /// A line on stderr that is neither: what is going on.
+    /// Prints a plain line to stderr.
     pub fn note(self, message: &str) {
-        self.say("", message);
+        self.print_stderr("", message);
     }
 
-    /// Prints to stderr what clap worded, in colour where there is one.
+    /// Prints an error of clap to stderr.
     pub fn usage_error(self, plain: &str) {
         let text = plain.strip_prefix("error: ").unwrap_or(plain);
-        self.say(&self.head(Colour::Red, "swarm: error:"), text.trim_end());
+        self.print_stderr(&self.head(Color::Red, "swarm: error:"), text.trim_end());
     }
 
     /// Whether [`Self::progress`] draws anything.
     pub fn shows_progress(self) -> bool {
-        self.rewrites
+        self.can_rewrite
     }
 
-    /// Draws a line on a terminal's stderr that the next one takes the place of, and that is gone before anything else
-    /// is printed. Nothing in a pipe, or where there is no room.
+    /// Draws a line on stderr that the next call replaces. It is erased before anything else is printed. Draws nothing in a
+    /// pipe or on a narrow terminal.
     pub fn progress(self, text: &str) {
         let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
-        if !self.rewrites || columns < NARROWEST {
+        if !self.can_rewrite || columns < MIN_PROGRESS_COLUMNS {
             return self.no_progress();
         }
-        // The last column stays free: some terminals go to the next row when it is written.
+        // The last column stays free: some terminals move to the next row when it is written.
         let text = fit(&printable(text), columns - 1);
-        let text = if self.colour_err { paint(Colour::Dim, &text) } else { text };
-        DRAWN.store(true, Ordering::Relaxed);
+        let text = if self.color_err { paint(Color::Dim, &text) } else { text };
+        IS_PROGRESS_DRAWN.store(true, Ordering::Relaxed);
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "\r{text}\x1b[K").and_then(|()| stderr.flush());
     }
 
-    /// Takes the line of [`Self::progress`] away, where there is one.
+    /// Erases the line of [`Self::progress`], if there is one.
     pub fn no_progress(self) {
-        if self.rewrites && DRAWN.swap(false, Ordering::Relaxed) {
+        if self.can_rewrite && IS_PROGRESS_DRAWN.swap(false, Ordering::Relaxed) {
             let _ = write!(io::stderr().lock(), "\r\x1b[K");
         }
     }
 
-    fn head(self, colour: Colour, word: &str) -> String {
-        if self.colour_err { paint(colour, word) } else { word.to_owned() }
+    fn head(self, color: Color, word: &str) -> String {
+        if self.color_err { paint(color, word) } else { word.to_owned() }
     }
 
-    /// Made harmless, since messages quote names and texts of anybody's. Nothing can be done about a stderr
-    /// that takes nothing, so its errors end here.
-    fn say(self, head: &str, text: &str) {
+    /// Prints to stderr without control characters, since messages quote text from outside. Errors of stderr are ignored:
+    /// there is nowhere to report them.
+    fn print_stderr(self, head: &str, text: &str) {
         self.no_progress();
         let blank = if head.is_empty() { "" } else { " " };
         let text = text.lines().map(printable).collect::<Vec<_>>().join("\n");
@@ -238,11 +237,11 @@ impl Out {
     }
 }
 
-fn paint(colour: Colour, text: &str) -> String {
-    format!("\x1b[{}m{text}\x1b[0m", colour.code())
+fn paint(color: Color, text: &str) -> String {
+    format!("\x1b[{}m{text}\x1b[0m", color.code())
 }
 
-fn closed_or(error: &io::Error) -> Failure {
+fn write_failure(error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::BrokenPipe {
         Failure::ReaderGone
     } else {
@@ -250,7 +249,7 @@ fn closed_or(error: &io::Error) -> Failure {
     }
 }
 
-/// `text` cut to `width` columns, with `…` where something is missing.
+/// Cuts `text` to `width` columns, with `…` at the end of a text that was cut.
 pub fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -270,9 +269,9 @@ pub fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// A table: cells made harmless, columns straight, `flexible` ones cut until it fits `width`.
+/// Formats a table with aligned columns and without control characters.
 ///
-/// `flexible` names columns by index, in the order in which they give way; none is cut below 8.
+/// When the table is wider than `width`, the columns of `flexible` (indexes) are cut in that order, none below 8 columns.
 pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Option<usize>) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();

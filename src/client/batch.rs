@@ -1,8 +1,8 @@
-//! What the verbs that take several workers share: `kill`, `clean` and `send --all`.
+//! Calls for several workers at once: `kill`, `clean` and `send --all`.
 //!
-//! Each worker is dealt with by itself, side by side with the others. What went wrong with one is said and
-//! keeps nobody else from its turn; the exit status is the highest of theirs, so that an unknown name is
-//! told as it is for one name alone. Deliberately absent: what is said when all went well.
+//! The calls run in parallel. The error of one worker is printed and does not stop the others. The exit status is the
+//! highest of theirs, so that an unknown name has the same status alone and among others. Deliberately absent: what is
+//! printed on success.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,25 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::call;
-use super::connect::QUICK;
-use super::context::Context;
+use super::connect::QUICK_TIMEOUT;
+use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure, Out};
 use crate::protocol::{Call, Empty, Listing};
 
-/// The names of the live workers.
-pub(super) async fn live_workers(ctx: &Context) -> Result<Vec<String>> {
-    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK).await?;
+/// Returns the names of the live workers.
+pub(super) async fn live_workers(ctx: &ClientContext) -> Result<Vec<String>> {
+    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
     Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
 }
 
-/// The most calls at once: the daemon has room for so many clients, and others want to get in too.
-const SIDE_BY_SIDE: usize = 64;
+/// The daemon accepts a limited number of clients; this leaves places for others.
+const MAX_PARALLEL_CALLS: usize = 64;
 
-/// Makes the calls side by side, each on a connection of its own and each with the time `limit`; answers in
-/// the order of the calls.
+/// Makes the calls in parallel, each on its own connection and with the timeout `limit`. Returns the answers in the order
+/// of the calls.
 pub(super) async fn call_each<T>(
-    ctx: &Context,
+    ctx: &ClientContext,
     calls: impl Iterator<Item = (String, Call)>,
     limit: Duration,
 ) -> Result<Vec<(String, Result<T>)>, Failure>
@@ -38,43 +38,44 @@ where
 {
     let paths = ctx.paths()?;
     let mut tasks = JoinSet::new();
-    let room = Arc::new(Semaphore::new(SIDE_BY_SIDE));
+    let permits = Arc::new(Semaphore::new(MAX_PARALLEL_CALLS));
     for (index, (name, call)) in calls.enumerate() {
-        let (paths, room) = (paths.clone(), room.clone());
+        let (paths, permits) = (paths.clone(), permits.clone());
         tasks.spawn(async move {
-            // It is never closed.
-            let _room = room.acquire().await;
+            // The semaphore is never closed.
+            let _permit = permits.acquire().await;
             (index, name, call::call(&paths, &call, limit).await)
         });
     }
     let mut answers = Vec::new();
     while let Some(done) = tasks.join_next().await {
-        answers.push(done.map_err(|e| Error::new(ErrorCode::Internal, format!("a call was lost: {e}")))?);
+        answers
+            .push(done.map_err(|e| Error::new(ErrorCode::Internal, format!("a call did not return: {e}")))?);
     }
     answers.sort_by_key(|(index, _, _)| *index);
     Ok(answers.into_iter().map(|(_, name, answer)| (name, answer)).collect())
 }
 
-/// What went wrong so far.
+/// Prints the errors of a batch and keeps its exit status.
 pub(super) struct BatchErrors {
     out: Out,
-    /// Only one worker was named: its error is the command's.
-    alone: bool,
+    /// Only one worker was named: its error is the command's error.
+    is_alone: bool,
     status: u8,
 }
 
 impl BatchErrors {
-    /// Nothing yet.
-    pub(super) fn new(out: Out, alone: bool) -> Self {
-        Self { out, alone, status: 0 }
+    /// Starts without errors.
+    pub(super) fn new(out: Out, is_alone: bool) -> Self {
+        Self { out, is_alone, status: 0 }
     }
 
-    /// Says what went wrong with one worker, and with which.
+    /// Prints the error of one worker, with the worker's name.
     ///
     /// # Errors
-    /// With that error, when there is no other worker.
+    /// That error, when there is no other worker.
     pub(super) fn add(&mut self, name: &str, mut error: Error) -> Result<(), Failure> {
-        if self.alone {
+        if self.is_alone {
             return Err(error.into());
         }
         if !error.message.contains(&format!("'{name}'")) {
@@ -85,7 +86,7 @@ impl BatchErrors {
         Ok(())
     }
 
-    /// The exit status.
+    /// Returns the exit status.
     pub(super) fn end(self) -> CommandResult {
         Ok(self.status)
     }

@@ -1,9 +1,9 @@
-//! One call, also when the daemon dies under it.
+//! Makes one call, and repeats it when the daemon dies before it answers.
 //!
-//! A daemon that is killed between a request and its answer leaves a client that does not know whether the thing
-//! was done. What can be asked for twice is asked of the next daemon; for the rest the person has to look. A
-//! spawn can: it has a name, by which the next daemon knows whether the worker is there already. Deliberately absent:
-//! subscriptions, which come back by themselves ([`super::subscription`], [`super::follow`]).
+//! When a daemon is killed between a request and its answer, the client cannot tell whether the request was carried out.
+//! Idempotent requests are sent again to the next daemon; for the others the user has to check. A spawn is idempotent: its
+//! request has an id, by which the next daemon finds a worker that was already started. Deliberately absent:
+//! subscriptions, which reconnect by themselves ([`super::subscription`]).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,24 +14,26 @@ use crate::error::{ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::Call;
 
-/// Daemons that may die under one call before it is given up.
-const TRIES: usize = 5;
+/// How often a call is sent before it fails.
+const MAX_ATTEMPTS: usize = 5;
 
-/// Makes a call; of the next daemon where one died before it answered, if the call may be made twice.
+/// Makes a call. When the daemon dies before it answers, an idempotent call is sent to the next daemon.
 pub(super) async fn call<T: DeserializeOwned>(paths: &Paths, request: &Call, limit: Duration) -> Result<T> {
-    let mut tries = 1;
+    let mut attempts = 1;
     loop {
         let answer = connect::connect(paths).await?.call(request, limit).await;
         match answer {
-            Err(error) if error.code == ErrorCode::NoDaemon && is_repeatable(request) && tries < TRIES => {
-                tries += 1;
+            Err(error)
+                if error.code == ErrorCode::NoDaemon && is_repeatable(request) && attempts < MAX_ATTEMPTS =>
+            {
+                attempts += 1;
             }
             answer => return answer,
         }
     }
 }
 
-/// Whether doing it once more does no more, and says no less, than doing it once.
+/// Whether a call may be sent twice: the second one has no further effect and returns the same answer.
 fn is_repeatable(call: &Call) -> bool {
     match call {
         Call::Spawn(params) => params.request.is_some(),
@@ -50,7 +52,7 @@ fn is_repeatable(call: &Call) -> bool {
         | Call::RalphReport(_)
         | Call::RalphDiff(_)
         | Call::DaemonStatus(_) => true,
-        // Typed twice, or gone the second time, or of a daemon that is not meant.
+        // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
         Call::Send(_)
         | Call::Interrupt(_)
         | Call::Eof(_)
@@ -65,7 +67,7 @@ fn is_repeatable(call: &Call) -> bool {
     }
 }
 
-/// A name for a request, which no other on this machine has.
+/// Returns an id for a request that is unique on this machine.
 pub(super) fn request_name() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     format!("{}-{:x}", std::process::id(), now.as_nanos())

@@ -1,11 +1,11 @@
-//! The connection to the daemon, and the daemon's start when it is absent.
+//! Connects to the daemon, and starts the daemon when it does not run.
 //!
-//! One probe tells three cases apart: the daemon is *ready*, it speaks another *version*, or there is
-//! *nobody*. [`connect`] starts it in the last case. Two clients that do so at once both succeed: the
-//! daemon's own lock lets one daemon through, and the client of the other connects to that one.
+//! [`probe`] distinguishes three cases: the daemon is ready, it has another protocol version, or no daemon runs.
+//! [`connect`] starts it in the last case. Two clients that do so at the same time both succeed: the daemon's lock admits
+//! one daemon, and the other client connects to that one.
 //!
-//! Every call has a time-out and every line a limit, so that a command never hangs on a stuck daemon.
-//! This is one of the few places that start a process.
+//! Every call has a timeout and every line a maximum length, so that a command never hangs on a stuck daemon. Used by the
+//! verbs and `doctor`. This is one of the few files that start a process.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -26,55 +26,55 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Notice, Request, Response, VERSION};
 
-/// How long the daemon may take for a question about what it knows.
-pub const QUICK: Duration = Duration::from_secs(10);
+/// How long the daemon may take for an answer from memory.
+pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long it may take for what waits for processes, tmux or git.
-pub const SLOW: Duration = Duration::from_secs(90);
+/// How long the daemon may take for an answer that waits for processes, tmux or git.
+pub const SLOW_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long a daemon may take to come up.
-const START: Duration = Duration::from_secs(10);
+/// How long a daemon may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the exchange of hellos may take.
-const HELLO: Duration = Duration::from_secs(5);
+/// How long the handshake may take.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is behind the socket.
-pub enum Probe {
-    /// A daemon that speaks our protocol.
+/// Which daemon answers on the socket.
+pub enum DaemonProbe {
+    /// A daemon with our protocol version.
     Ready(Client),
-    /// A daemon that speaks another one.
+    /// A daemon with another protocol version.
     WrongVersion(DaemonHello),
-    /// None.
+    /// No daemon.
     Nobody,
 }
 
-/// A connection on which hellos were exchanged.
+/// A connection after the handshake.
 pub struct Client {
     lines: LineReader<BufReader<OwnedReadHalf>>,
     writer: OwnedWriteHalf,
     next_id: u64,
     log: PathBuf,
-    /// Who is at the other end.
+    /// The daemon's handshake.
     pub daemon: DaemonHello,
 }
 
-/// Asks who is behind the socket of `paths`.
+/// Connects to the socket of `paths` and exchanges the handshake.
 ///
 /// # Errors
-/// When somebody is there who cannot be talked to.
-pub async fn probe(paths: &Paths) -> Result<Probe> {
+/// When something listens on the socket and does not answer as a daemon does.
+pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
     let socket = paths.socket();
-    let stream = match timeout(HELLO, UnixStream::connect(&socket)).await {
+    let stream = match timeout(HELLO_TIMEOUT, UnixStream::connect(&socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(e)) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            return Ok(Probe::Nobody);
+            return Ok(DaemonProbe::Nobody);
         }
-        // It ended while we were in its queue.
-        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(Probe::Nobody),
-        // Its queue is full: it has not taken a connection for long.
-        Ok(Err(e)) if e.kind() == ErrorKind::WouldBlock => return Err(silent(paths, None)),
+        // The daemon ended while this connection was in its queue.
+        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(DaemonProbe::Nobody),
+        // The daemon's queue is full: it has accepted no connection for a long time.
+        Ok(Err(e)) if e.kind() == ErrorKind::WouldBlock => return Err(no_answer(paths, None)),
         Ok(Err(e)) => return Err(Error::system(format!("cannot connect to {}", socket.display()), e)),
-        Err(_) => return Err(silent(paths, None)),
+        Err(_) => return Err(no_answer(paths, None)),
     };
     let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
     let (reader, mut writer) = stream.into_split();
@@ -86,31 +86,31 @@ pub async fn probe(paths: &Paths) -> Result<Probe> {
         writer.write_all(&line).await?;
         lines.next().await
     };
-    let answer = match timeout(HELLO, exchange).await {
-        Err(_) => return Err(silent(paths, peer)),
+    let answer = match timeout(HELLO_TIMEOUT, exchange).await {
+        Err(_) => return Err(no_answer(paths, peer)),
         Ok(Ok(Some(answer))) => answer,
-        // It hung up before it said anything: it is going away.
-        Ok(Ok(None)) => return Ok(Probe::Nobody),
-        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(Probe::Nobody),
-        Ok(Err(e)) => return Err(Error::system("cannot talk to the daemon", e)),
+        // The daemon hung up before the handshake: it is ending.
+        Ok(Ok(None)) => return Ok(DaemonProbe::Nobody),
+        Ok(Err(e)) if is_hang_up(e.kind()) => return Ok(DaemonProbe::Nobody),
+        Ok(Err(e)) => return Err(Error::system("cannot exchange the handshake with the daemon", e)),
     };
     let daemon: DaemonHello = serde_json::from_slice(&answer).map_err(|_| {
-        let what = format!("whatever answers on {} is no swarm daemon", socket.display());
+        let what = format!("the program that listens on {} is not a swarm daemon", socket.display());
         Error::new(ErrorCode::NoDaemon, what)
     })?;
     if daemon.swarm != VERSION {
-        return Ok(Probe::WrongVersion(daemon));
+        return Ok(DaemonProbe::WrongVersion(daemon));
     }
-    Ok(Probe::Ready(Client { lines, writer, next_id: 1, log: paths.daemon_log(), daemon }))
+    Ok(DaemonProbe::Ready(Client { lines, writer, next_id: 1, log: paths.daemon_log(), daemon }))
 }
 
 fn is_hang_up(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)
 }
 
-fn silent(paths: &Paths, pid: Option<u32>) -> Error {
+fn no_answer(paths: &Paths, pid: Option<u32>) -> Error {
     let hint = match pid {
-        Some(pid) => last_resort(&paths.daemon_log(), pid),
+        Some(pid) => kill_hint(&paths.daemon_log(), pid),
         None => format!(
             "its log is {}; its process id is in {}",
             paths.daemon_log().display(),
@@ -120,12 +120,12 @@ fn silent(paths: &Paths, pid: Option<u32>) -> Error {
     Error::new(ErrorCode::Timeout, "the daemon does not answer").hint(hint)
 }
 
-/// What is left to do about a daemon that is there and does nothing. The next command starts another one.
-pub fn last_resort(log: &Path, pid: u32) -> String {
-    format!("its log is {}; as the last resort, agents go on: kill -9 {pid}", log.display())
+/// The hint for a daemon that does not answer. After the kill, the next command starts another daemon.
+pub fn kill_hint(log: &Path, pid: u32) -> String {
+    format!("see its log: {}; as a last resort: kill -9 {pid} (agents keep running)", log.display())
 }
 
-/// The refusal that names both versions and the cure.
+/// The error that names both protocol versions and how to fix the mismatch.
 pub fn wrong_version(daemon: &DaemonHello) -> Error {
     let message = format!(
         "this swarm {} speaks protocol {VERSION}, the running daemon (swarm {}, pid {}) speaks protocol {}",
@@ -137,32 +137,32 @@ pub fn wrong_version(daemon: &DaemonHello) -> Error {
     Error::new(ErrorCode::Version, message).hint("swarm daemon restart")
 }
 
-/// A connection to the daemon, or `None` when it does not run. Never starts it.
+/// Connects to the daemon; returns `None` when it does not run. Never starts it.
 ///
 /// # Errors
-/// When a daemon is there that cannot be talked to.
+/// When the daemon does not answer or has another protocol version.
 pub async fn connect_existing(paths: &Paths) -> Result<Option<Client>> {
     match probe(paths).await? {
-        Probe::Ready(client) => Ok(Some(client)),
-        Probe::WrongVersion(daemon) => Err(wrong_version(&daemon)),
-        Probe::Nobody => Ok(None),
+        DaemonProbe::Ready(client) => Ok(Some(client)),
+        DaemonProbe::WrongVersion(daemon) => Err(wrong_version(&daemon)),
+        DaemonProbe::Nobody => Ok(None),
     }
 }
 
-/// A connection to the daemon, which is started when it is absent.
+/// Connects to the daemon, and starts it when it does not run.
 ///
 /// # Errors
-/// When there is no talking to it, or it does not come up ([`ErrorCode::NoDaemon`]).
+/// As [`connect_existing`], and [`ErrorCode::NoDaemon`] when it does not start.
 pub async fn connect(paths: &Paths) -> Result<Client> {
     Ok(connect_or_start(paths).await?.0)
 }
 
-/// As [`connect`]; says also whether it was this call that started the daemon.
+/// As [`connect`]; also returns whether this call started the daemon.
 ///
 /// # Errors
 /// As [`connect`].
 pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
-    let deadline = Instant::now() + START;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         if let Some(client) = connect_existing(paths).await? {
             return Ok((client, false));
@@ -174,7 +174,7 @@ pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
             },
             Err(failed) => failed,
         };
-        // Another client's daemon may be on its way up, or an old one on its way down.
+        // Another client may be starting a daemon, or an old daemon may be ending.
         if let Some(client) = connect_existing(paths).await? {
             return Ok((client, false));
         }
@@ -224,25 +224,25 @@ async fn start(paths: &Paths) -> Result<(), NotStarted> {
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_scrubbed(name)) {
         command.env_remove(name);
     }
-    // Its directory is `/`: a relative SWARM_DIR would mean another place there.
+    // The daemon runs in `/`, where a relative SWARM_DIR would name another directory.
     command.env("SWARM_DIR", paths.root());
     let mut child = command.spawn().map_err(|e| no_daemon(&program.display().to_string(), e))?;
     let Some(stdout) = child.stdout.take() else {
         return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing").into());
     };
     let mut lines = LineReader::new(BufReader::new(stdout));
-    let said = match timeout(START, lines.next()).await {
+    let printed = match timeout(START_TIMEOUT, lines.next()).await {
         Ok(line) => line.ok().flatten().map(|l| String::from_utf8_lossy(&l).trim().to_owned()),
-        Err(_) => Some(format!("error it was not ready within {} s", START.as_secs())),
+        Err(_) => Some(format!("error it was not ready within {} s", START_TIMEOUT.as_secs())),
     };
-    match said.as_deref() {
+    match printed.as_deref() {
         Some("ready") => Ok(()),
-        said => Err(not_ready(said, &log, from)),
+        printed => Err(not_ready(printed, &log, from)),
     }
 }
 
-/// What an agent's repository or tmux would mean to a daemon that serves all of them; and the marks of a worker and
-/// of a check, which would make a daemon that one of them started theirs.
+/// Whether a variable is removed from the daemon's environment: those that point git and tmux at one repository or server,
+/// and those that mark a process of a worker or check, since an agent may be the one that starts the daemon.
 fn is_scrubbed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b"GIT_")
@@ -251,9 +251,10 @@ fn is_scrubbed(name: &OsStr) -> bool {
             .contains(&name)
 }
 
-/// The running program, also after the file was replaced by a newer one.
+/// Returns the path of the running program, also after its file was replaced by a newer one.
 pub fn own_program() -> Result<PathBuf> {
-    let path = std::env::current_exe().map_err(|e| Error::system("cannot find my own program", e))?;
+    let path =
+        std::env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
     if path.exists() {
         return Ok(path);
     }
@@ -269,7 +270,7 @@ fn not_ready(printed: Option<&str>, log: &Path, from: u64) -> NotStarted {
     let coded = coded.and_then(|(word, rest)| Some((ErrorCode::of_word(word)?, rest)));
     let reason = match coded.map(|(_, rest)| rest).or(message) {
         Some(reason) => reason.to_owned(),
-        None => tail.last().cloned().unwrap_or_else(|| "it ended without a word".to_owned()),
+        None => tail.last().cloned().unwrap_or_else(|| "it ended without a message".to_owned()),
     };
     let mut message = format!("the daemon did not start: {reason}");
     for line in tail.iter().filter(|line| !line.contains(&reason)) {
@@ -280,15 +281,15 @@ fn not_ready(printed: Option<&str>, log: &Path, from: u64) -> NotStarted {
     NotStarted { error, is_running_already: coded.is_some_and(|(code, _)| code == ErrorCode::Conflict) }
 }
 
-/// The last lines that came into the log since it was `from` bytes long.
+/// Returns the last lines that were added to the log since it was `from` bytes long.
 fn new_in_log(log: &Path, from: u64) -> Vec<String> {
-    const MOST: u64 = 16 * 1024;
+    const MAX_TAIL_BYTES: u64 = 16 * 1024;
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
-        let from = from.max(file.metadata()?.len().saturating_sub(MOST));
+        let from = from.max(file.metadata()?.len().saturating_sub(MAX_TAIL_BYTES));
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
-        file.take(MOST).read_to_end(&mut bytes)?;
+        file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
@@ -298,17 +299,17 @@ fn new_in_log(log: &Path, from: u64) -> Vec<String> {
 }
 
 impl Client {
-    /// Calls and waits for the answer, at most `limit`.
+    /// Sends a call and waits for the answer, at most `limit`.
     ///
     /// # Errors
-    /// The daemon's refusal; [`ErrorCode::Timeout`]; [`ErrorCode::NoDaemon`] when the connection ended.
+    /// The daemon's error; [`ErrorCode::Timeout`]; [`ErrorCode::NoDaemon`] when the connection ended.
     pub async fn call<T: DeserializeOwned>(&mut self, call: &Call, limit: Duration) -> Result<T> {
         let (id, method, line) = self.request(call)?;
         let answer = async {
             self.writer.write_all(&line).await.map_err(|e| hung_up(&e))?;
             loop {
                 let response = self.response().await?;
-                // A refusal without a number is about the connection: there is no room, or no sense in a line.
+                // An error without a request id concerns the connection: too many clients, or a line that cannot be parsed.
                 let refused = response.id == 0 && response.err.is_some();
                 if refused || response.id == id && response.notice.is_none() {
                     return Ok(response);
@@ -321,11 +322,11 @@ impl Client {
         })??;
         match (response.ok, response.err) {
             (_, Some(error)) => Err(error),
-            (ok, None) => serde_json::from_value(ok.unwrap_or(Value::Null)).map_err(|e| unreadable(&e)),
+            (ok, None) => serde_json::from_value(ok.unwrap_or(Value::Null)).map_err(|e| bad_answer(&e)),
         }
     }
 
-    /// The next notice of a subscription. Can be dropped at any time without losing one.
+    /// Returns the next notice of a subscription. Cancel-safe: no notice is lost when the future is dropped.
     ///
     /// # Errors
     /// [`ErrorCode::NoDaemon`] when the connection ended.
@@ -341,14 +342,15 @@ impl Client {
         }
     }
 
-    /// Waits until the other end hangs up.
+    /// Waits until the daemon closes the connection.
     pub async fn hang_up(mut self) {
         while self.response().await.is_ok() {}
     }
 
     fn request(&mut self, call: &Call) -> Result<(u64, String, Vec<u8>)> {
-        let bug =
-            |e: serde_json::Error| Error::new(ErrorCode::Internal, format!("cannot word a request: {e}"));
+        let bug = |e: serde_json::Error| {
+            Error::new(ErrorCode::Internal, format!("cannot serialize a request: {e}"))
+        };
         let mut value = serde_json::to_value(call).map_err(bug)?;
         let method = value["method"].as_str().unwrap_or_default().to_owned();
         let id = self.next_id;
@@ -368,7 +370,7 @@ impl Client {
     async fn response(&mut self) -> Result<Response> {
         let line = self.lines.next().await.map_err(|e| hung_up(&e))?;
         let line = line.ok_or_else(|| Error::new(ErrorCode::NoDaemon, "the daemon hung up"))?;
-        serde_json::from_slice(&line).map_err(|e| unreadable(&e))
+        serde_json::from_slice(&line).map_err(|e| bad_answer(&e))
     }
 }
 
@@ -376,12 +378,12 @@ fn hung_up(error: &std::io::Error) -> Error {
     Error::new(ErrorCode::NoDaemon, format!("the connection to the daemon broke: {error}"))
 }
 
-fn unreadable(error: &serde_json::Error) -> Error {
-    Error::new(ErrorCode::Internal, format!("the daemon's answer makes no sense: {error}"))
+fn bad_answer(error: &serde_json::Error) -> Error {
+    Error::new(ErrorCode::Internal, format!("cannot parse the daemon's answer: {error}"))
         .hint("if swarm was updated: swarm daemon restart")
 }
 
-/// Lines of bytes, each at most [`MAX_LINE`] long; a read that is dropped half-way loses nothing.
+/// Reads lines of at most [`MAX_LINE`] bytes. Cancel-safe: a read that is dropped loses nothing.
 struct LineReader<R> {
     reader: R,
     line: Vec<u8>,
@@ -392,7 +394,7 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
         Self { reader, line: Vec::new() }
     }
 
-    /// The next line without its end; `None` at the end of input.
+    /// Returns the next line without its line end; `None` at the end of the input.
     async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         loop {
             let chunk = self.reader.fill_buf().await?;

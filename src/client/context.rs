@@ -13,13 +13,13 @@ use crate::paths::Paths;
 use crate::protocol::Call;
 
 /// What every command has.
-pub(super) struct Context {
+pub(super) struct ClientContext {
     pub(super) out: Out,
     /// The file of `-c FILE`.
     pub(super) config: Option<PathBuf>,
 }
 
-impl Context {
+impl ClientContext {
     /// Returns the paths. They are resolved only when needed, since some commands work without a home directory.
     pub(super) fn paths(&self) -> Result<Paths> {
         Paths::from_env()

@@ -1,18 +1,18 @@
-//! Long answers, page by page, for `logs` and `ralph logs`.
+//! Reads long answers page by page, for `logs` and `ralph logs`.
 
 use std::time::Duration;
 
-use super::connect::{Client, QUICK};
-use super::context::Context;
+use super::connect::{Client, QUICK_TIMEOUT};
+use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::Failure;
 use crate::protocol::{Call, Lines, Named, WorkerView};
 
-/// Between two looks of a follower.
-pub(super) const LOOK: Duration = Duration::from_millis(500);
+/// How often `--follow` polls for new lines.
+pub(super) const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Prints all that is asked for, also where it takes many answers.
-pub(super) async fn print(ctx: &Context, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
+/// Prints all pages.
+pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut Call) -> Result<(), Failure> {
     pages(client, call, async |page| {
         let end = if page.open || page.lines.is_empty() { "" } else { "\n" };
         ctx.out.raw(&(page.lines.join("\n") + end))
@@ -20,22 +20,22 @@ pub(super) async fn print(ctx: &Context, client: &mut Client, call: &mut Call) -
     .await
 }
 
-/// Hands on all that is asked for, an answer at a time, the earliest first.
+/// Passes all pages to `take`, the first lines first.
 pub(super) async fn pages(
     client: &mut Client,
     call: &mut Call,
     mut take: impl AsyncFnMut(Lines) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let got: Lines = client.call(call, QUICK).await?;
+    let got: Lines = client.call(call, QUICK_TIMEOUT).await?;
     let Some(mut from) = got.whole else { return take(got).await };
     let run = got.run;
     loop {
         let (Call::Logs(params) | Call::RalphLogs(params)) = &mut *call else { return Ok(()) };
         params.from = Some(from);
         let cure = format!("swarm logs {} --history", params.name);
-        let page: Lines = client.call(call, QUICK).await?;
+        let page: Lines = client.call(call, QUICK_TIMEOUT).await?;
         if page.run != run {
-            let message = "another run has begun meanwhile, and the rest of this one is in the history";
+            let message = "another run has started; the rest of this run is in the history";
             return Err(Error::new(ErrorCode::Conflict, message).hint(cure).into());
         }
         let next = page.next;
@@ -47,21 +47,21 @@ pub(super) async fn pages(
     }
 }
 
-pub(super) fn is_gone(error: &Error) -> bool {
+pub(super) fn is_disconnected(error: &Error) -> bool {
     error.code == ErrorCode::NoDaemon
 }
 
-/// How the worker is; `None` when there is none any more. A daemon that went away is started again.
+/// Returns the worker's view; `None` when the worker no longer exists. Starts the daemon when it was killed.
 pub(super) async fn worker_status(
-    ctx: &Context,
+    ctx: &ClientContext,
     client: &mut Client,
     name: &str,
 ) -> Result<Option<WorkerView>> {
     let call = Call::Status(Named { name: name.to_owned() });
-    let mut answer = client.call(&call, QUICK).await;
-    if answer.as_ref().is_err_and(is_gone) {
+    let mut answer = client.call(&call, QUICK_TIMEOUT).await;
+    if answer.as_ref().is_err_and(is_disconnected) {
         *client = ctx.connect().await?;
-        answer = client.call(&call, QUICK).await;
+        answer = client.call(&call, QUICK_TIMEOUT).await;
     }
     match answer {
         Ok(worker) => Ok(Some(worker)),

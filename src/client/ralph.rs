@@ -1,12 +1,12 @@
-//! What the `ralph` verbs share.
+//! Shared by the `ralph` verbs.
 
-use super::connect::QUICK;
-use super::context::Context;
+use super::connect::QUICK_TIMEOUT;
+use super::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Changed};
 
-/// The document's error for a worker that is none, or no loop.
+/// Replaces the error for an unknown worker by the documented one.
 pub(super) fn no_loop(name: &str, error: Error) -> Error {
     if error.code == ErrorCode::NotFound {
         Error::invalid(format!("worker '{name}' is not a ralph worker")).hint("swarm ralph ls")
@@ -15,8 +15,14 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
     }
 }
 
-pub(super) async fn change(ctx: &Context, name: &str, call: Call, done: &str, was_so: &str) -> CommandResult {
-    let answer = ctx.call(&call, QUICK).await;
+pub(super) async fn change(
+    ctx: &ClientContext,
+    name: &str,
+    call: Call,
+    done: &str,
+    was_so: &str,
+) -> CommandResult {
+    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
     let changed: Changed = answer.map_err(|e| no_loop(name, e))?;
     for warning in &changed.warnings {
         ctx.out.warn(warning);

@@ -1,4 +1,4 @@
-//! The report of a loop: fetched whole, and the lines that `report`, `why` and `loop` share.
+//! Fetches the report of a loop, and formats the lines that `report`, `why` and `loop` share.
 
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::CheckResult;
@@ -7,16 +7,16 @@ use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
 use swarm_state::screen::printable;
 
-use super::connect::SLOW;
-use super::context::Context;
+use super::connect::SLOW_TIMEOUT;
+use super::context::ClientContext;
 use crate::error::Result;
 use crate::protocol::{Call, Report, ReportParams};
 
-/// All of a report, however many answers it takes.
-pub(super) async fn fetch(ctx: &Context, name: &str) -> Result<Report> {
+/// Fetches a whole report, with as many calls as it has pages.
+pub(super) async fn fetch(ctx: &ClientContext, name: &str) -> Result<Report> {
     let ask = async |from| {
         let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        ctx.call::<Report>(&call, SLOW).await
+        ctx.call::<Report>(&call, SLOW_TIMEOUT).await
     };
     let mut report = ask(1).await?;
     while let Some(next) = report.next.take() {
@@ -27,7 +27,7 @@ pub(super) async fn fetch(ctx: &Context, name: &str) -> Result<Report> {
     Ok(report)
 }
 
-/// The word for how it ended, or why it has not.
+/// The word for the loop's end; `paused` or `running` for one that has not ended.
 pub(super) fn end_word(report: &Report) -> &'static str {
     match (report.end, report.status) {
         (Some(end), _) => end.word(),
@@ -36,7 +36,7 @@ pub(super) fn end_word(report: &Report) -> &'static str {
     }
 }
 
-/// `3 iterations, 2m 5s, $0.12`
+/// Formats `3 iterations, 2m 5s, $0.12`.
 pub(super) fn used(report: &Report) -> String {
     let count = counted(report.iterations.len() as u64, "iteration");
     let mut text = format!("{count}, {}", duration(report.seconds as u64, " "));
@@ -49,19 +49,23 @@ pub(super) fn used(report: &Report) -> String {
     text
 }
 
-/// The gates of an iteration, one a line.
+/// Formats the gates of an iteration, one a line.
 pub(super) fn gates(it: &Iteration) -> Vec<String> {
     let Some(verdict) = &it.verdict else { return vec![] };
     let mut lines = vec![];
     for check in &verdict.checks {
         let excused = verdict.excused.contains(&check.name);
-        let word = if excused && !check.passed { "FAIL (it failed before, and may)" } else { outcome(check) };
+        let word = if excused && !check.passed {
+            "FAIL (it failed before the loop, allowed)"
+        } else {
+            outcome(check)
+        };
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
     lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
     if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
         let seen = verdict.promise_seen.map(|source| format!(" (promise seen in: {})", source.word()));
-        lines.push(format!("  PASS  the promise was given{}", seen.unwrap_or_default()));
+        lines.push(format!("  PASS  the agent printed its promise{}", seen.unwrap_or_default()));
     }
     if verdict.done_pattern == Some(true) {
         lines.push("  PASS  the done pattern appeared".into());
@@ -70,29 +74,29 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
     lines
 }
 
-/// How a check came out, in a word or a few.
+/// The result of a check in a few words.
 pub(super) fn outcome(check: &CheckResult) -> &'static str {
     match (check.passed, check.cut) {
         (true, _) => "PASS",
-        (false, true) => "FAIL (the loop's time was over)",
+        (false, true) => "FAIL (the loop's time ran out)",
         (false, false) => "FAIL",
     }
 }
 
-/// Whether the base line took all of the loop's time.
+/// Whether the baseline used all of the loop's time.
 pub(super) fn is_stuck_at_base(report: &Report) -> bool {
     report.end == Some(LoopEnd::Timeout) && report.iterations.is_empty()
 }
 
-/// Why there was no iteration, where the reason alone does not tell.
+/// Explains why there was no iteration, where the reason alone does not.
 pub(super) fn before_first(report: &Report) -> Option<String> {
     let cut = report.baseline.iter().find(|check| check.cut);
     let cut = cut.map(|check| format!(" (at '{}')", printable(&check.name))).unwrap_or_default();
     is_stuck_at_base(report)
-        .then(|| format!("the base line took all of the loop's time{cut}; no agent was started"))
+        .then(|| format!("the baseline used all of the loop's time{cut}; no agent was started"))
 }
 
-/// How to look at the work and take it over.
+/// Shows how to inspect, merge and remove the worktree.
 pub(super) fn worktree(report: &Report) -> Vec<String> {
     let Some(worktree) = &report.worktree else { return vec![] };
     let (path, repo) = (worktree.path.display(), worktree.base_repo.display());
@@ -105,12 +109,9 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
         remove.push_str(&format!("  (deletes ignored files: {})", ignored.summary()));
     }
     let keep = (!ignored.data.is_empty())
-        .then(|| "  keep:   copy the ignored files that you need; no commit contains them".to_owned());
+        .then(|| "  keep:   copy the ignored files that you need; they are in no commit".to_owned());
     let mut lines = vec![
-        format!(
-            "worktree: {path} (branch {}); commit what its agent left uncommitted, then merge:",
-            worktree.branch
-        ),
+        format!("worktree: {path} (branch {}); commit the uncommitted work, then merge:", worktree.branch),
         format!("  look:   swarm ralph diff {}", report.name),
         format!("  commit: git -C '{path}' add -A && git -C '{path}' commit -m '{}'", report.name),
         format!("  merge:  git -C '{repo}' merge {}", worktree.branch),
@@ -120,29 +121,29 @@ pub(super) fn worktree(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Which files keep an iteration from counting as done when it changes them.
+/// Lists the watched files.
 pub(super) fn watched(report: &Report) -> Option<String> {
     let watched = report.watched.as_ref().filter(|_| !report.gates.is_empty())?;
     if report.gates.allow_changed_checks {
-        return Some("watched: no file, as --allow-changed-checks says".to_owned());
+        return Some("watched: no file, because of --allow-changed-checks".to_owned());
     }
     let shown: Vec<&str> = watched.files.iter().take(3).map(String::as_str).collect();
     let more = watched.count.saturating_sub(shown.len() as u64);
     Some(match (shown.is_empty(), more) {
         (true, _) if !report.gates.protect.is_empty() => {
-            "watched: no file; what --protect names is not there".to_owned()
+            "watched: no file; --protect matches none".to_owned()
         }
-        (true, _) => "watched: no file; --protect would name some".to_owned(),
+        (true, _) => "watched: no file; add some with --protect".to_owned(),
         (false, 0) => format!("watched: {}", printable(&shown.join(", "))),
         (false, more) => format!("watched: {} and {more} more", printable(&shown.join(", "))),
     })
 }
 
-/// The watched files that are not as they were, where the last iteration does not say so already.
+/// Lists the watched files that changed without approval, except those that the last iteration lists already.
 pub(super) fn unapproved(report: &Report) -> Option<String> {
     let verdict = report.iterations.last().and_then(|last| last.verdict.as_ref());
     let told = |file: &String| verdict.is_some_and(|verdict| verdict.changed.contains(file));
     let untold: Vec<String> = report.unapproved.iter().filter(|file| !told(file)).cloned().collect();
     let files = printable(&swarm_state::notice::named(&untold, 3));
-    (!untold.is_empty()).then(|| format!("changed since the start, and not approved: {files}"))
+    (!untold.is_empty()).then(|| format!("changed without approval since the start: {files}"))
 }

@@ -1,7 +1,7 @@
-//! The parameters of a spawn: what was typed, with the settings behind it.
+//! Builds the parameters of a spawn from the command line and the settings.
 //!
-//! Everything that only the caller knows is decided here: its directory, its environment, its settings.
-//! The daemon gets absolute paths and whole values.
+//! Everything that depends on the caller is resolved here: the current directory, the environment, the settings. The
+//! daemon receives absolute paths and complete values. Used by `spawn` and `loop`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use swarm_state::promise::Promise;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::call::request_name;
-use super::context::Context;
-use super::typed_path::{directory, pinned, prompt_file};
+use super::context::ClientContext;
+use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, GateArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
@@ -25,33 +25,33 @@ use crate::settings::Settings;
 
 mod env;
 
-/// The document's inactivity time-out, seconds.
-const INACTIVITY: u64 = 60;
+/// The documented inactivity timeout.
+const DEFAULT_INACTIVITY_SECONDS: u64 = 60;
 
-/// The same for a command of a known agent that does one task and exits, seconds: it may print nothing until its end.
-const ONE_SHOT_INACTIVITY: u64 = 1800;
+/// The inactivity timeout of a one-shot command of a known agent, which may print nothing until its end.
+const ONE_SHOT_INACTIVITY_SECONDS: u64 = 1800;
 
-/// The iterations of `--ralph-dir`.
+/// The maximum of iterations with `--ralph-dir`.
 const RALPH_DIR_ITERATIONS: u32 = 15;
 
-pub(super) fn load_settings(ctx: &Context) -> Result<Settings> {
+pub(super) fn load_settings(ctx: &ClientContext) -> Result<Settings> {
     let user = ctx.paths()?.user_config();
     Settings::load(&user, Some(Path::new("swarm.toml")), ctx.config.as_deref())
 }
 
-/// `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`
-pub(super) fn line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String {
+/// Formats `spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]`.
+pub(super) fn spawn_line(verb: &str, worker: &WorkerView, max: Option<u64>) -> String {
     let mode = max.map(|max| format!(" [ralph mode: iteration 1/{max}]")).unwrap_or_default();
     format!("{verb} {} (tmux: {}:{}){mode}", worker.name, worker.tmux.session, worker.tmux.window)
 }
 
-/// What was typed, with the settings behind it, as the daemon wants it.
+/// Builds the parameters, and adds warnings for the user.
 pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -> Result<SpawnParams> {
     let restart = restart(args)?;
     if !args.ralph.ralph
         && (gates(&args.gates)? != Gates::default() || budgets(&args.budgets) != Budgets::default())
     {
-        let message = "gates and budgets are those of a loop: a worker without --ralph has none";
+        let message = "gates and budgets require a loop";
         return Err(Error::usage(message).hint("add --ralph, or use swarm loop"));
     }
     let mut ralph = if args.ralph.ralph { Some(ralph(args, settings)?) } else { None };
@@ -60,7 +60,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     }
     let prompt = match (&ralph, &args.prompt.prompt, &args.prompt.prompt_file) {
         (Some(_), Some(_), _) => {
-            let message = "--prompt does not go with --ralph: a loop reads its prompt from a file, afresh for each iteration";
+            let message = "--prompt cannot be used with --ralph: a loop reads its prompt from a file before each iteration";
             return Err(Error::usage(message).hint("--prompt-file FILE"));
         }
         (Some(ralph), None, _) => Prompt::File(ralph.prompt_file.clone()),
@@ -71,7 +71,7 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     let cmd = command(args, settings)?;
     let profile = profiles::find(&settings.agents, &cmd);
     if let Some(ralph) = ralph.as_mut().filter(|_| profile.is_one_shot(&cmd)) {
-        ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY);
+        ralph.inactivity_timeout = inactivity(args, settings).unwrap_or(ONE_SHOT_INACTIVITY_SECONDS);
     }
     if let Some(warning) = weak_promise(args, &profile, &cmd) {
         warnings.push(warning);
@@ -101,19 +101,19 @@ pub(super) fn params(args: &Spawn, settings: &Settings, warnings: &mut Vec<Strin
     })
 }
 
-/// What to say of a promise that a tool's output could give as well.
+/// The warning for a promise that the output of one of the agent's tools could contain too.
 fn weak_promise(args: &Spawn, profile: &Profile, cmd: &[String]) -> Option<String> {
     let is_weak = args.gates.promise.is_some() && profile.is_one_shot(cmd) && !profile.leaves_record(cmd);
     is_weak.then(|| {
         let flags = profile.record_args.join(" ");
         format!(
-            "a promise that one of its tools prints counts too, unless '{}' is given {flags}",
+            "the promise also counts in the output of the agent's tools, unless '{}' runs with {flags}",
             profile.name
         )
     })
 }
 
-/// The variables that `--env` names, with the caller's values where it gives none.
+/// Returns the variables that `--env` names, with the caller's value where `--env` has none.
 pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
     let env = env::build(std::env::vars_os(), wanted, &mut vec![])?;
     let value = |name: String| env.values.get(&name).cloned().map(|value| (name, value));
@@ -124,19 +124,19 @@ pub(super) fn named_env(wanted: &[String]) -> Result<BTreeMap<String, String>> {
 fn restart(args: &Spawn) -> Result<Option<RestartSpec>> {
     let Some(when) = args.restart.restart else { return Ok(None) };
     if args.ralph.ralph {
-        let message = "--restart does not go with --ralph: a loop starts its agent again by itself";
+        let message = "--restart cannot be used with --ralph: a loop restarts its agent by itself";
         return Err(Error::new(ErrorCode::Usage, message)
-            .hint("leave --restart out; --max-iterations limits a loop, and five failures in a row end it"));
+            .hint("omit --restart; --max-iterations limits a loop, and five failures in a row end it"));
     }
     Ok(when.0.map(|when| RestartSpec { when, max_restarts: args.restart.max_restarts }))
 }
 
-/// The inactivity timeout that somebody set, seconds.
+/// The inactivity timeout of the command line or the settings, seconds.
 fn inactivity(args: &Spawn, settings: &Settings) -> Option<u64> {
     args.ralph.inactivity_timeout.or(settings.ralph.inactivity_timeout)
 }
 
-/// The document's checks, in the document's order.
+/// Builds a loop's parameters. The errors are in the documented order.
 fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let from_dir = args.ralph.ralph_dir.as_ref();
     let file = args
@@ -155,7 +155,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
         .or_else(|| from_dir.map(|_| RALPH_DIR_ITERATIONS))
         .or(settings.ralph.max_iterations)
         .ok_or_else(|| Error::invalid("--ralph requires --max-iterations"))?;
-    let inactivity_timeout = inactivity(args, settings).unwrap_or(INACTIVITY);
+    let inactivity_timeout = inactivity(args, settings).unwrap_or(DEFAULT_INACTIVITY_SECONDS);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates)?;
     let root = directory(args.cwd.as_deref())?;
@@ -165,26 +165,26 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), ..params })
 }
 
-/// A glob as it is meant in the worker's directory.
+/// Returns a glob relative to the worker's directory.
 fn relative(root: &Path, glob: &str) -> Result<String> {
     if !Path::new(glob).is_absolute() {
         return Ok(glob.to_owned());
     }
-    // Either may be written with symbolic links.
+    // Both may contain symbolic links.
     let (roots, globs) =
-        ([root.to_owned(), paths::resolve(root)], [pinned(Path::new(glob))?, PathBuf::from(glob)]);
+        ([root.to_owned(), paths::resolve(root)], [absolute(Path::new(glob))?, PathBuf::from(glob)]);
     let inside = globs.iter().find_map(|glob| roots.iter().find_map(|root| glob.strip_prefix(root).ok()));
     inside.and_then(Path::to_str).map(str::to_owned).ok_or_else(|| {
         Error::usage(format!("--protect '{glob}' is not in {}", root.display()))
-            .hint("protected files are those of the worker's directory")
+            .hint("only files in the worker's directory can be protected")
     })
 }
 
-/// What has to hold, as it was typed.
+/// Builds the gates from the command line.
 pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
     let usual = Gates::default();
     if args.check.iter().any(|check| check.trim().is_empty()) {
-        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
+        return Err(Error::usage("a check cannot be empty").hint("example: --check 'cargo test'"));
     }
     let promise = args.promise.as_deref().map(Promise::new).transpose();
     Ok(Gates {
@@ -192,7 +192,7 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
         check_jobs: args.check_jobs.unwrap_or(usual.check_jobs),
         promise: promise
-            .map_err(|e| Error::usage(format!("--promise: {e}")).hint("as in --promise COMPLETE"))?,
+            .map_err(|e| Error::usage(format!("--promise: {e}")).hint("example: --promise COMPLETE"))?,
         min_tool_calls: args.min_tool_calls.unwrap_or(usual.min_tool_calls),
         on_promise_no_work: args.on_promise_no_work.map_or(usual.on_promise_no_work, |what| what.0),
         allow_preexisting: args.allow_preexisting,
@@ -201,7 +201,7 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
     })
 }
 
-/// The limits, as they were typed.
+/// Builds the budgets from the command line.
 pub(super) fn budgets(args: &BudgetArgs) -> Budgets {
     Budgets {
         max_time: args.max_time,
@@ -217,7 +217,7 @@ fn command(args: &Spawn, settings: &Settings) -> Result<Vec<String>> {
     let cmd =
         if args.cmd.is_empty() { settings.command.clone().unwrap_or_default() } else { args.cmd.clone() };
     if cmd.first().is_none_or(String::is_empty) {
-        return Err(Error::new(ErrorCode::Usage, "which command? It stands at the end, after --")
+        return Err(Error::new(ErrorCode::Usage, "no command given; put it after --")
             .hint("set `command` in the settings, or: swarm spawn --name agent -- claude"));
     }
     Ok(cmd)
@@ -227,19 +227,19 @@ fn worktree(args: &Spawn) -> Result<Option<WorktreeSpec>> {
     if !args.worktree.worktree {
         return Ok(None);
     }
-    let dir = args.worktree.worktree_dir.as_deref().map(pinned).transpose()?;
+    let dir = args.worktree.worktree_dir.as_deref().map(absolute).transpose()?;
     Ok(Some(WorktreeSpec { branch: args.worktree.branch.clone(), dir }))
 }
 
-/// A socket with a `/` is a path, as for the daemon; it is meant from here.
+/// Returns the socket of `--tmux-socket`. One with a `/` is a path, relative to the current directory.
 fn tmux_socket(args: &Spawn) -> Result<Option<String>> {
     match args.tmux_socket.as_deref() {
         None => Ok(None),
         Some("") => {
-            Err(Error::usage("--tmux-socket is empty").hint("a socket's path, or a name as in tmux -L"))
+            Err(Error::usage("--tmux-socket is empty").hint("give a socket path, or a name as for tmux -L"))
         }
         Some(path) if path.contains('/') => {
-            let path = pinned(Path::new(path))?.into_os_string().into_string();
+            let path = absolute(Path::new(path))?.into_os_string().into_string();
             path.map(Some).map_err(|_| Error::invalid("the tmux socket's path is not UTF-8"))
         }
         Some(name) => Ok(Some(name.to_owned())),
@@ -255,7 +255,7 @@ fn done_pattern(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -
         Err(e) => return Err(Error::invalid(format!("invalid done pattern: {}", e.trouble()))),
     };
     if pattern.matches_everything() {
-        warnings.push(format!("the done pattern {text:?} matches any output: it ends the work at once"));
+        warnings.push(format!("the done pattern {text:?} matches any output, so the loop ends at once"));
     }
     Ok(Some(text))
 }

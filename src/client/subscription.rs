@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::connect::{self, Client, QUICK};
+use super::connect::{self, Client, QUICK_TIMEOUT};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, Notice, Snapshot, SubscribeParams};
@@ -37,7 +37,7 @@ pub(super) enum Update {
 }
 
 /// A subscription that outlives its connection.
-pub(super) struct Subscription {
+pub(super) struct DurableSubscription {
     paths: Paths,
     worker: Option<String>,
     since: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) struct Subscription {
     retries: bool,
 }
 
-impl Subscription {
+impl DurableSubscription {
     /// Subscribes to one worker or to all, after the notice `since` or from now on. The first connection is not retried.
     pub(super) fn new(paths: Paths, worker: Option<String>, since: Option<u64>) -> Self {
         Self { paths, worker, since, client: None, retries: false }
@@ -89,7 +89,7 @@ impl Subscription {
     async fn connect(&mut self) -> Result<Snapshot> {
         let mut client = connect::connect(&self.paths).await?;
         let call = Call::Subscribe(SubscribeParams { worker: self.worker.clone(), since: self.since });
-        let snapshot = client.call(&call, QUICK).await?;
+        let snapshot = client.call(&call, QUICK_TIMEOUT).await?;
         self.client = Some(client);
         Ok(snapshot)
     }

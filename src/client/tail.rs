@@ -1,135 +1,134 @@
-//! What a worker prints, as it prints it, over the ends of its runs: for `spawn --stream` and
-//! `logs --follow`.
+//! Follows the output of a worker across its runs, for `spawn --stream` and `logs --follow`.
 //!
-//! A run that lives is looked at with `peek`; its lines have numbers. What it printed between the last
-//! look and its end stands in the worker's log, where lines are as long as the agent made them, not as
-//! the terminal wrapped them. So what was printed is counted in *ink*, characters that are not blank, and
-//! what comes after that much ink is new.
+//! A live run is polled with `peek`; its lines have numbers. What the run printed between the last poll and its end is in
+//! the worker's log, where lines are as long as the agent made them and not as the terminal wrapped them. So the printed
+//! output is measured in visible characters (not white space): the log after that many visible characters is new.
 
-use crate::client::connect::{Client, QUICK};
-use crate::client::new_lines::{Look, Stream};
+use crate::client::connect::{Client, QUICK_TIMEOUT};
+use crate::client::new_lines::{LineWindow, NewLines};
 use crate::error::Result;
 use crate::protocol::{Call, Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 
-/// How many lines a look takes, and how many when that was too few.
-const FEW: u32 = 400;
-const MANY: u32 = 10_000;
+/// How many lines a poll requests, and how many when that was too few.
+const FEW_LINES: u32 = 400;
+const MANY_LINES: u32 = 10_000;
 
 /// A follower of one worker's output.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct OutputTail {
     name: String,
-    stream: Stream,
-    /// The run that was looked at last.
+    new_lines: NewLines,
+    /// The run of the last poll.
     run: u64,
-    /// How much of it was printed.
-    ink: usize,
-    /// The last look was at a picture: nothing of its log is new.
-    picture: bool,
-    /// The header of the last run whose log was printed. Headers hold times, so each is the only one.
-    mark: Option<String>,
+    /// How many visible characters of that run were printed.
+    visible_chars: usize,
+    /// The last poll showed a full-screen program: nothing of its log is new.
+    full_screen: bool,
+    /// The header of the last run whose log was printed. Headers contain times, so each is unique.
+    last_header: Option<String>,
 }
 
-impl Tail {
-    /// From the worker's first run on. To be called soon after it was spawned.
+impl OutputTail {
+    /// Follows from the worker's first run on. Must be called soon after the spawn.
     ///
     /// # Errors
     /// As [`Client::call`].
     pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
         let mut tail = Self {
             name: name.to_owned(),
-            stream: Stream::default(),
+            new_lines: NewLines::default(),
             run: 0,
-            ink: 0,
-            picture: false,
-            mark: None,
+            visible_chars: 0,
+            full_screen: false,
+            last_header: None,
         };
-        let peeked = tail.peek(client, FEW).await?;
+        let peeked = tail.peek(client, FEW_LINES).await?;
         tail.run = peeked.run;
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
-        // A worker of this name before it may have left a log.
-        let log = tail.log(client, MANY).await?;
+        // An earlier worker of this name may have left a log.
+        let log = tail.log(client, MANY_LINES).await?;
         let mut earlier = log.iter().filter(|line| is_run_header(line)).rev();
-        tail.mark = earlier.nth(usize::try_from(over).unwrap_or(usize::MAX)).cloned();
+        tail.last_header = earlier.nth(usize::try_from(over).unwrap_or(usize::MAX)).cloned();
         Ok(tail)
     }
 
-    /// From now on.
+    /// Follows from now on.
     ///
     /// # Errors
     /// As [`Client::call`].
     pub(super) async fn from_now(name: &str, client: &mut Client) -> Result<Self> {
         let mut tail = Self {
             name: name.to_owned(),
-            stream: Stream::default(),
+            new_lines: NewLines::default(),
             run: 0,
-            ink: 0,
-            picture: false,
-            mark: None,
+            visible_chars: 0,
+            full_screen: false,
+            last_header: None,
         };
-        let peeked = tail.peek(client, MANY).await?;
+        let peeked = tail.peek(client, MANY_LINES).await?;
         tail.run = peeked.run;
         if peeked.live {
-            // Twice the same: the last line is taken too.
-            tail.take(&peeked);
-            tail.take(&peeked);
+            // Two equal polls count the last line as printed too.
+            tail.accept(&peeked);
+            tail.accept(&peeked);
         }
-        let log = tail.log(client, MANY).await?;
-        tail.mark = log.into_iter().rfind(|line| is_run_header(line));
+        let log = tail.log(client, MANY_LINES).await?;
+        tail.last_header = log.into_iter().rfind(|line| is_run_header(line));
         Ok(tail)
     }
 
-    /// The lines that are new.
+    /// Returns the lines that are new.
     ///
     /// # Errors
-    /// As [`Client::call`]; nothing is lost by trying again.
-    pub(super) async fn look(&mut self, client: &mut Client) -> Result<Vec<String>> {
-        let mut peeked = self.peek(client, FEW).await?;
-        let known = if peeked.run == self.run { self.stream.next() } else { 0 };
+    /// As [`Client::call`]; a retry loses nothing.
+    pub(super) async fn poll(&mut self, client: &mut Client) -> Result<Vec<String>> {
+        let mut peeked = self.peek(client, FEW_LINES).await?;
+        let known = if peeked.run == self.run { self.new_lines.next() } else { 0 };
         if peeked.live && !peeked.alternate && peeked.first > known {
-            peeked = self.peek(client, MANY).await?;
+            peeked = self.peek(client, MANY_LINES).await?;
         }
         let new;
         if !peeked.live || peeked.run != self.run {
             let log = self.new_log(client).await?;
-            let printed = if self.picture { usize::MAX } else { self.ink };
-            new = ended(&log, self.mark.as_deref(), printed);
+            let printed = if self.full_screen { usize::MAX } else { self.visible_chars };
+            new = ended(&log, self.last_header.as_deref(), printed);
             if let Some(header) = log.into_iter().rfind(|line| is_run_header(line))
-                && self.mark.as_ref() != Some(&header)
+                && self.last_header.as_ref() != Some(&header)
             {
-                (self.mark, self.ink, self.picture) = (Some(header), 0, false);
+                (self.last_header, self.visible_chars, self.full_screen) = (Some(header), 0, false);
             }
-            // What was peeked at may have ended before the log was read, and is in it then: the next look tells.
+            // The polled run may have ended before the log was read. It is then in the log, and the next poll finds it.
             self.run = peeked.run;
         } else {
-            new = self.take(&peeked);
+            new = self.accept(&peeked);
         }
         Ok(new)
     }
 
-    fn take(&mut self, peeked: &Peeked) -> Vec<String> {
-        let new = self.stream.feed(&Look {
+    fn accept(&mut self, peeked: &Peeked) -> Vec<String> {
+        let new = self.new_lines.feed(&LineWindow {
             run: peeked.run,
             first: peeked.first,
             lines: &peeked.lines,
-            picture: peeked.alternate,
+            full_screen: peeked.alternate,
             live: peeked.live,
         });
-        let taken = new.iter().map(|line| ink(line)).sum();
-        self.ink = self.ink.saturating_add(taken);
-        self.picture = peeked.alternate;
+        let added = new.iter().map(|line| visible_chars(line)).sum();
+        self.visible_chars = self.visible_chars.saturating_add(added);
+        self.full_screen = peeked.alternate;
         new
     }
 
     async fn peek(&self, client: &mut Client, lines: u32) -> Result<Peeked> {
-        client.call(&Call::Peek(PeekParams { name: self.name.clone(), lines }), QUICK).await
+        client.call(&Call::Peek(PeekParams { name: self.name.clone(), lines }), QUICK_TIMEOUT).await
     }
 
-    /// The end of the log, from the mark on at least.
+    /// Reads the end of the log, at least from the last known header on.
     async fn new_log(&self, client: &mut Client) -> Result<Vec<String>> {
-        let few = self.log(client, FEW).await?;
-        let enough = few.len() < FEW as usize || self.mark.as_ref().is_some_and(|mark| few.contains(mark));
-        if enough { Ok(few) } else { self.log(client, MANY).await }
+        let few = self.log(client, FEW_LINES).await?;
+        let enough = few.len() < FEW_LINES as usize
+            || self.last_header.as_ref().is_some_and(|last_header| few.contains(last_header));
+        if enough { Ok(few) } else { self.log(client, MANY_LINES).await }
     }
 
     async fn log(&self, client: &mut Client, lines: u32) -> Result<Vec<String>> {
@@ -140,21 +139,22 @@ impl Tail {
             iteration: None,
             from: None,
         };
-        let lines: Lines = client.call(&Call::Logs(params), QUICK).await?;
+        let lines: Lines = client.call(&Call::Logs(params), QUICK_TIMEOUT).await?;
         Ok(lines.lines)
     }
 }
 
-/// How many characters of `line` are not blank.
-fn ink(line: &str) -> usize {
+/// Returns how many characters of `line` are not white space.
+fn visible_chars(line: &str) -> usize {
     line.chars().filter(|c| !c.is_whitespace()).count()
 }
 
-/// What the runs after `mark` printed, without the first `skip` of ink of the first of them, and without
-/// what the run that lives has printed, which stands at the log's end.
-fn ended(log: &[String], mark: Option<&str>, skip: usize) -> Vec<String> {
+/// Returns what the runs after `last_header` printed, without the first `skip` visible characters of the first one and
+/// without the output of the live run, which is at the end of the log.
+fn ended(log: &[String], last_header: Option<&str>, skip: usize) -> Vec<String> {
     let headers: Vec<usize> = (0..log.len()).filter(|at| is_run_header(&log[*at])).collect();
-    let known = headers.iter().position(|at| Some(log[*at].as_str()) == mark).map_or(0, |index| index + 1);
+    let known =
+        headers.iter().position(|at| Some(log[*at].as_str()) == last_header).map_or(0, |index| index + 1);
     let (Some(first), Some(last)) = (headers.get(known), headers.last()) else { return vec![] };
     let end = (last + 1..log.len()).find(|at| log[*at] == RUNNING).unwrap_or(log.len());
     let second = headers.get(known + 1).copied().unwrap_or(end);
@@ -164,7 +164,7 @@ fn ended(log: &[String], mark: Option<&str>, skip: usize) -> Vec<String> {
         if left == 0 || at > second {
             new.push(log[at].clone());
         }
-        left = left.saturating_sub(ink(&log[at]));
+        left = left.saturating_sub(visible_chars(&log[at]));
     }
     new
 }
@@ -177,11 +177,11 @@ mod tests {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn check(mark: Option<u8>, skip: usize, live: &str, expected: &str) {
+    fn check(last_header: Option<u8>, skip: usize, live: &str, expected: &str) {
         let head = |n| format!("=== iteration {n}, ended x, exit code 0 ===");
         let log = format!("{}\none\ntwo\n{}\none\nlong line\nlast\n{live}", head(1), head(2));
-        let new = ended(&lines(&log), mark.map(head).as_deref(), skip);
-        assert_eq!(new, lines(expected), "{mark:?} {skip} {live:?}");
+        let new = ended(&lines(&log), last_header.map(head).as_deref(), skip);
+        assert_eq!(new, lines(expected), "{last_header:?} {skip} {live:?}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Paths as the user typed them: made absolute, and checked where a file must be readable.
+//! Makes the paths that the user typed absolute, and checks files that must be readable.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::paths;
 
-/// Checks that a prompt file can be read, again and again, and gives the path to keep.
+/// Checks that a prompt file can be read more than once, and returns its absolute path.
 pub(super) fn prompt_file(typed: &Path) -> Result<PathBuf> {
-    again("prompt file", typed)
+    readable_file("prompt file", typed)
 }
 
-/// The same for what is called otherwise.
-pub(super) fn again(what: &str, typed: &Path) -> Result<PathBuf> {
+/// As [`prompt_file`], for a file that messages call `what`.
+pub(super) fn readable_file(what: &str, typed: &Path) -> Result<PathBuf> {
     let shown = typed.display();
     let not_found = || Error::invalid(format!("{what} not found: {shown}"));
     let unreadable = || Error::invalid(format!("cannot read {what}: {shown}"));
@@ -24,23 +24,23 @@ pub(super) fn again(what: &str, typed: &Path) -> Result<PathBuf> {
         }
         Err(_) => return Err(unreadable()),
     };
-    // A pipe can be read once and then blocks; /dev/null is a prompt like an empty file.
+    // A pipe can be read only once; /dev/null is as good as an empty file.
     let again = kind.is_file() || typed == Path::new("/dev/null");
     if !again || File::open(typed).is_err() {
         return Err(unreadable());
     }
-    pinned(typed)
+    absolute(typed)
 }
 
-/// A path that the user typed, as it is kept: see [`paths::pin`].
-pub(super) fn pinned(path: &Path) -> Result<PathBuf> {
+/// Returns the absolute form of a path that the user typed ([`paths::pin`]).
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     paths::pin(path).map_err(|e| Error::system(format!("cannot resolve '{}'", path.display()), e))
 }
 
 pub(super) fn directory(typed: Option<&Path>) -> Result<PathBuf> {
     let path = match typed {
-        Some(path) => pinned(path)?,
-        None => std::env::current_dir().map_err(|e| Error::system("the current directory is gone", e))?,
+        Some(path) => absolute(path)?,
+        None => std::env::current_dir().map_err(|e| Error::system("cannot use the current directory", e))?,
     };
     if path.is_dir() {
         Ok(path)

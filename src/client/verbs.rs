@@ -1,7 +1,7 @@
 //! The verbs of the client, one file each.
 
 use crate::cli::{Command, DaemonCommand, RalphCommand};
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 
@@ -41,7 +41,7 @@ mod wait;
 mod why;
 
 /// Carries out a command.
-pub(super) async fn run(ctx: &Context, command: Command) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult {
     match command {
         Command::Spawn(args) => spawn::run(ctx, *args).await,
         Command::Loop(args) => r#loop::run(ctx, *args).await,
@@ -74,7 +74,7 @@ pub(super) async fn run(ctx: &Context, command: Command) -> CommandResult {
     }
 }
 
-async fn run_ralph(ctx: &Context, command: RalphCommand) -> CommandResult {
+async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult {
     match command {
         RalphCommand::Init(args) => ralph_init::run(ctx, &args),
         RalphCommand::Template => ralph_template::run(ctx),
@@ -91,7 +91,7 @@ async fn run_ralph(ctx: &Context, command: RalphCommand) -> CommandResult {
     }
 }
 
-async fn run_daemon(ctx: &Context, command: DaemonCommand) -> CommandResult {
+async fn run_daemon(ctx: &ClientContext, command: DaemonCommand) -> CommandResult {
     match command {
         DaemonCommand::Start => daemon_start::run(ctx).await,
         DaemonCommand::Stop => daemon_stop::run(ctx).await,

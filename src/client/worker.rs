@@ -1,4 +1,4 @@
-//! Reads a worker's view as the daemon sends it.
+//! Reads fields of a worker's view, and formats them for tables and pages.
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::Value;
@@ -12,12 +12,12 @@ pub(super) fn is_loop(worker: &WorkerView) -> bool {
     worker.metadata["ralph"] == Value::Bool(true)
 }
 
-/// The document's word for how the loop is; empty for a plain worker.
+/// The loop's status word; empty for a plain worker.
 pub(super) fn loop_status(worker: &WorkerView) -> &str {
     worker.metadata["status"].as_str().unwrap_or_default()
 }
 
-/// `3/10` for a loop.
+/// Formats a loop's iteration as `3/10`; `-` for a plain worker.
 pub(super) fn iteration(worker: &WorkerView) -> String {
     let number = |key: &str| worker.metadata[key].as_u64();
     match (is_loop(worker), number("ralph_iteration"), number("max_iterations")) {
@@ -27,7 +27,7 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
     }
 }
 
-/// How long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
+/// Formats how long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
 pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
     let Ok(started) = DateTime::parse_from_rfc3339(started) else { return "?".to_owned() };
     let seconds = u64::try_from((now - started).num_seconds()).unwrap_or(0);

@@ -1,34 +1,34 @@
-//! The built-in fake agent of `swarm demo`: what a coding agent does, without a key and in a second.
+//! The built-in fake agent of `swarm demo`. It needs no API key and takes a second.
 //!
-//! `swarm __demo-agent` reads its prompt from standard input, takes the first open task of `TODO.md`, "works"
-//! for a moment and ticks it off. Its second run fails, as real agents do. When nothing is left it prints
-//! the marker that the demo's loop waits for. What it knows, it knows from files: each run is a fresh one.
+//! `swarm __demo-agent` reads its prompt from standard input, does the first open task of `TODO.md` and ticks it off. Its
+//! second run fails, as real agents sometimes do. When no task is left it prints the marker that ends the demo's loop. Each
+//! run has a fresh context: its only input are files.
 
 use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the agent prints when no task is left.
+/// The line that the agent prints when no task is left.
 pub const MARKER: &str = "ALL TASKS DONE";
 
-/// The list it works through, in the current directory.
+/// The task list, in the current directory.
 pub const TODO: &str = "TODO.md";
 
-/// What `TODO.md` holds at first.
+/// The initial content of `TODO.md`.
 pub const TASKS: &str = "\
 - [ ] write the parser
 - [ ] test the parser
 - [ ] document the parser
 ";
 
-/// Where the second run notes that it has failed, so that the third does not.
-const STUMBLED: &str = ".stumbled";
+/// The file that the second run writes when it fails, so that the third one does not.
+const FAILED_ONCE_FILE: &str = ".failed_before";
 
-/// What one run does.
+/// The output of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Turn {
+struct DemoTurn {
     lines: Vec<String>,
-    /// The new list; `None` leaves it as it is.
+    /// The new task list; `None` for no change.
     todo: Option<String>,
     status: u8,
 }
@@ -36,7 +36,7 @@ struct Turn {
 /// Runs the agent in the current directory.
 pub fn main() -> u8 {
     let mut prompt = String::new();
-    // A prompt that cannot be read is an empty one: the list says what to do.
+    // Without a prompt, the task list is enough.
     let _ = std::io::stdin().lock().read_to_string(&mut prompt);
     let todo = match std::fs::read_to_string(TODO) {
         Ok(todo) => todo,
@@ -45,14 +45,14 @@ pub fn main() -> u8 {
             return 1;
         }
     };
-    let turn = turn(&prompt, &todo, Path::new(STUMBLED).exists());
+    let turn = turn(&prompt, &todo, Path::new(FAILED_ONCE_FILE).exists());
     for line in &turn.lines {
         say(line);
         std::thread::sleep(Duration::from_millis(350));
     }
     let noted = match &turn.todo {
         Some(todo) => std::fs::write(TODO, todo),
-        None if turn.status != 0 => std::fs::write(STUMBLED, ""),
+        None if turn.status != 0 => std::fs::write(FAILED_ONCE_FILE, ""),
         None => Ok(()),
     };
     if noted.is_err() { 1 } else { turn.status }
@@ -62,26 +62,26 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
 }
 
-/// One run: the first open task, done; or a stumble; or the last word.
-fn turn(prompt: &str, todo: &str, stumbled: bool) -> Turn {
+/// Computes one run: it completes the first open task, fails, or prints the marker.
+fn turn(prompt: &str, todo: &str, failed_before: bool) -> DemoTurn {
     let mut lines = vec![format!("(fresh context; the prompt has {} lines)", prompt.lines().count())];
     let open: Vec<&str> = todo.lines().filter_map(|line| line.strip_prefix("- [ ] ")).collect();
     let done = todo.lines().count().saturating_sub(open.len());
     let Some(task) = open.first() else {
         lines.push(MARKER.to_owned());
-        return Turn { lines, todo: None, status: 0 };
+        return DemoTurn { lines, todo: None, status: 0 };
     };
     lines.push(format!("working on: {task}"));
-    if done == 1 && !stumbled {
+    if done == 1 && !failed_before {
         lines.push("my API call failed; giving up".to_owned());
-        return Turn { lines, todo: None, status: 1 };
+        return DemoTurn { lines, todo: None, status: 1 };
     }
     lines.push(format!("done: {task}"));
     if open.len() == 1 {
         lines.push(MARKER.to_owned());
     }
     let todo = todo.replacen(&format!("- [ ] {task}"), &format!("- [x] {task}"), 1);
-    Turn { lines, todo: Some(todo), status: 0 }
+    DemoTurn { lines, todo: Some(todo), status: 0 }
 }
 
 #[cfg(test)]
@@ -91,13 +91,13 @@ mod tests {
     #[test]
     fn four_runs_one_stumble_and_the_marker_last() {
         let mut todo = TASKS.to_owned();
-        let mut stumbled = false;
+        let mut failed_before = false;
         let mut statuses = vec![];
         for run in 1..=4 {
-            let turn = turn("a\nb", &todo, stumbled);
+            let turn = turn("a\nb", &todo, failed_before);
             let marked = turn.lines.iter().any(|l| l == MARKER);
             assert_eq!(marked, run == 4, "{turn:?}");
-            stumbled |= turn.status != 0;
+            failed_before |= turn.status != 0;
             statuses.push(turn.status);
             todo = turn.todo.unwrap_or(todo);
         }

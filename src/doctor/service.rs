@@ -8,7 +8,7 @@ use std::time::Duration;
 use swarm_state::notice::counted;
 
 use super::{Check, lost};
-use crate::client::connect::{self, Probe};
+use crate::client::connect::{self, DaemonProbe};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty, Listing};
 use crate::shell::quote_path;
@@ -57,11 +57,11 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
 pub(super) async fn daemon(paths: &Paths, live: usize, disk: &Survey) -> Vec<Check> {
     let holder = DaemonLock::holder(paths);
     let nobody = match connect::probe(paths).await {
-        Ok(Probe::Ready(client)) => return answers(paths, client, disk).await,
-        Ok(Probe::WrongVersion(daemon)) => {
+        Ok(DaemonProbe::Ready(client)) => return answers(paths, client, disk).await,
+        Ok(DaemonProbe::WrongVersion(daemon)) => {
             return vec![Check::of("daemon", connect::wrong_version(&daemon), "swarm daemon restart")];
         }
-        Ok(Probe::Nobody) => true,
+        Ok(DaemonProbe::Nobody) => true,
         Err(_) => false,
     };
     let socket = paths.socket();
@@ -94,7 +94,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &Survey) -> V
     let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), ANSWER).await {
         Ok(view) => view,
         Err(error) => {
-            let cure = connect::last_resort(&paths.daemon_log(), pid);
+            let cure = connect::kill_hint(&paths.daemon_log(), pid);
             let message = format!("it runs (pid {pid}) and hangs: {}", error.message);
             return vec![Check::fail("daemon", message, cure)];
         }
@@ -130,7 +130,7 @@ async fn without_socket(paths: &Paths, pid: u32, disk: &Survey) -> Vec<Check> {
     let until = tokio::time::Instant::now() + COMING_UP;
     while tokio::time::Instant::now() < until {
         match (connect::probe(paths).await, DaemonLock::holder(paths)) {
-            (Ok(Probe::Ready(client)), _) => return answers(paths, client, disk).await,
+            (Ok(DaemonProbe::Ready(client)), _) => return answers(paths, client, disk).await,
             (_, None) => return vec![Check::ok("daemon", "it has just ended")],
             (_, Some(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
         }

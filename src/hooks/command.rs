@@ -1,7 +1,7 @@
-//! The shell command that a CLI runs for a hook.
+//! Builds the shell command that a CLI runs for a hook.
 //!
-//! It fails open: a program that has gone, or an older one that knows no hooks, must never hold an agent. A Stop
-//! hook that ends with status 2 would.
+//! The command fails open: it exits 0 when the program is missing or is an older swarm without hooks. A Stop hook that
+//! exits 2 would keep the agent going.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use swarm_state::hook::HookEvent;
 
 use crate::shell::quote_path;
 
-/// Seconds that an agent gives one of our hooks. Each entry that we write says so, and [`super::run`] stays below it.
+/// The timeout of a hook. Each entry that swarm writes contains it, and [`super::run`] answers earlier.
 pub const TIMEOUT_SECONDS: u64 = 10;
 
-/// The name that [`command`] gives its shell.
-pub(super) const MARK: &str = "swarm-hook";
+/// The `$0` of the shell that runs a hook, by which its process is recognized.
+pub(super) const SHELL_NAME: &str = "swarm-hook";
 
-/// What is run: the program, else the one on the PATH, else nothing; and whatever comes of it is no error.
+/// Runs the program, else the `swarm` on the PATH, else nothing. Always exits 0.
 const SCRIPT: &str = r#"p=$1; [ -x "$p" ] || p=$(command -v swarm) || exit 0; "$p" hook "$2" || exit 0"#;
 
-/// The command for an event, for whatever shell the CLI uses.
+/// Returns the command for an event. It works in any shell that the CLI uses.
 pub fn command(program: &Path, event: HookEvent) -> String {
-    format!("sh -c '{SCRIPT}' {MARK} {} {}", quote_path(program), event.word())
+    format!("sh -c '{SCRIPT}' {SHELL_NAME} {} {}", quote_path(program), event.word())
 }
 
 #[cfg(test)]

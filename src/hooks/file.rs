@@ -1,9 +1,9 @@
-//! A settings file of somebody else's: read, changed whole or not at all, and given back as it was.
+//! Reads and changes an agent's settings file atomically, and restores the original.
 //!
-//! Used by [`super::install`] and [`super::plugin`]. What was there before the first change is kept in
-//! `$SWARM_DIR/hooks/`, with a hash of what was written: when nobody has changed the file since, taking everything of
-//! ours out gives back its former bytes, or no file where there was none. Else only ours is taken out. A link stays
-//! a link (what it leads to is changed), and the mode stays. Deliberately absent: what is changed ([`super::merge`]).
+//! Used by [`super::install`] and [`super::plugin`]. The content before the first change is kept in `$SWARM_DIR/hooks/`,
+//! with a hash of what swarm wrote. When nobody has changed the file since, removing swarm's last entry restores the
+//! original bytes, or removes a file that swarm created. Otherwise only swarm's entries are removed. A symbolic link stays
+//! a link (its target is changed), and the mode is kept. Deliberately absent: the change itself ([`super::merge`]).
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -17,74 +17,74 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::layout;
-use super::merge::{self, Shape};
+use super::merge::{self, ShapeError};
 use crate::error::{Error, ErrorCode, Result};
 use crate::files;
 use crate::paths::{Paths, private_dir};
 
-/// A settings file is a few KB; nobody's has a thousand times as much.
-const SIZE_MAX: u64 = 8 << 20;
+/// The maximum size of a settings file. Real ones have a few KB.
+const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// How many links lead to a file at most, as in Linux.
-const LINKS_MAX: usize = 40;
+/// The maximum number of symbolic links on the way to a file, as in Linux.
+const MAX_LINKS: usize = 40;
 
-/// What a change came to.
+/// What happened to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
-    /// It is as it was.
+pub enum FileChange {
+    /// Nothing changed.
     None,
-    /// There was no file; now there is.
+    /// The file was created.
     Created,
-    /// It has other contents now.
+    /// The content was changed.
     Changed,
-    /// It has its former contents, byte for byte.
+    /// The original content was restored, byte for byte.
     Restored,
-    /// It was ours alone, and is gone.
+    /// The file, which swarm had created, was removed.
     Removed,
 }
 
-/// What is kept of a file that we have changed.
+/// What is kept about a file that swarm has changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Kept {
-    /// Which file.
+struct Backup {
+    /// The path of the file.
     file: PathBuf,
-    /// There was none before.
+    /// swarm created the file.
     created: bool,
-    /// The directory for it was made too.
+    /// swarm also created its directory.
     made_dir: bool,
-    /// Its former contents.
+    /// The original content.
     original: Option<String>,
-    /// SHA-256 of what we wrote last.
+    /// SHA-256 of what swarm wrote last.
     written: String,
 }
 
-/// What stands in a file.
+/// The content of a file.
 #[derive(Debug)]
-struct Present {
+struct FileContent {
     text: String,
     value: Value,
     layout: layout::Layout,
     mode: u32,
 }
 
-/// The value in `file`; `None` when there is no such file. Changes nothing.
+/// Reads the value in `file`; `None` when the file does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or is no JSON.
+/// When the file cannot be read or is not JSON.
 pub fn read(file: &Path) -> Result<Option<Value>> {
     Ok(present(&target(file)?)?.map(|present| present.value))
 }
 
-/// Changes `file` by `edit`, which gets its value, `{}` where there is none.
+/// Changes `file` with `edit`, which receives its value, or `{}` when the file does not exist.
 ///
 /// # Errors
-/// When the file is no JSON, has a shape that `edit` refuses, is read-only or cannot be written. It is then untouched.
+/// When the file is not JSON, has a structure that `edit` refuses, is read-only or cannot be written. It is then unchanged.
 pub fn change(
     paths: &Paths,
     file: &Path,
-    edit: impl FnOnce(&Value) -> Result<Value, Shape>,
-) -> Result<Change> {
+    edit: impl FnOnce(&Value) -> Result<Value, ShapeError>,
+) -> Result<FileChange> {
     let file = target(file)?;
     let dir = paths.hooks_dir();
     private_dir(&dir)?;
@@ -92,9 +92,9 @@ pub fn change(
     let before = present(&file)?;
     let empty = Value::Object(serde_json::Map::new());
     let value = before.as_ref().map_or(&empty, |before| &before.value);
-    let after = edit(value).map_err(|Shape(what)| not_ours_to_change(&file, &what))?;
+    let after = edit(value).map_err(|ShapeError(what)| not_ours_to_change(&file, &what))?;
     if same(value, &after) {
-        return Ok(Change::None);
+        return Ok(FileChange::None);
     }
     if let Some(before) = &before {
         writable(&file, before.mode)?;
@@ -105,14 +105,14 @@ pub fn change(
         kept.made_dir |= make_dir(&file)?;
         return write_ours(&place, kept, &file, before.as_ref(), &after);
     }
-    let change = give_back(&kept, &file, before.as_ref(), &after)?;
+    let change = restore(&kept, &file, before.as_ref(), &after)?;
     let _ = fs::remove_file(&place);
     Ok(change)
 }
 
-/// What is kept of `file`, or what is to be kept from now on.
-fn kept(place: &Path, file: &Path, before: Option<&Present>) -> Kept {
-    let known: Option<Kept> = fs::read(place).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+/// Returns what is kept about `file`, or what will be kept from now on.
+fn kept(place: &Path, file: &Path, before: Option<&FileContent>) -> Backup {
+    let known: Option<Backup> = fs::read(place).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let fresh = !before.is_some_and(|before| merge::has_ours(&before.value));
     match known {
         Some(mut kept) if !fresh => {
@@ -121,26 +121,26 @@ fn kept(place: &Path, file: &Path, before: Option<&Present>) -> Kept {
             }
             kept
         }
-        // Ours is there, and what was there before it is not known.
-        None if !fresh => Kept { file: file.to_owned(), ..Kept::default() },
-        _ => Kept {
+        // The file contains swarm's entries, and its original is unknown.
+        None if !fresh => Backup { file: file.to_owned(), ..Backup::default() },
+        _ => Backup {
             file: file.to_owned(),
             created: before.is_none(),
             original: before.map(|before| before.text.clone()),
-            ..Kept::default()
+            ..Backup::default()
         },
     }
 }
 
 fn write_ours(
     place: &Path,
-    mut kept: Kept,
+    mut kept: Backup,
     file: &Path,
-    before: Option<&Present>,
+    before: Option<&FileContent>,
     after: &Value,
-) -> Result<Change> {
+) -> Result<FileChange> {
     let text = rendered(file, before, after)?;
-    // Of what was made of a file by its owner since, only the file itself is ours to take away again.
+    // The user has changed the file since, so its content must not be removed by its hash later.
     if kept.original.is_none() && before.is_some_and(|before| hash(before.text.as_bytes()) != kept.written) {
         kept.written = String::new();
     } else {
@@ -149,11 +149,11 @@ fn write_ours(
     let json = serde_json::to_vec_pretty(&kept).map_err(|e| Error::system("cannot keep the original", e))?;
     files::write_atomic(place, &json).map_err(|e| failed("write", place, e))?;
     replace(file, before, &text)?;
-    Ok(if before.is_none() { Change::Created } else { Change::Changed })
+    Ok(if before.is_none() { FileChange::Created } else { FileChange::Changed })
 }
 
-/// The last of ours goes.
-fn give_back(kept: &Kept, file: &Path, before: Option<&Present>, after: &Value) -> Result<Change> {
+/// Removes swarm's last entries: removes a file that swarm created, else restores the original where possible.
+fn restore(kept: &Backup, file: &Path, before: Option<&FileContent>, after: &Value) -> Result<FileChange> {
     let untouched = before.is_some_and(|before| hash(before.text.as_bytes()) == kept.written);
     let empty = after.as_object().is_some_and(serde_json::Map::is_empty);
     if kept.created && (untouched || empty) {
@@ -162,87 +162,87 @@ fn give_back(kept: &Kept, file: &Path, before: Option<&Present>, after: &Value) 
             // Only when it is empty.
             let _ = fs::remove_dir(dir);
         }
-        return Ok(Change::Removed);
+        return Ok(FileChange::Removed);
     }
     if let (true, Some(original)) = (untouched, &kept.original) {
         replace(file, before, original)?;
-        return Ok(Change::Restored);
+        return Ok(FileChange::Restored);
     }
     replace(file, before, &rendered(file, before, after)?)?;
-    Ok(Change::Changed)
+    Ok(FileChange::Changed)
 }
 
-fn rendered(file: &Path, before: Option<&Present>, after: &Value) -> Result<String> {
+fn rendered(file: &Path, before: Option<&FileContent>, after: &Value) -> Result<String> {
     let layout = before.map_or_else(layout::Layout::default, |before| before.layout.clone());
     layout::render(after, &layout).map_err(|e| failed("write", file, e))
 }
 
-/// Equal with the order of keys, which `==` does not look at.
+/// Whether two values are equal including the order of keys, which `==` ignores.
 fn same(a: &Value, b: &Value) -> bool {
     a == b && serde_json::to_vec(a).ok() == serde_json::to_vec(b).ok()
 }
 
-/// Where `file` leads to. A link to nowhere leads to the file that it names.
+/// Resolves symbolic links. A link to a missing file resolves to that file.
 fn target(file: &Path) -> Result<PathBuf> {
     let mut file = file.to_owned();
-    for _ in 0..LINKS_MAX {
+    for _ in 0..MAX_LINKS {
         let Ok(next) = fs::read_link(&file) else { return Ok(crate::paths::resolve(&file)) };
         file = file.parent().unwrap_or(Path::new("/")).join(next);
     }
-    Err(Error::invalid(format!("'{}' is a link that leads to itself", file.display())))
+    Err(Error::invalid(format!("'{}' is a symbolic link in a circle", file.display())))
 }
 
-fn present(file: &Path) -> Result<Option<Present>> {
+fn present(file: &Path) -> Result<Option<FileContent>> {
     let metadata = match fs::metadata(file) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed("read", file, error)),
     };
-    if !metadata.is_file() || metadata.len() > SIZE_MAX {
-        let text = format!("'{}' is no settings file", file.display());
-        return Err(Error::invalid(text).hint("move it away, or write the hooks yourself"));
+    if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+        let text = format!("'{}' is not a settings file", file.display());
+        return Err(Error::invalid(text).hint("move it away, or add the hooks yourself"));
     }
     let bytes = fs::read(file).map_err(|e| failed("read", file, e))?;
     let parsed = String::from_utf8(bytes).map_err(|e| e.to_string());
     let parsed = parsed.and_then(|text| layout::parse(&text).map(|(value, layout)| (text, value, layout)));
     let (text, value, layout) = parsed.map_err(|cause| {
-        let text = format!("'{}' is no valid JSON ({cause}), and was not touched", file.display());
-        Error::invalid(text).hint("mend it (JSON has no comments and no comma before a closing bracket)")
+        let text = format!("'{}' is not valid JSON ({cause}); it was not changed", file.display());
+        Error::invalid(text).hint("fix it (JSON has no comments and no comma before a closing bracket)")
     })?;
-    Ok(Some(Present { text, value, layout, mode: metadata.mode() & 0o7777 }))
+    Ok(Some(FileContent { text, value, layout, mode: metadata.mode() & 0o7777 }))
 }
 
-/// Who takes the right to write from a file of his wants it as it is, also from root, whom the system would let.
+/// Refuses a read-only file. This includes root, for whom the system would allow the change.
 fn writable(file: &Path, mode: u32) -> Result<()> {
     if mode & 0o222 != 0 && access(file, AccessFlags::W_OK).is_ok() {
         return Ok(());
     }
-    let text = format!("'{}' is read-only, and was not touched", file.display());
-    Err(Error::new(ErrorCode::System, text).hint("allow writing to it, or write the hooks yourself"))
+    let text = format!("'{}' is read-only; it was not changed", file.display());
+    Err(Error::new(ErrorCode::System, text).hint("make it writable, or add the hooks yourself"))
 }
 
-/// Puts `text` in the place of what `before` saw there.
-fn replace(file: &Path, before: Option<&Present>, text: &str) -> Result<()> {
+/// Writes `text`, unless the file has changed since `before` was read.
+fn replace(file: &Path, before: Option<&FileContent>, text: &str) -> Result<()> {
     let now = match fs::read(file) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed("read", file, error)),
     };
     if now.as_deref() != before.map(|before| before.text.as_bytes()) {
-        let text = format!("somebody else changed '{}' just now", file.display());
-        return Err(Error::new(ErrorCode::Conflict, text).hint("try again"));
+        let text = format!("another program has just changed '{}'", file.display());
+        return Err(Error::new(ErrorCode::Conflict, text).hint("retry"));
     }
     replace_with(file, before.map(|before| before.mode), text).map_err(|e| failed("write", file, e))
 }
 
-/// Writes `text` to `file` with `mode`, whole or not at all.
+/// Writes `text` to `file` with `mode`, atomically.
 pub(super) fn replace_with(file: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
     files::replace(file, |temporary| fill(temporary, mode, text))
 }
 
 fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    // What may hold secrets is never open to others, not even for a moment.
+    // The file may contain secrets, so it must never be readable by others, not even for a moment.
     let mut file = options
         .write(true)
         .create(true)
@@ -256,7 +256,7 @@ fn fill(temporary: &Path, mode: Option<u32>, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the directory of `file`; true when it was not there.
+/// Creates the directory of `file`; returns whether it was missing.
 fn make_dir(file: &Path) -> Result<bool> {
     let dir = file.parent().unwrap_or(Path::new("/"));
     if dir.is_dir() {
@@ -266,7 +266,7 @@ fn make_dir(file: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// One change at a time.
+/// Locks, so that one process changes files at a time.
 pub(super) fn lock(dir: &Path, name: &str) -> Result<File> {
     let path = dir.join(name);
     let mut options = OpenOptions::new();
@@ -281,8 +281,8 @@ pub(super) fn hash(bytes: &[u8]) -> String {
 }
 
 pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {
-    let text = format!("'{}' was not touched: {what}", file.display());
-    Error::invalid(text).hint("look at it, and write the hooks yourself if it has to be so")
+    let text = format!("'{}' was not changed: {what}", file.display());
+    Error::invalid(text).hint("fix the file, or add the hooks yourself")
 }
 
 pub(super) fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {

@@ -1,8 +1,7 @@
-//! The hooks of sessions that the user starts: put into an agent's settings file, taken out, looked at.
+//! Installs, removes and checks the hooks in an agent's settings file, for the sessions that the user starts.
 //!
-//! Used by the verb `swarm hooks`. Only the events that a loop needs are written: an old Claude Code runs no hook at
-//! all of a file with an event that it does not know. Deliberately absent: the hooks of sessions that swarm starts (they
-//! are handed over for the run, and touch no file of the user's).
+//! Used by `swarm hooks`. Only the events that a loop needs are written: an old Claude Code runs no hook of a file that
+//! has an event it does not support. Deliberately absent: hooks of the agents that swarm starts ([`super::passed`]).
 
 use std::env;
 use std::fs;
@@ -12,18 +11,18 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use swarm_state::hook::HookEvent;
 
-use super::file::{self, Change};
-use super::merge::{self, Found};
+use super::file::{self, FileChange};
+use super::merge::{self, InstalledHook};
 use crate::cli::{HookAgent, HookScope};
 use crate::error::{Error, Result};
 use crate::paths::{self, Paths};
 
-/// Where an agent reads its hooks.
+/// A settings file in which an agent reads its hooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Whose file it is.
+pub struct HookFile {
+    /// The agent.
     pub agent: HookAgent,
-    /// For which sessions.
+    /// The sessions that read the file.
     pub scope: HookScope,
     /// The file.
     pub file: PathBuf,
@@ -32,19 +31,19 @@ pub struct Place {
 /// Whether the hooks are in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// All that are needed.
+pub enum HookState {
+    /// All required hooks.
     Installed,
-    /// Some of them.
+    /// Some of the required hooks.
     Partial,
-    /// None.
+    /// No hook.
     Absent,
     /// The file cannot be read.
     Unreadable,
 }
 
-impl State {
-    /// The word for people.
+impl HookState {
+    /// The word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Installed => "installed",
@@ -55,22 +54,22 @@ impl State {
     }
 }
 
-/// What `swarm hooks status` says of a place.
+/// The state of a file, as `swarm hooks status` prints it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Status {
-    /// Whose file it is.
+pub struct HookStatus {
+    /// The agent.
     pub agent: HookAgent,
-    /// For which sessions.
+    /// The sessions that read the file.
     pub scope: HookScope,
     /// The file.
     pub file: PathBuf,
     /// Whether the hooks are there.
-    pub state: State,
-    /// The events that run a hook of ours.
+    pub state: HookState,
+    /// The events that have a hook of swarm.
     pub events: Vec<String>,
-    /// The program that they run first; `None` without a hook.
+    /// The program of the first hook; `None` without a hook.
     pub program: Option<String>,
-    /// Whether that program, or else a `swarm` in `PATH`, is there; where neither is, the hooks do nothing.
+    /// Whether that program or a `swarm` in `PATH` exists. Without both, the hooks do nothing.
     pub program_found: bool,
     /// The directory of the plugins that the file enables.
     pub plugin: Option<String>,
@@ -78,7 +77,7 @@ pub struct Status {
     pub problem: Option<String>,
 }
 
-/// The events of an agent that a loop needs.
+/// Returns the events of an agent that a loop needs.
 pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     match agent {
         HookAgent::Claude => &[HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::StopFailure],
@@ -86,19 +85,19 @@ pub fn needed(agent: HookAgent) -> &'static [HookEvent] {
     }
 }
 
-/// Where `agent` reads its hooks for `scope`; a project's is the current directory.
+/// Returns the file in which `agent` reads its hooks for `scope`. The project is the current directory.
 ///
 /// # Errors
-/// Without a home directory, or a current one.
-pub fn place(agent: HookAgent, scope: HookScope) -> Result<Place> {
+/// When there is no home directory or current directory.
+pub fn place(agent: HookAgent, scope: HookScope) -> Result<HookFile> {
     let (dir, variable, name) = match agent {
         HookAgent::Claude => (".claude", "CLAUDE_CONFIG_DIR", "settings.json"),
         HookAgent::Codex => (".codex", "CODEX_HOME", "hooks.json"),
     };
-    Ok(Place { agent, scope, file: agents_dir(dir, variable, scope)?.join(name) })
+    Ok(HookFile { agent, scope, file: agents_dir(dir, variable, scope)?.join(name) })
 }
 
-/// The directory `dir` of an agent: in the current directory, or the user's own, which `variable` may name.
+/// Returns the directory `dir` of an agent: in the current directory, or in the home directory unless `variable` names it.
 pub(super) fn agents_dir(dir: &str, variable: &str, scope: HookScope) -> Result<PathBuf> {
     match scope {
         HookScope::Project => Ok(here()?.join(dir)),
@@ -113,38 +112,38 @@ fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }
 
-/// The path of this program, for files. An upgrade puts another file in the place of the one that runs; Linux says so
-/// behind the path.
+/// Returns the path of this program, to be written into files. After an upgrade Linux appends ` (deleted)`, which is
+/// removed.
 ///
 /// # Errors
-/// When the system does not say, or it is no text.
+/// When the path is unknown or not UTF-8.
 pub fn program() -> Result<PathBuf> {
-    let exe = env::current_exe().map_err(|e| Error::system("cannot find my own program", e))?;
+    let exe = env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
     let text = exe.to_str().ok_or_else(|| {
-        Error::invalid(format!("the path of this program is no valid text: '{}'", exe.display()))
+        Error::invalid(format!("the path of this program is not valid UTF-8: '{}'", exe.display()))
             .hint("put swarm into a directory whose name is UTF-8")
     })?;
     Ok(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(text)))
 }
 
-/// Puts the hooks that are needed into `place`, with `program` for swarm.
+/// Installs the required hooks in `place`, with `program` as swarm's path.
 ///
 /// # Errors
-/// When the file cannot be read or written, or has a shape that an agent would not take; it is then untouched.
-pub fn install(paths: &Paths, place: &Place, program: &Path) -> Result<Change> {
+/// When the file cannot be read or written, or has a structure that an agent would not accept. It is then unchanged.
+pub fn install(paths: &Paths, place: &HookFile, program: &Path) -> Result<FileChange> {
     file::change(paths, &place.file, |value| merge::with_hooks(value, needed(place.agent), program))
 }
 
-/// Takes all hooks of ours out of `place`.
+/// Removes all hooks of swarm from `place`.
 ///
 /// # Errors
-/// When the file cannot be read or written; it is then untouched.
-pub fn uninstall(paths: &Paths, place: &Place) -> Result<Change> {
+/// When the file cannot be read or written. It is then unchanged.
+pub fn uninstall(paths: &Paths, place: &HookFile) -> Result<FileChange> {
     file::change(paths, &place.file, |value| Ok(merge::without_hooks(value)))
 }
 
-/// Looks at `place`. Changes nothing.
-pub fn status(place: &Place) -> Status {
+/// Returns the state of `place`. Changes nothing.
+pub fn status(place: &HookFile) -> HookStatus {
     let (value, problem) = match file::read(&place.file) {
         Ok(value) => (value.unwrap_or_default(), None),
         Err(error) => (serde_json::Value::Null, Some(error.message)),
@@ -154,13 +153,13 @@ pub fn status(place: &Place) -> Status {
         found.iter().any(|f| Some(&*f.event) == event.setting() && f.ours.word == event.word())
     };
     let state = match needed(place.agent).iter().filter(there).count() {
-        _ if problem.is_some() => State::Unreadable,
-        0 if found.is_empty() => State::Absent,
-        n if n == needed(place.agent).len() => State::Installed,
-        _ => State::Partial,
+        _ if problem.is_some() => HookState::Unreadable,
+        0 if found.is_empty() => HookState::Absent,
+        n if n == needed(place.agent).len() => HookState::Installed,
+        _ => HookState::Partial,
     };
-    let program = found.first().map(|Found { ours, .. }| ours.binary.clone());
-    Status {
+    let program = found.first().map(|InstalledHook { ours, .. }| ours.binary.clone());
+    HookStatus {
         agent: place.agent,
         scope: place.scope,
         file: place.file.clone(),
@@ -173,7 +172,7 @@ pub fn status(place: &Place) -> Status {
     }
 }
 
-/// Whether a hook would find its program.
+/// Whether a hook finds its program.
 fn runs(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut in_path = env::split_paths(&path).map(|dir| dir.join("swarm"));

@@ -1,16 +1,16 @@
-//! A settings file as text: parsed, and laid out again as its owner lays out his.
+//! Parses the text of a settings file, and formats it again in the same layout.
 //!
-//! Used by [`super::file`]. Pure. Indentation, line ends, the last line's end and a byte order mark are kept; a list
-//! that stood in one line does not. Deliberately absent: comments (a file with them is refused; they would be lost).
+//! Used by [`super::file`]. Pure. Indentation, line ends, the last line end and a byte order mark are kept; a list on one
+//! line is not. Deliberately absent: comments. A file with comments is refused, since they would be lost.
 
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-/// Three bytes that some editors put before a text.
-const MARK: &str = "\u{feff}";
+/// The byte order mark that some editors write before a text.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// How a file is laid out.
+/// The layout of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     mark: bool,
@@ -20,18 +20,18 @@ pub struct Layout {
 }
 
 impl Default for Layout {
-    /// Two blanks and a final line end: as agents write theirs.
+    /// Two spaces and a final line end, as agents write their files.
     fn default() -> Self {
         Self { mark: false, indent: "  ".to_owned(), crlf: false, ends: true }
     }
 }
 
-/// The value and the layout of `text`; a blank text is an empty object.
+/// Returns the value and the layout of `text`; an empty text is an empty object.
 ///
 /// # Errors
-/// The parser's words, with line and column.
+/// The parser's message, with line and column.
 pub fn parse(text: &str) -> Result<(Value, Layout), String> {
-    let bare = text.strip_prefix(MARK).unwrap_or(text);
+    let bare = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     if bare.trim().is_empty() {
         return Ok((Value::Object(serde_json::Map::new()), Layout::default()));
     }
@@ -50,10 +50,10 @@ pub fn parse(text: &str) -> Result<(Value, Layout), String> {
     Ok((value, layout))
 }
 
-/// `value` as text.
+/// Formats `value` as text.
 ///
 /// # Errors
-/// The serializer's words; a value of JSON has none.
+/// The serializer's message. A JSON value causes none.
 pub fn render(value: &Value, layout: &Layout) -> Result<String, String> {
     let mut bytes = Vec::new();
     let formatter = PrettyFormatter::with_indent(layout.indent.as_bytes());
@@ -66,7 +66,7 @@ pub fn render(value: &Value, layout: &Layout) -> Result<String, String> {
         text = text.replace('\n', "\r\n");
     }
     if layout.mark {
-        text.insert_str(0, MARK);
+        text.insert_str(0, BYTE_ORDER_MARK);
     }
     Ok(text)
 }

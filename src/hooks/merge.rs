@@ -1,8 +1,8 @@
-//! What is added to a settings file, and taken out of it again: values only.
+//! Adds swarm's hooks and plugins to the value of a settings file, and removes them.
 //!
-//! Used by [`super::install`] and [`super::plugin`]. All that is not ours stays as it is and where it is: unknown
-//! keys, foreign hooks, their order, and shapes that we would not write. Only where ours must go is a shape
-//! insisted on. Deliberately absent: files, and how a value is laid out as text ([`super::layout`]).
+//! Used by [`super::install`] and [`super::plugin`]. Everything else stays unchanged and in its place: unknown keys, other
+//! hooks, their order, and structures that swarm would not write. A structure is required only where swarm's entries
+//! belong. Deliberately absent: files, and the layout of the text ([`super::layout`]).
 
 use std::path::Path;
 
@@ -10,51 +10,52 @@ use serde_json::{Map, Value, json};
 use swarm_state::hook::HookEvent;
 
 use super::command::{TIMEOUT_SECONDS, command};
-use super::recognise::{Ours, recognise};
+use super::recognize::{OwnHook, recognize};
 
-/// The name of our marketplace in Claude Code.
+/// The name of swarm's marketplace in Claude Code.
 pub const MARKETPLACE: &str = "swarm";
 
-/// Our plugins in it.
+/// The plugins in that marketplace.
 pub const PLUGINS: [&str; 2] = ["swarm", "do-it"];
 
-/// A hook of ours in a file.
+/// A hook of swarm in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct InstalledHook {
     /// The event it is for.
     pub event: String,
-    /// What it runs.
-    pub ours: Ours,
+    /// The parsed command.
+    pub ours: OwnHook,
 }
 
-/// The file has another shape than an agent would take; the words say where.
+/// The file has a structure that an agent would not accept. The text describes where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape(pub String);
+pub struct ShapeError(pub String);
 
-/// One hook of ours as it stands in a file.
+/// Returns a hook of swarm as it is written to a file.
 fn entry(program: &Path, event: HookEvent) -> Value {
     json!({"type": "command", "command": command(program, event), "timeout": TIMEOUT_SECONDS})
 }
 
-/// `value` with a hook for each of `events` in it once. What an earlier release of ours wrote is brought up to date where it
-/// stands; other events of ours go.
+/// Returns `value` with one hook for each of `events`. Hooks of an earlier release are updated in place; swarm's hooks for
+/// other events are removed.
 ///
 /// # Errors
-/// When there is something else where hooks belong.
-pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result<Value, Shape> {
+/// When the place of the hooks has another structure.
+pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result<Value, ShapeError> {
     check(value)?;
     let mut value = value.clone();
-    let needed = |event: &HookEvent, setting: &str, ours: &Ours| {
+    let needed = |event: &HookEvent, setting: &str, ours: &OwnHook| {
         event.setting() == Some(setting) && event.word() == ours.word
     };
-    let unneeded = |setting: &str, ours: &Ours| !events.iter().any(|event| needed(event, setting, ours));
+    let unneeded = |setting: &str, ours: &OwnHook| !events.iter().any(|event| needed(event, setting, ours));
     take_out(&mut value, &unneeded);
-    let root = value.as_object_mut().ok_or_else(|| Shape("it is no object".to_owned()))?;
+    let root = value.as_object_mut().ok_or_else(|| ShapeError("it is not an object".to_owned()))?;
     let all = object_at(root, "hooks")?;
     for event in events {
         let Some(setting) = event.setting() else { continue };
         let groups = all.entry(setting).or_insert_with(|| json!([]));
-        let groups = groups.as_array_mut().ok_or_else(|| Shape(format!("\"hooks.{setting}\" is no list")))?;
+        let groups =
+            groups.as_array_mut().ok_or_else(|| ShapeError(format!("\"hooks.{setting}\" is not a list")))?;
         if !update(groups, program, *event) {
             groups.push(json!({"hooks": [entry(program, *event)]}));
         }
@@ -62,8 +63,8 @@ pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result
     Ok(value)
 }
 
-/// Brings the first of ours for `event` up to date and takes out the others; false when there was none. One in a
-/// group with a matcher runs for some cases only: it goes.
+/// Updates swarm's first hook for `event` and removes the others; returns whether there was one. A hook in a group with a
+/// matcher runs in some cases only, so it is removed.
 fn update(groups: &mut Vec<Value>, program: &Path, event: HookEvent) -> bool {
     let mut there = false;
     groups.retain_mut(|group| {
@@ -83,7 +84,7 @@ fn update(groups: &mut Vec<Value>, program: &Path, event: HookEvent) -> bool {
             }
             true
         });
-        // A group that only ours made is ours; one that was empty before was not.
+        // A group that is empty now contained only swarm's hooks. A group that was empty before belongs to the user.
         before == list.len() || !list.is_empty()
     });
     there
@@ -93,15 +94,15 @@ fn matcher_is_open(group: &Value) -> bool {
     group.get("matcher").is_none_or(|matcher| matches!(matcher.as_str(), Some("" | "*")))
 }
 
-/// `value` without any hook of ours, and without what then holds nothing.
+/// Returns `value` without swarm's hooks, and without the groups and keys that became empty.
 pub fn without_hooks(value: &Value) -> Value {
     let mut value = value.clone();
     take_out(&mut value, &|_, _| true);
     value
 }
 
-/// Takes out the hooks of ours that `goes` says, then the groups, events and the whole `hooks` that became empty by it.
-fn take_out(value: &mut Value, goes: &dyn Fn(&str, &Ours) -> bool) {
+/// Removes swarm's hooks that `goes` selects, then the groups, events and `hooks` that became empty.
+fn take_out(value: &mut Value, goes: &dyn Fn(&str, &OwnHook) -> bool) {
     let Some(all) = value.get_mut("hooks").and_then(Value::as_object_mut) else { return };
     let mut emptied = false;
     all.retain(|event, groups| {
@@ -122,42 +123,42 @@ fn take_out(value: &mut Value, goes: &dyn Fn(&str, &Ours) -> bool) {
     }
 }
 
-/// The hooks of ours in `value`.
-pub fn found(value: &Value) -> Vec<Found> {
+/// Returns swarm's hooks in `value`.
+pub fn found(value: &Value) -> Vec<InstalledHook> {
     let mut found = vec![];
     for (event, groups) in value.get("hooks").and_then(Value::as_object).into_iter().flatten() {
         let groups = groups.as_array().into_iter().flatten();
         let hooks = groups.filter_map(|group| group.get("hooks")?.as_array()).flatten();
-        found.extend(hooks.filter_map(of_ours).map(|ours| Found { event: event.clone(), ours }));
+        found.extend(hooks.filter_map(of_ours).map(|ours| InstalledHook { event: event.clone(), ours }));
     }
     found
 }
 
-fn of_ours(hook: &Value) -> Option<Ours> {
-    recognise(hook.get("command")?.as_str()?)
+fn of_ours(hook: &Value) -> Option<OwnHook> {
+    recognize(hook.get("command")?.as_str()?)
 }
 
-/// Insists on what an agent insists on: a file that it would not take is not one to add to.
-fn check(value: &Value) -> Result<(), Shape> {
-    let root = value.as_object().ok_or_else(|| Shape("it is no object".to_owned()))?;
+/// Checks the structure that agents require. swarm adds nothing to a file that an agent would not accept.
+fn check(value: &Value) -> Result<(), ShapeError> {
+    let root = value.as_object().ok_or_else(|| ShapeError("it is not an object".to_owned()))?;
     let Some(hooks) = root.get("hooks") else { return Ok(()) };
-    let hooks = hooks.as_object().ok_or_else(|| Shape("\"hooks\" is no object".to_owned()))?;
+    let hooks = hooks.as_object().ok_or_else(|| ShapeError("\"hooks\" is not an object".to_owned()))?;
     match hooks.iter().find(|(_, groups)| !groups.is_array()) {
-        Some((event, _)) => Err(Shape(format!("\"hooks.{event}\" is no list"))),
+        Some((event, _)) => Err(ShapeError(format!("\"hooks.{event}\" is not a list"))),
         None => Ok(()),
     }
 }
 
-/// `value` with our marketplace at `dir`, and our plugins enabled. One that the user has disabled stays so.
+/// Returns `value` with swarm's marketplace at `dir` and its plugins enabled. A plugin that the user disabled stays disabled.
 ///
 /// # Errors
-/// When there is something else where they belong, or a marketplace of that name from elsewhere.
-pub fn with_plugins(value: &Value, dir: &str) -> Result<Value, Shape> {
+/// When their place has another structure, or another marketplace has the name.
+pub fn with_plugins(value: &Value, dir: &str) -> Result<Value, ShapeError> {
     let mut value = value.clone();
-    let root = value.as_object_mut().ok_or_else(|| Shape("it is no object".to_owned()))?;
+    let root = value.as_object_mut().ok_or_else(|| ShapeError("it is not an object".to_owned()))?;
     let markets = object_at(root, "extraKnownMarketplaces")?;
     if markets.get(MARKETPLACE).is_some_and(|known| known["source"]["source"] != "directory") {
-        return Err(Shape(format!("it knows another marketplace of the name '{MARKETPLACE}'")));
+        return Err(ShapeError(format!("another marketplace has the name '{MARKETPLACE}'")));
     }
     markets.insert(MARKETPLACE.to_owned(), json!({"source": {"source": "directory", "path": dir}}));
     let enabled = object_at(root, "enabledPlugins")?;
@@ -167,7 +168,7 @@ pub fn with_plugins(value: &Value, dir: &str) -> Result<Value, Shape> {
     Ok(value)
 }
 
-/// `value` without our marketplace and plugins, and without what then holds nothing.
+/// Returns `value` without swarm's marketplace and plugins, and without the keys that became empty.
 pub fn without_plugins(value: &Value) -> Value {
     let mut value = value.clone();
     if marketplace(&value).is_none() {
@@ -186,7 +187,7 @@ pub fn without_plugins(value: &Value) -> Value {
     value
 }
 
-/// The directory of our marketplace, where `value` names it.
+/// Returns the directory of swarm's marketplace, if `value` names it.
 pub fn marketplace(value: &Value) -> Option<&str> {
     let source = value.get("extraKnownMarketplaces")?.get(MARKETPLACE)?.get("source")?;
     if source.get("source")? != "directory" {
@@ -195,17 +196,20 @@ pub fn marketplace(value: &Value) -> Option<&str> {
     source.get("path")?.as_str()
 }
 
-/// Whether anything in `value` is ours.
+/// Whether `value` contains anything of swarm.
 pub fn has_ours(value: &Value) -> bool {
     !found(value).is_empty() || marketplace(value).is_some()
 }
 
-fn object_at<'a>(root: &'a mut Map<String, Value>, key: &str) -> Result<&'a mut Map<String, Value>, Shape> {
+fn object_at<'a>(
+    root: &'a mut Map<String, Value>,
+    key: &str,
+) -> Result<&'a mut Map<String, Value>, ShapeError> {
     let value = root.entry(key).or_insert_with(|| json!({}));
-    value.as_object_mut().ok_or_else(|| Shape(format!("\"{key}\" is no object")))
+    value.as_object_mut().ok_or_else(|| ShapeError(format!("\"{key}\" is not an object")))
 }
 
-/// Removes a key; what comes after it keeps its order.
+/// Removes a key and keeps the order of the others.
 fn remove(value: &mut Value, key: &str) {
     if let Some(root) = value.as_object_mut() {
         root.shift_remove(key);

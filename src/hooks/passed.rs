@@ -1,7 +1,7 @@
-//! The hooks that swarm passes to an agent which it starts itself, for that run alone.
+//! Passes hooks to an agent that swarm starts, for that run only.
 //!
-//! Claude Code takes a settings file, Codex takes its settings as arguments; no file of the user's is touched. Used by
-//! the daemon's driver. Deliberately absent: hooks for sessions that a user starts, which are installed.
+//! Claude Code receives a settings file, Codex receives arguments; no file of the user is changed. Used by the daemon's
+//! driver. Deliberately absent: hooks for sessions that a user starts, which are installed ([`super::install`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,14 @@ use super::command::{TIMEOUT_SECONDS, command};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
-/// How often in a row Claude Code may be kept going: more than any loop with a ceiling needs, and an end for one
-/// whose hook has lost its mind.
+/// How often in a row a Stop hook may keep Claude Code going: more than any limited loop needs, and a limit for a broken hook.
 const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
 
-/// Settings that are larger are none, bytes.
-const LONGEST: u64 = 4 << 20;
+/// The maximum size of a settings file.
+const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
-/// What an interactive agent of Claude Code tells. Only what is needed: an older release with an event that it does
-/// not know runs no hook at all.
+/// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs no
+/// hook at all.
 const CLAUDE: [HookEvent; 6] = [
     HookEvent::SessionStart,
     HookEvent::UserPromptSubmit,
@@ -32,16 +31,16 @@ const CLAUDE: [HookEvent; 6] = [
     HookEvent::Notification,
 ];
 
-/// What one tells that runs once; its result tells of errors.
+/// The events of a one-shot Claude Code, whose result reports errors.
 const CLAUDE_ONCE: [HookEvent; 4] =
     [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop, HookEvent::PreCompact];
 
-/// What Codex tells.
+/// The events of Codex.
 const CODEX: [HookEvent; 3] = [HookEvent::SessionStart, HookEvent::UserPromptSubmit, HookEvent::Stop];
 
-/// An agent's command line and environment, which are completed.
+/// An agent's command line and environment, to which hooks are added.
 pub struct Launch<'a> {
-    /// What it is.
+    /// The agent's profile.
     pub profile: &'a Profile,
     /// Its argv.
     pub argv: &'a mut Vec<String>,
@@ -52,11 +51,11 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// Passes the hooks, which call `program`; what must be in a file is written into `dir`.
+    /// Adds the hooks, which call `program`. A settings file is written into `dir`.
     ///
     /// # Errors
-    /// Settings of the user's own that cannot be joined with ours. The agent then goes without our hooks, and
-    /// nothing of the launch was changed.
+    /// When the user's own settings cannot be merged with swarm's. The launch is then unchanged, and the agent runs without
+    /// hooks.
     pub fn pass(self, program: &Path, dir: &Path) -> Result<()> {
         match self.profile.hooks {
             HookStyle::Off => Ok(()),
@@ -72,7 +71,7 @@ impl Launch<'_> {
 
     fn claude(self, program: &Path, dir: &Path) -> Result<()> {
         let given = given_settings(self.argv);
-        // Only the last of two such flags would count.
+        // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
         let theirs = match &given {
             Some((_, value)) => read_settings(value, self.cwd)?,
             None => Map::new(),
@@ -84,7 +83,7 @@ impl Launch<'_> {
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
         write_unsynced(&file, &bytes).map_err(|e| Error::system("cannot write the hooks down", e))?;
-        // Of several the last one counted; any that stayed would stand behind ours.
+        // A --settings that remained would come after swarm's and replace it.
         while let Some((place, _)) = given_settings(self.argv) {
             self.argv.drain(place);
         }
@@ -95,7 +94,7 @@ impl Launch<'_> {
     }
 }
 
-/// The user's own `--settings`: where it stands, and its value.
+/// Finds the user's `--settings`: its position and its value.
 fn given_settings(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
     let end = argv.iter().position(|arg| arg == "--").unwrap_or(argv.len());
     (0..end).rev().find_map(|at| match argv[at].strip_prefix("--settings")? {
@@ -104,7 +103,7 @@ fn given_settings(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
     })
 }
 
-/// Settings as a flag gives them: a file's path, or the text itself.
+/// Reads the value of `--settings`: the path of a file, or JSON text.
 fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
     let refused = |why: String| {
         Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
@@ -113,7 +112,8 @@ fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
         value.as_bytes().to_vec()
     } else {
         let path: PathBuf = cwd.join(value);
-        read_bounded(&path, LONGEST).map_err(|error| refused(format!("{}: {error}", path.display())))?
+        read_bounded(&path, MAX_SETTINGS_BYTES)
+            .map_err(|error| refused(format!("{}: {error}", path.display())))?
     };
     match serde_json::from_slice(&text) {
         Ok(Value::Object(settings)) => Ok(settings),
@@ -122,7 +122,7 @@ fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
     }
 }
 
-/// Settings with ours behind the hooks that are there.
+/// Adds swarm's hooks after the existing ones.
 fn with_hooks(mut settings: Map<String, Value>, program: &Path, events: &[HookEvent]) -> Result<Value> {
     let odd = |what: &str| {
         Error::invalid(format!("its --settings cannot be joined with ours: {what} has another shape"))
@@ -140,7 +140,7 @@ fn with_hooks(mut settings: Map<String, Value>, program: &Path, events: &[HookEv
     Ok(Value::Object(settings))
 }
 
-/// Codex's hooks as arguments, with the flag without which it passes them over.
+/// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.
 fn codex_args(program: &Path) -> Vec<String> {
     let mut args = vec!["--dangerously-bypass-hook-trust".to_owned()];
     for event in CODEX {

@@ -1,10 +1,10 @@
-//! The plugins: the texts that are built in, and where an agent finds them.
+//! Installs and removes the agent plugins, whose files are built into the binary.
 //!
-//! Used by the verb `swarm plugin`. Claude Code gets a marketplace (a directory of ours with two plugins in it), an entry
-//! in a settings file that names and enables them, and bare command names; opencode gets one file. What was written
-//! where is kept in `$SWARM_DIR/hooks/plugin.json` with a hash of each file: one that is not as we wrote it is somebody's
-//! own, is never overwritten and never removed. Deliberately absent: what a command does. Its words are read by `swarm
-//! hook user-prompt-submit`, where they arrive as they were typed; what Claude Code puts into a shell's line does not.
+//! Used by `swarm plugin`. Claude Code gets a marketplace (a directory with two plugins), an entry in a settings file that
+//! enables them, and command files with short names; opencode gets one file. `$SWARM_DIR/hooks/plugin.json` records the
+//! files with a hash of each. A file that differs from what swarm wrote belongs to the user: it is never overwritten or
+//! removed. Deliberately absent: carrying out a command. `swarm hook user-prompt-submit` does that, since it receives the
+//! arguments as they were typed.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, Change, failed, hash};
-use super::install::{self, Place, agents_dir, needed};
+use super::file::{self, FileChange, failed, hash};
+use super::install::{self, HookFile, agents_dir, needed};
 use super::layout::{self, Layout};
-use super::merge::{self, Shape};
+use super::merge::{self, ShapeError};
 use crate::cli::{HookAgent, HookScope, PluginAgent};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::{self, Paths, private_dir};
@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-/// The marketplace with its plugins.
+/// The files of the marketplace.
 const FILES: &[(&str, &str)] = files![
     ".claude-plugin/marketplace.json",
     "swarm/.claude-plugin/plugin.json",
@@ -49,28 +49,28 @@ const FILES: &[(&str, &str)] = files![
     "do-it/skills/loop-runner/scripts/PROMPT.md",
 ];
 
-/// The plugin of opencode.
+/// The plugin for opencode.
 const OPENCODE: &str = include_str!("../../scripts/opencode-plugin/swarm.js");
 
 /// The line in it that names the program.
 const OPENCODE_PROGRAM: &str = "const PROGRAM = \"swarm\";";
 
-/// Where the commands with bare names come from.
+/// The folder of the commands with short names.
 const BARE: &str = "swarm/commands/";
 
-/// A file to be there.
+/// A file to install.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Item {
     path: PathBuf,
     text: String,
 }
 
-/// All that is to be there for one place.
-struct Plan {
-    /// By which the place is known: its settings file, or the one file of a plugin.
+/// Everything to install for one place.
+struct PluginPlan {
+    /// The key of the place in the record: its settings file, or the only file of a plugin.
     key: PathBuf,
     /// The settings file with its marketplace, for Claude Code.
-    settings: Option<(Place, PathBuf)>,
+    settings: Option<(HookFile, PathBuf)>,
     /// The files.
     items: Vec<Item>,
 }
@@ -78,44 +78,44 @@ struct Plan {
 /// What was written for one place.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct RecordEntry {
     /// The files, and the SHA-256 of each.
     files: BTreeMap<PathBuf, String>,
     /// Directories that were made for them, outermost first.
     dirs: Vec<PathBuf>,
 }
 
-/// What was written, by place.
-type Record = BTreeMap<PathBuf, Entry>;
+/// The record of installed files, by place.
+type Record = BTreeMap<PathBuf, RecordEntry>;
 
-/// What `install` came to.
+/// The result of an installation.
 #[derive(Debug)]
 pub struct Installed {
-    /// Files that are new or changed.
+    /// Files that were created or changed.
     pub written: Vec<PathBuf>,
-    /// What became of the settings file.
-    pub settings: Option<(PathBuf, Change)>,
+    /// The settings file, and what happened to it.
+    pub settings: Option<(PathBuf, FileChange)>,
     /// The marketplace.
     pub dir: Option<PathBuf>,
 }
 
-/// What `uninstall` came to.
+/// The result of a removal.
 #[derive(Debug, Default)]
 pub struct Uninstalled {
-    /// Files that are gone.
+    /// Files that were removed.
     pub removed: Vec<PathBuf>,
-    /// Files that somebody changed since; they stay.
+    /// Files that were changed since the installation, which are kept.
     pub left: Vec<PathBuf>,
-    /// What became of the settings file.
-    pub settings: Option<(PathBuf, Change)>,
+    /// The settings file, and what happened to it.
+    pub settings: Option<(PathBuf, FileChange)>,
     /// The marketplace.
     pub dir: Option<PathBuf>,
 }
 
-/// Writes what `agent` needs for `scope`, with `program` for swarm; `dir` is where the marketplace goes.
+/// Installs the files that `agent` needs for `scope`, with `program` as swarm's path and the marketplace in `dir`.
 ///
 /// # Errors
-/// When a file of the same name is not ours, or one cannot be written; the former leaves everything as it was.
+/// When a file of the same name is not swarm's (nothing is changed then), or a file cannot be written.
 pub fn install(
     paths: &Paths,
     agent: PluginAgent,
@@ -135,10 +135,10 @@ pub fn install(
             Stands::Foreign => return Err(foreign(&item.path)),
         }
     }
-    // A settings file that refuses, refuses before anything is written.
+    // A settings file that cannot be changed must fail before any file is written.
     if let Some((place, market)) = &plan.settings {
         let value = file::read(&place.file)?.unwrap_or_else(|| serde_json::json!({}));
-        let refuse = |Shape(what)| file::not_ours_to_change(&place.file, &what);
+        let refuse = |ShapeError(what)| file::not_ours_to_change(&place.file, &what);
         merge::with_plugins(&value, text(market)?).map_err(refuse)?;
     }
     let entry = record.entry(plan.key.clone()).or_default();
@@ -165,7 +165,7 @@ pub fn install(
     Ok(Installed { written, settings, dir: plan.settings.map(|(_, dir)| dir) })
 }
 
-/// Takes away what [`install()`] wrote for this place, as far as it is still as it was written and no other place needs it.
+/// Removes the files that [`install()`] wrote for this place, except changed ones and those that another place needs.
 ///
 /// # Errors
 /// When a file cannot be removed, or the settings file cannot be changed.
@@ -179,7 +179,7 @@ pub fn uninstall(
     let _lock = lock(paths)?;
     let mut record = read_record(paths)?;
     let mut done = Uninstalled::default();
-    // A settings file that refuses, refuses before anything is removed; and it knows where the marketplace is.
+    // A settings file that cannot be changed must fail before any file is removed. It also names the marketplace.
     if let Some((place, market)) = &plan.settings {
         let value = file::read(&place.file)?.unwrap_or_default();
         done.dir = Some(merge::marketplace(&value).map_or_else(|| market.clone(), PathBuf::from));
@@ -207,14 +207,14 @@ pub fn uninstall(
     Ok(done)
 }
 
-/// Removes directories that are empty now; one that another place needs is that place's from now on.
+/// Removes directories that became empty. One that another place needs is recorded for that place.
 fn leave_dirs(mut dirs: Vec<PathBuf>, record: &mut Record) {
     dirs.sort_by_key(|dir| std::cmp::Reverse(dir.as_os_str().len()));
     for dir in dirs {
         if fs::remove_dir(&dir).is_ok() {
             continue;
         }
-        let needs = |entry: &&mut Entry| entry.files.keys().any(|file| file.starts_with(&dir));
+        let needs = |entry: &&mut RecordEntry| entry.files.keys().any(|file| file.starts_with(&dir));
         if let Some(other) = record.values_mut().find(needs) {
             other.dirs.push(dir);
         }
@@ -227,7 +227,7 @@ fn plan(
     scope: HookScope,
     dir: Option<&Path>,
     program: &Path,
-) -> Result<Plan> {
+) -> Result<PluginPlan> {
     match agent {
         PluginAgent::Claude => {
             let market = match dir {
@@ -244,16 +244,16 @@ fn plan(
             items.extend(
                 bare.map(|(name, text)| Item { path: commands.join(name), text: (*text).to_owned() }),
             );
-            Ok(Plan { key: place.file.clone(), settings: Some((place, market)), items })
+            Ok(PluginPlan { key: place.file.clone(), settings: Some((place, market)), items })
         }
         PluginAgent::Opencode => {
             if dir.is_some() {
-                return Err(Error::new(ErrorCode::Usage, "--dir is for the plugins of Claude Code"));
+                return Err(Error::new(ErrorCode::Usage, "--dir requires --agent claude"));
             }
             let path = opencode_dir(scope)?.join("plugin").join("swarm.js");
             let named = serde_json::Value::from(text(program)?).to_string();
             let script = OPENCODE.replace(OPENCODE_PROGRAM, &format!("const PROGRAM = {named};"));
-            Ok(Plan { key: path.clone(), settings: None, items: vec![Item { path, text: script }] })
+            Ok(PluginPlan { key: path.clone(), settings: None, items: vec![Item { path, text: script }] })
         }
     }
 }
@@ -267,10 +267,10 @@ fn opencode_dir(scope: HookScope) -> Result<PathBuf> {
     }
 }
 
-/// The files of the marketplace, by their paths in it, with hooks that run `program`.
+/// Returns the files of the marketplace, by their paths in it, with hooks that run `program`.
 ///
 /// # Errors
-/// None that is not a fault of the built-in texts.
+/// Only when a built-in file is broken.
 pub fn marketplace(program: &Path) -> Result<Vec<(&'static str, String)>> {
     let file = |(path, text): &(&'static str, &str)| {
         let text = match path.ends_with("hooks.json") {
@@ -289,11 +289,11 @@ fn hooks_file(built_in: &str, program: &Path) -> Result<String> {
     layout::render(&value, &Layout::default()).map_err(faulty)
 }
 
-/// What stands where a file is to be.
+/// What exists at the path of a file.
 enum Stands {
     /// The file, as it should be.
     AsItShould,
-    /// Nothing, or what an earlier install wrote.
+    /// Nothing, or a file of an earlier installation.
     Ours,
     /// Something else.
     Foreign,
@@ -304,7 +304,7 @@ fn state(item: &Item, known: Option<&str>) -> Result<Stands> {
         Ok(bytes) if bytes == item.text.as_bytes() => Ok(Stands::AsItShould),
         Ok(bytes) if known == Some(&hash(&bytes)) => Ok(Stands::Ours),
         Ok(_) => Ok(Stands::Foreign),
-        // A link to nowhere is somebody's, too.
+        // A dangling symbolic link belongs to the user too.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !item.path.is_symlink() => Ok(Stands::Ours),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Stands::Foreign),
         Err(error) => Err(failed("read", &item.path, error)),
@@ -317,7 +317,7 @@ fn write(item: &Item) -> Result<()> {
     file::replace_with(&item.path, None, &item.text).map_err(|e| failed("write", &item.path, e))
 }
 
-/// What lies in the state directory is its owner's alone, like the rest of it; elsewhere the user's own mask holds.
+/// Returns the mode of a file: private in SWARM_DIR, elsewhere the user's umask applies.
 fn make_private(root: &Path, file: &Path) -> Result<()> {
     let set = |path: &Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode))
@@ -332,7 +332,7 @@ fn make_private(root: &Path, file: &Path) -> Result<()> {
     set(file, 0o600)
 }
 
-/// The directories on the way to `dir` that are not there, outermost first.
+/// Returns the missing directories on the way to `dir`, outermost first.
 fn absent(dir: &Path) -> Vec<PathBuf> {
     let mut absent: Vec<PathBuf> =
         dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
@@ -341,12 +341,12 @@ fn absent(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn text(path: &Path) -> Result<&str> {
-    path.to_str().ok_or_else(|| Error::invalid(format!("the path '{}' is no valid text", path.display())))
+    path.to_str().ok_or_else(|| Error::invalid(format!("the path '{}' is not valid UTF-8", path.display())))
 }
 
 fn foreign(path: &Path) -> Error {
-    let text = format!("'{}' is not swarm's and was not touched; nothing was installed", path.display());
-    Error::new(ErrorCode::Exists, text).hint("move it away, and install again")
+    let text = format!("'{}' is not a file of swarm; nothing was installed", path.display());
+    Error::new(ErrorCode::Exists, text).hint("move it away, then retry")
 }
 
 fn lock(paths: &Paths) -> Result<fs::File> {
@@ -358,7 +358,7 @@ fn record_file(paths: &Paths) -> PathBuf {
     paths.hooks_dir().join("plugin.json")
 }
 
-/// The record; without one, or with one that cannot be understood, only files that are exactly ours are ours.
+/// Reads the record. Without a readable record, only files with exactly swarm's content count as swarm's.
 fn read_record(paths: &Paths) -> Result<Record> {
     let path = record_file(paths);
     match fs::read(&path) {
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(*text, include_str!("../../state/src/session/contract.md"));
     }
 
-    /// Claude Code keeps a plugin by its version: a new release must have a new one.
+    /// Claude Code caches a plugin by its version, so each release needs its own version.
     #[test]
     fn the_plugins_have_the_programs_version() {
         for plugin in merge::PLUGINS {

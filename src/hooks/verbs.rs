@@ -1,4 +1,4 @@
-//! `swarm hooks` and `swarm plugin`: no daemon is needed for either.
+//! `swarm hooks` and `swarm plugin`, one file a verb. No daemon is needed.
 
 use crate::cli::{HooksCommand, PluginCommand};
 use crate::out::{CommandResult, Out};

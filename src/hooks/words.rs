@@ -1,34 +1,37 @@
-//! What the verbs of `swarm hooks` and `swarm plugin` print of files.
+//! Formats the messages of `swarm hooks` and `swarm plugin` about files.
 
 use std::path::{Path, PathBuf};
 
 use swarm_state::screen::printable;
 
-use super::file::Change;
+use super::file::FileChange;
 
-pub(super) fn taken(file: &Path, change: Change, what: &str) -> String {
-    let file = shown(file);
+pub(super) fn removal_line(file: &Path, change: FileChange, what: &str) -> String {
+    let file = quoted_path(file);
     match change {
-        Change::None => format!("{file} has no {what} of swarm's"),
-        Change::Created | Change::Changed => format!("took swarm's {what} out of {file}"),
-        Change::Restored => format!("{file} is as it was before"),
-        Change::Removed => format!("removed {file}, which held nothing else"),
+        FileChange::None => format!("{file} has no {what} of swarm"),
+        FileChange::Created | FileChange::Changed => format!("removed swarm's {what} from {file}"),
+        FileChange::Restored => format!("restored the original {file}"),
+        FileChange::Removed => format!("removed {file}, which had no other content"),
     }
 }
 
-/// What was done to files, a line each; those of the marketplace in `dir` in one.
-pub(super) fn told(verb: &str, files: &[PathBuf], dir: Option<&Path>) -> Vec<String> {
+/// Formats what was done to files, one a line. The files of the marketplace in `dir` share one line.
+pub(super) fn file_lines(verb: &str, files: &[PathBuf], dir: Option<&Path>) -> Vec<String> {
     let inside = |file: &&PathBuf| dir.is_some_and(|dir| file.starts_with(dir));
     let plugins = files.iter().filter(inside).count();
-    let mut lines: Vec<String> =
-        files.iter().filter(|file| !inside(file)).map(|file| format!("{verb} {}", shown(file))).collect();
+    let mut lines: Vec<String> = files
+        .iter()
+        .filter(|file| !inside(file))
+        .map(|file| format!("{verb} {}", quoted_path(file)))
+        .collect();
     if let (Some(dir), 1..) = (dir, plugins) {
-        lines.insert(0, format!("{verb} the plugins in {} ({plugins} files)", shown(dir)));
+        lines.insert(0, format!("{verb} the plugins in {} ({plugins} files)", quoted_path(dir)));
     }
     lines
 }
 
-/// A path in a sentence.
-pub(super) fn shown(path: &Path) -> String {
+/// Quotes a path for a message.
+pub(super) fn quoted_path(path: &Path) -> String {
     format!("'{}'", printable(&path.display().to_string()))
 }

@@ -1,4 +1,4 @@
-//! What a session loop does with git.
+//! The git operations of session loops.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use swarm_state::session::DO_IT_FILE;
 use crate::error::{Error, Result};
 use crate::git;
 
-/// How the working tree looks, as a text; `None` when that is not known in time.
+/// Returns a fingerprint of the working tree; `None` when git does not return it in time.
 pub(super) fn tree_of(project: &Path, scratch: &Path, limit: Duration) -> Option<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
     runtime.block_on(async { tokio::time::timeout(limit, git::tree(project, scratch)).await.ok()?.ok()? })
@@ -23,13 +23,13 @@ pub(super) fn make_branch(root: &Path, branch: &str) -> Result<()> {
     block_on(git::make_branch(root, branch))
 }
 
-/// Tells git to overlook a state file: it is this session's alone.
-pub(super) fn overlook(root: &Path, state_file: &Path) {
+/// Excludes state files from git, since each belongs to one session only.
+pub(super) fn exclude(root: &Path, state_file: &Path) {
     let Some(name) = state_file.file_name().and_then(|name| name.to_str()) else { return };
     let is_do_it = name == DO_IT_FILE;
     let pattern =
         if is_do_it { "**/.claude/do-it-ralph.local.md" } else { "**/.claude/ralph-loop.*.local.md" };
-    // A repository that cannot be told shows one file more.
+    // If the exclusion fails, git shows one more untracked file.
     let _ = block_on(git::exclude(root, pattern));
 }
 

@@ -1,7 +1,7 @@
-//! A do-it project on the disk: what the preflight asks for, the contract, the archive.
+//! Reads and prepares a do-it project: its documents for the preflight, the contract, the branch, the archive.
 //!
-//! Reads what `swarm_state::session::preflight` judges, and does what the user approved: a branch, an archive of the run
-//! before. Nothing is done when anything is missing. Used by [`super::start`].
+//! `swarm_state::session::preflight` checks the documents. The branch and the archive of the previous run are made only
+//! with the user's options. When anything is missing, nothing is changed. Used by [`super::start`].
 
 use std::fs;
 use std::io;
@@ -16,34 +16,34 @@ use swarm_state::session::{
 
 use super::git;
 use super::request::StartRequest;
-use super::store::Sessions;
+use super::store::SessionStore;
 use crate::error::{Error, Result};
 use crate::paths;
 use crate::store::read_bounded;
 
-/// The directory that makes a project one.
+/// The directory that makes a directory a do-it project.
 const DO_IT: &str = ".do-it";
 
-/// A document that is larger is none of a person's, bytes.
-const LONGEST: u64 = 4 << 20;
+/// The maximum size of a document.
+const MAX_DOCUMENT_BYTES: u64 = 4 << 20;
 
-/// The project that holds a directory: the nearest with a `.do-it`, else the directory itself.
+/// Returns the project of a directory: the nearest parent with a `.do-it`, else the directory itself.
 pub fn root_of(dir: &Path) -> PathBuf {
     dir.ancestors().find(|dir| dir.join(DO_IT).is_dir()).unwrap_or(dir).to_owned()
 }
 
-/// Checks the project and makes the loop, with its options and what the user should know.
+/// Checks the project, and returns the loop, its options and warnings for the user.
 ///
 /// # Errors
-/// All that is missing, each with its fix.
+/// One error that lists everything that is missing, each with its fix.
 pub fn prepare(
-    sessions: &Sessions,
+    sessions: &SessionStore,
     root: &Path,
-    wanted: &StartRequest,
+    request: &StartRequest,
     now: DateTime<Utc>,
 ) -> Result<(SessionLoop, DoItOptions, Vec<String>)> {
-    let words = &wanted.words;
-    let meta = read_bounded(&root.join(DO_IT).join("specs/_meta.json"), LONGEST).ok();
+    let words = &request.words;
+    let meta = read_bounded(&root.join(DO_IT).join("specs/_meta.json"), MAX_DOCUMENT_BYTES).ok();
     let specs = docs(root, &root.join(DO_IT).join("specs"), "_meta.json");
     let changes = changes(root);
     let name = meta.as_deref().and_then(ProjectType::branch_of);
@@ -74,9 +74,9 @@ pub fn prepare(
         let last = sessions.last_branch(root).filter(|last| *last != ready.branch_name);
         warnings.extend(last.map(|last| archive(root, &last, now)).transpose()?);
     }
-    // What the next run compares its own branch with; without it that one archives nothing.
+    // The next run compares its branch with this one. Without it, the next run archives nothing.
     let _ = sessions.keep_last_branch(root, &ready.branch_name);
-    let state = state_of(root, wanted, &ready, &contract, now)?;
+    let state = state_of(root, request, &ready, &contract, now)?;
     let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));
     let options = DoItOptions {
         no_diff_limit: words.no_diff_limit.unwrap_or(0),
@@ -88,7 +88,7 @@ pub fn prepare(
 
 fn state_of(
     root: &Path,
-    wanted: &StartRequest,
+    request: &StartRequest,
     ready: &Ready,
     contract: &[u8],
     now: DateTime<Utc>,
@@ -96,7 +96,7 @@ fn state_of(
     let token = |text: &str| Promise::new(text).map_err(|e| Error::invalid(e.to_string()));
     let mut state = SessionLoop::ralph(
         SessionKind::DoIt,
-        wanted.session.clone(),
+        request.session.clone(),
         "",
         ready.ceiling,
         token(DO_IT_COMPLETE)?,
@@ -111,7 +111,7 @@ fn state_of(
 
 fn refused(missing: &[Missing]) -> Error {
     let lines: Vec<String> =
-        missing.iter().map(|one| format!("  - {}\n    to mend it: {}", one.what, one.fix)).collect();
+        missing.iter().map(|one| format!("  - {}\n    to fix it: {}", one.what, one.fix)).collect();
     Error::invalid(format!(
         "the project is not ready for a loop, and none was started:\n{}",
         lines.join("\n")
@@ -120,11 +120,11 @@ fn refused(missing: &[Missing]) -> Error {
 
 fn contract(root: &Path, file: Option<&str>) -> Result<Vec<u8>> {
     let Some(file) = file else { return Ok(built_in_contract().as_bytes().to_vec()) };
-    read_bounded(&root.join(file), LONGEST)
+    read_bounded(&root.join(file), MAX_DOCUMENT_BYTES)
         .map_err(|e| Error::system(format!("cannot read the contract '{file}'"), e))
 }
 
-/// The changes that are worked on; what is archived is over.
+/// Returns the open changes, without the archived ones.
 fn changes(root: &Path) -> Vec<Change> {
     let folder = root.join(DO_IT).join("changes");
     let mut found: Vec<Change> = entries(&folder)
@@ -139,14 +139,15 @@ fn changes(root: &Path) -> Vec<Change> {
     found
 }
 
-/// The documents of a folder and of what is below it.
+/// Returns the documents of a folder and its subfolders.
 fn docs(root: &Path, folder: &Path, except: &str) -> Vec<Doc> {
     let walk = walkdir::WalkDir::new(folder).max_depth(4).sort_by_file_name();
     walk.into_iter()
         .flatten()
         .filter(|entry| entry.file_type().is_file() && entry.file_name() != except)
         .filter_map(|entry| {
-            let text = String::from_utf8_lossy(&read_bounded(entry.path(), LONGEST).ok()?).into_owned();
+            let text =
+                String::from_utf8_lossy(&read_bounded(entry.path(), MAX_DOCUMENT_BYTES).ok()?).into_owned();
             let path = entry.path().strip_prefix(root).unwrap_or(entry.path()).display().to_string();
             Some(Doc { path, text })
         })
@@ -157,11 +158,11 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-/// Keeps the progress and the open changes of the run before, which was on another branch.
+/// Copies the progress and the open changes of the previous run, which was on another branch, to the archive.
 fn archive(root: &Path, last: &str, now: DateTime<Utc>) -> Result<String> {
     let folder = root.join(DO_IT).join("archive");
     let name = format!("{}-{}", now.format("%Y-%m-%d"), last.replace('/', "-"));
-    let fail = |e: io::Error| Error::system("cannot archive the run before", e);
+    let fail = |e: io::Error| Error::system("cannot archive the previous run", e);
     let mut place = folder.join(&name);
     for n in 2.. {
         if !place.exists() {
@@ -179,7 +180,9 @@ fn archive(root: &Path, last: &str, now: DateTime<Utc>) -> Result<String> {
         copy(path, &place.join(path.strip_prefix(&changes).unwrap_or(path))).map_err(fail)?;
     }
     let shown = place.strip_prefix(root).unwrap_or(&place).display();
-    Ok(format!("the run before was on branch {last}: its progress and open changes are kept in {shown}"))
+    Ok(format!(
+        "the previous run was on branch {last}; its progress and open changes are archived in {shown}"
+    ))
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

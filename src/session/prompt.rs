@@ -1,7 +1,7 @@
-//! What a person typed into an agent: `/ralph-loop` and its kin.
+//! Carries out the slash commands of session loops: `/ralph-loop`, `/ulw-loop`, `/do-it:ralph` and `/cancel-ralph`.
 //!
-//! The prompt hook sees what was typed as it was typed, before any shell or template could damage it, so the loop is
-//! started from here; the command files of the plugin hold nothing but a description. Used by [`crate::hooks::run`].
+//! The prompt hook receives the text as it was typed, before any shell or template could change it. So the loop is started
+//! here, and the command files of the plugin contain only a description. Used by [`crate::hooks::run`].
 
 use std::path::PathBuf;
 
@@ -10,20 +10,20 @@ use swarm_state::hook::HookInput;
 use swarm_state::session::{Command, SessionId, SessionKind, brief, do_it_words, loop_words, start_text};
 
 use super::request::StartRequest;
-use super::start::{self, Started};
-use super::store::Sessions;
+use super::start::{self, StartedLoop};
+use super::store::SessionStore;
 use crate::error::{Error, ErrorCode, Result};
 
-/// Carries out the command that a prompt is; `None` when it is none. Gives the answer to the host.
-pub fn answer(sessions: &Sessions, input: &HookInput) -> Option<Value> {
+/// Carries out the slash command of a prompt and returns the answer for the host; `None` when the prompt has none.
+pub fn answer(sessions: &SessionStore, input: &HookInput) -> Option<Value> {
     let (command, rest) = Command::of(input.prompt.as_deref()?)?;
     Some(match carry_out(sessions, input, command, rest) {
-        Ok(Said::ToAgent(context)) => json!({
+        Ok(PromptAnswer::ToAgent(context)) => json!({
             "hookSpecificOutput": { "hookEventName": "UserPromptSubmit", "additionalContext": context }
         }),
-        // The agent has it from the hook that came first.
-        Ok(Said::Nothing) => return None,
-        Ok(Said::ToPerson(text)) => json!({ "decision": "block", "reason": text }),
+        // The first hook has answered already.
+        Ok(PromptAnswer::Nothing) => return None,
+        Ok(PromptAnswer::ToPerson(text)) => json!({ "decision": "block", "reason": text }),
         Err(error) => {
             let hint = error.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
             json!({ "decision": "block", "reason": format!("swarm: {}{hint}", error.message) })
@@ -31,14 +31,19 @@ pub fn answer(sessions: &Sessions, input: &HookInput) -> Option<Value> {
     })
 }
 
-enum Said {
+enum PromptAnswer {
     Nothing,
     ToAgent(String),
-    /// The agent need not hear of it.
+    /// Shown to the user; the agent does not receive the prompt.
     ToPerson(String),
 }
 
-fn carry_out(sessions: &Sessions, input: &HookInput, command: Command, rest: &str) -> Result<Said> {
+fn carry_out(
+    sessions: &SessionStore,
+    input: &HookInput,
+    command: Command,
+    rest: &str,
+) -> Result<PromptAnswer> {
     let id = input.session.as_deref().unwrap_or_default();
     let session = SessionId::new(id)
         .map_err(|e| Error::new(ErrorCode::Invalid, format!("this session has no id: {e}")))?;
@@ -52,22 +57,28 @@ fn carry_out(sessions: &Sessions, input: &HookInput, command: Command, rest: &st
             };
             let words = words.map_err(|e| Error::invalid(e.to_string()))?;
             let started = start::start(sessions, &StartRequest { kind, session, dir, words })?;
-            Ok(if started.repeated { Said::Nothing } else { Said::ToAgent(context(&started)) })
+            Ok(if started.repeated {
+                PromptAnswer::Nothing
+            } else {
+                PromptAnswer::ToAgent(agent_text(&started))
+            })
         }
-        Command::Cancel => Ok(Said::ToPerson(match start::end(sessions, Some(&session), &dir)? {
-            Some(found) => format!("swarm: the loop is cancelled ({} is removed)", found.path.display()),
-            // Two hooks tell of one prompt.
-            None if start::was_just_cancelled(sessions, &session) => {
-                "swarm: the loop is cancelled".to_owned()
-            }
-            None => "swarm: this session has no loop".to_owned(),
-        })),
+        Command::Cancel => {
+            Ok(PromptAnswer::ToPerson(match start::cancel_loop(sessions, Some(&session), &dir)? {
+                Some(found) => format!("swarm: the loop is cancelled ({} is removed)", found.path.display()),
+                // Two hooks report one prompt.
+                None if start::was_just_cancelled(sessions, &session) => {
+                    "swarm: the loop is cancelled".to_owned()
+                }
+                None => "swarm: this session has no loop".to_owned(),
+            }))
+        }
     }
 }
 
-/// What the agent is told of a loop that begins or goes on.
-pub fn context(started: &Started) -> String {
-    let Started { state, warnings, .. } = started;
+/// Returns the text for the agent about a loop that was started or resumed.
+pub fn agent_text(started: &StartedLoop) -> String {
+    let StartedLoop { state, warnings, .. } = started;
     let warnings: String = warnings.iter().map(|warning| format!("Note for the user: {warning}\n")).collect();
     match state.kind {
         SessionKind::DoIt => format!(

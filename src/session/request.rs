@@ -1,15 +1,15 @@
-//! What is to be started.
+//! The request to start a session loop.
 
 use std::path::PathBuf;
 
 use swarm_state::session::{SessionId, SessionKind, Words};
 
-/// What is to be started.
+/// The request to start a session loop.
 #[derive(Clone, Debug)]
 pub struct StartRequest {
-    /// Which command.
+    /// The kind of loop.
     pub kind: SessionKind,
-    /// Whose it will be.
+    /// The session that will own the loop.
     pub session: SessionId,
     /// The project's directory, or one below it.
     pub dir: PathBuf,

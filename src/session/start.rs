@@ -1,8 +1,8 @@
-//! Starting, resuming and cancelling a loop within a session.
+//! Starts, resumes and cancels a loop within a session.
 //!
-//! The same for a shell (`swarm session`) and for what was typed into the agent (`/ralph-loop` and its kin, seen by the
-//! prompt hook). Nothing is started where something is missing or another loop lives; a loop that was kept goes on
-//! where it was. Deliberately absent: what a do-it project needs ([`super::project`]) and who prints.
+//! Used by the shell commands ([`super::verbs`]) and by slash commands that were typed into the agent ([`super::prompt`]).
+//! A start fails when something is missing or another loop is active. A loop that was paused or let stop resumes where it
+//! was. Deliberately absent: the requirements of a do-it project ([`super::project`]) and printing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,67 +16,67 @@ use swarm_state::session::{
     Words, cancel, resume,
 };
 
-use super::git::{overlook, tree_of};
+use super::git::{exclude, tree_of};
 use super::project;
 use super::request::StartRequest;
-use super::store::{COMMAND_LOCK_WAIT, Located, Sessions, write_state};
+use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state};
 use crate::error::{Error, ErrorCode, Result};
 
-/// The longest task, bytes: it is fed back whole, turn after turn.
-pub const LONGEST_TASK: usize = 1 << 20;
+/// The maximum size of a task, which is fed back whole at every turn.
+pub const MAX_TASK_BYTES: usize = 1 << 20;
 
-/// The same start told twice (two hooks are installed) comes within this time.
-const SAME_START: TimeDelta = TimeDelta::seconds(10);
+/// When two hooks are installed, both report the same start within this time.
+const REPEAT_WINDOW: TimeDelta = TimeDelta::seconds(10);
 
-/// How long the state of the tree may take to find out at the start; a prompt waits for it.
-const AT_START: Duration = Duration::from_secs(2);
+/// How long git may take for the tree's fingerprint at the start, while the user's prompt waits.
+const TREE_TIMEOUT_AT_START: Duration = Duration::from_secs(2);
 
-/// What came of it.
+/// A loop that was started or resumed.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartedLoop {
     /// The state file.
     pub path: PathBuf,
-    /// What it says now.
+    /// The loop as the state file describes it.
     pub state: SessionLoop,
-    /// It had been kept, and goes on.
+    /// The loop existed and was resumed.
     pub resumed: bool,
-    /// Another hook of ours started it for the same prompt.
+    /// Another hook of swarm has started it for the same prompt.
     pub repeated: bool,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// Starts a loop, or lets the one that was kept go on.
+/// Starts a loop, or resumes the existing one.
 ///
 /// # Errors
-/// What is missing or in the way, with what to do; nothing was started then.
-pub fn start(sessions: &Sessions, wanted: &StartRequest) -> Result<Started> {
-    let dir = wanted
+/// When something is missing or another loop is active. Nothing was started then.
+pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedLoop> {
+    let dir = request
         .dir
         .canonicalize()
-        .map_err(|e| Error::system(format!("cannot use '{}'", wanted.dir.display()), e))?;
-    let root = if wanted.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
-    let path = root.join(STATE_DIR).join(wanted.kind.file_name(&wanted.session));
+        .map_err(|e| Error::system(format!("cannot use '{}'", request.dir.display()), e))?;
+    let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
+    let path = root.join(STATE_DIR).join(request.kind.file_name(&request.session));
     let _lock = sessions
-        .lock(&path, COMMAND_LOCK_WAIT)
+        .lock(&path, COMMAND_LOCK_TIMEOUT)
         .map_err(|e| Error::system("the loop's state file is in use", e))?;
     let now = Utc::now().trunc_subsecs(3);
-    if let Some(found) = standing(sessions, wanted, &dir, &path) {
-        return go_on(sessions, wanted, &found, now);
+    if let Some(found) = existing_loop(sessions, request, &dir, &path) {
+        return resume_existing(sessions, request, &found, now);
     }
-    let (state, options, warnings) = match wanted.kind {
-        SessionKind::DoIt => project::prepare(sessions, &root, wanted, now)?,
-        SessionKind::Ralph | SessionKind::Ulw => (task_loop(wanted, now)?, DoItOptions::default(), vec![]),
+    let (state, options, warnings) = match request.kind {
+        SessionKind::DoIt => project::prepare(sessions, &root, request, now)?,
+        SessionKind::Ralph | SessionKind::Ulw => (task_loop(request, now)?, DoItOptions::default(), vec![]),
     };
     let mut warnings = warnings;
     warnings.extend(warning(&state));
     let file = SessionFile::new(state.clone());
     write_state(&path, &file).map_err(|e| Error::system(format!("cannot write {}", path.display()), e))?;
-    // Before the tree is looked at, which the state file is no part of.
-    overlook(&root, &path);
-    // Stops are counted from here on in which the tree stays as it is now.
-    let tree = (wanted.words.no_diff_limit.unwrap_or(0) > 0)
-        .then(|| tree_of(&root, &sessions.scratch(&wanted.session), AT_START))
+    // Before the fingerprint of the tree, which must not contain the state file.
+    exclude(&root, &path);
+    // From here on, stops without a change of the tree are counted.
+    let tree = (request.words.no_diff_limit.unwrap_or(0) > 0)
+        .then(|| tree_of(&root, &sessions.scratch(&request.session), TREE_TIMEOUT_AT_START))
         .flatten();
     let book = Book {
         tree,
@@ -86,36 +86,46 @@ pub fn start(sessions: &Sessions, wanted: &StartRequest) -> Result<Started> {
         ..Book::default()
     };
     let noted = sessions
-        .keep_book(&wanted.session, &book)
-        .and_then(|()| sessions.log(&wanted.session, &line(&state, now, "started")));
+        .keep_book(&request.session, &book)
+        .and_then(|()| sessions.log(&request.session, &line(&state, now, "started")));
     if let Err(error) = noted {
-        warnings.push(format!("the loop runs, but nothing of it can be logged: {error}"));
+        warnings.push(format!("the loop runs, but its log cannot be written: {error}"));
     }
-    Ok(Started { path, state, resumed: false, repeated: false, warnings })
+    Ok(StartedLoop { path, state, resumed: false, repeated: false, warnings })
 }
 
-/// The loop that is in the way of a new one, or goes on in its place.
-fn standing(sessions: &Sessions, wanted: &StartRequest, dir: &Path, path: &Path) -> Option<Located> {
-    let own = sessions.find(&wanted.session, &[dir]);
+/// Finds the loop that a start would conflict with or resume.
+fn existing_loop(
+    sessions: &SessionStore,
+    request: &StartRequest,
+    dir: &Path,
+    path: &Path,
+) -> Option<LocatedLoop> {
+    let own = sessions.find(&request.session, &[dir]);
     own.or_else(|| sessions.around(dir).into_iter().find(|found| found.path == path))
 }
 
-/// What becomes of a start where a loop stands.
-fn go_on(sessions: &Sessions, wanted: &StartRequest, found: &Located, now: DateTime<Utc>) -> Result<Started> {
+/// Handles a start where a loop exists: resumes it or returns the conflict.
+fn resume_existing(
+    sessions: &SessionStore,
+    request: &StartRequest,
+    found: &LocatedLoop,
+    now: DateTime<Utc>,
+) -> Result<StartedLoop> {
     let shown = found.path.display();
     let state = match &found.file {
         Ok(file) => file.state().clone(),
         Err(error) => {
             return Err(Error::new(ErrorCode::Conflict, format!("{shown} cannot be read: {error}"))
-                .hint(format!("mend it, or remove it to cancel its loop: rm '{shown}'")));
+                .hint(format!("fix it, or remove it to cancel its loop: rm '{shown}'")));
         }
     };
-    let book = sessions.book(&wanted.session);
-    if is_told_twice(&state, &book, wanted, now) {
+    let book = sessions.book(&request.session);
+    if is_repeated(&state, &book, request, now) {
         let path = found.path.clone();
-        return Ok(Started { path, state, resumed: false, repeated: true, warnings: vec![] });
+        return Ok(StartedLoop { path, state, resumed: false, repeated: true, warnings: vec![] });
     }
-    let is_own = state.session().is_none_or(|session| *session == wanted.session);
+    let is_own = state.session().is_none_or(|session| *session == request.session);
     let where_it_is = format!("iteration {} of {}", state.iteration, limit(&state));
     if !is_own && state.active {
         let owner = state.session().map(ToString::to_string).unwrap_or_default();
@@ -125,22 +135,22 @@ fn go_on(sessions: &Sessions, wanted: &StartRequest, found: &Located, now: DateT
         )
         .hint(format!("to end it: swarm session cancel --session-id {owner}")));
     }
-    let is_other = !is_the_same_task(&state, wanted);
-    if is_other || (state.active && !was_kept(sessions, wanted, &book)) {
+    let is_other = !is_the_same_task(&state, request);
+    if is_other || (state.active && !was_kept(sessions, request, &book)) {
         let what = if is_other && !state.active { "a paused loop" } else { "a live loop" };
         return Err(Error::new(ErrorCode::Conflict, format!("this session has {what} already ({where_it_is}): {shown}"))
-            .hint("to end it: /cancel-ralph, or swarm session cancel; to let a paused one go on, start it again without a task"));
+            .hint("to end it: /cancel-ralph, or swarm session cancel; to resume a paused loop, start it again without a task"));
     }
-    let (state, mut warnings) = with_new_words(state, &wanted.words);
+    let (state, mut warnings) = with_new_limit(state, &request.words);
     warnings.extend(warning(&state));
-    let outcome = resume(&state, &past_the_pause(book), &wanted.session, now);
-    let after = carry_out(sessions, &wanted.session, found, &outcome)?;
+    let outcome = resume(&state, &skip_paused_text(book), &request.session, now);
+    let after = apply(sessions, &request.session, found, &outcome)?;
     let state = after.unwrap_or(state);
-    Ok(Started { path: found.path.clone(), state, resumed: true, repeated: false, warnings })
+    Ok(StartedLoop { path: found.path.clone(), state, resumed: true, repeated: false, warnings })
 }
 
-/// A loop that goes on takes a new limit. Its other terms stay, and who wants them changed is told.
-fn with_new_words(state: SessionLoop, words: &Words) -> (SessionLoop, Vec<String>) {
+/// Sets the new limit of a resumed loop. Its other options cannot change; a warning lists those that were given.
+fn with_new_limit(state: SessionLoop, words: &Words) -> (SessionLoop, Vec<String>) {
     let max_iterations = words.max_iterations.map_or(state.max_iterations, Ceiling::turns);
     let said = [
         ("--completion-promise", words.completion_promise.is_some()),
@@ -149,11 +159,11 @@ fn with_new_words(state: SessionLoop, words: &Words) -> (SessionLoop, Vec<String
         ("--no-diff-limit", words.no_diff_limit.is_some()),
         ("--contract", words.contract.is_some()),
     ];
-    let unheard: Vec<&str> = said.into_iter().filter(|(_, is_said)| *is_said).map(|(name, _)| name).collect();
-    let warnings = (!unheard.is_empty()).then(|| {
+    let ignored: Vec<&str> = said.into_iter().filter(|(_, is_said)| *is_said).map(|(name, _)| name).collect();
+    let warnings = (!ignored.is_empty()).then(|| {
         format!(
-            "the loop goes on as it was, without {}: cancel it and start anew to change that",
-            unheard.join(", ")
+            "the loop resumes with its former options; {} ignored (cancel the loop and start it again to change them)",
+            ignored.join(", ")
         )
     });
     (SessionLoop { max_iterations, ..state }, warnings.into_iter().collect())
@@ -163,8 +173,8 @@ fn warning(state: &SessionLoop) -> Option<String> {
     Ceiling::new(state.max_iterations).ok()?.warning().map(ToOwned::to_owned)
 }
 
-/// What was said while the loop was paused is none of its turns.
-fn past_the_pause(mut book: Book) -> Book {
+/// Skips the part of the transcript that was written while the loop was paused.
+fn skip_paused_text(mut book: Book) -> Book {
     if let Some(mark) = &mut book.mark {
         mark.position = fs::metadata(&mark.transcript).map_or(mark.position, |found| found.len());
     }
@@ -175,23 +185,23 @@ fn limit(state: &SessionLoop) -> String {
     if state.max_iterations == 0 { "unlimited".to_owned() } else { state.max_iterations.to_string() }
 }
 
-/// Two hooks tell of one prompt: the second finds what the first has made.
-fn is_told_twice(state: &SessionLoop, book: &Book, wanted: &StartRequest, now: DateTime<Utc>) -> bool {
-    let is_fresh = state.started_at.is_some_and(|at| now.signed_duration_since(at).abs() < SAME_START);
-    let is_own = state.session() == Some(&wanted.session);
+/// Whether another hook has just started the same loop for the same prompt.
+fn is_repeated(state: &SessionLoop, book: &Book, request: &StartRequest, now: DateTime<Utc>) -> bool {
+    let is_fresh = state.started_at.is_some_and(|at| now.signed_duration_since(at).abs() < REPEAT_WINDOW);
+    let is_own = state.session() == Some(&request.session);
     let is_first = state.active && state.iteration == 1 && book.last_stop.is_none();
-    is_own && is_fresh && is_first && is_the_same_task(state, wanted)
+    is_own && is_fresh && is_first && is_the_same_task(state, request)
 }
 
-/// A start without a task means the loop that is there; a do-it loop has no other.
-fn is_the_same_task(state: &SessionLoop, wanted: &StartRequest) -> bool {
-    let is_kind = (state.kind == SessionKind::DoIt) == (wanted.kind == SessionKind::DoIt);
-    is_kind && (wanted.words.task.is_empty() || state.body == wanted.words.task.as_bytes())
+/// Whether a start means the existing loop: it has no task or the same one. A do-it loop has no task.
+fn is_the_same_task(state: &SessionLoop, request: &StartRequest) -> bool {
+    let is_kind = (state.kind == SessionKind::DoIt) == (request.kind == SessionKind::DoIt);
+    is_kind && (request.words.task.is_empty() || state.body == request.words.task.as_bytes())
 }
 
-/// Whether its last stop was let through though it was not over.
-fn was_kept(sessions: &Sessions, wanted: &StartRequest, book: &Book) -> bool {
-    let last = sessions.log_lines(&wanted.session).pop();
+/// Whether the loop's last stop was allowed although the loop had not ended.
+fn was_kept(sessions: &SessionStore, request: &StartRequest, book: &Book) -> bool {
+    let last = sessions.log_lines(&request.session).pop();
     let in_doubt = last.is_some_and(|line| {
         line.promise == PromiseFound::Unread && line.decision == Decision::Allow && line.why != STARTED
     });
@@ -213,18 +223,18 @@ fn line(state: &SessionLoop, now: DateTime<Utc>, why: &str) -> LogLine {
 
 /// The error for a task that is too long.
 pub fn too_long() -> Error {
-    Error::invalid(format!("the task is longer than {LONGEST_TASK} bytes"))
-        .hint("write it into a file, and give the path of that as the task")
+    Error::invalid(format!("the task is longer than {MAX_TASK_BYTES} bytes"))
+        .hint("write the task into a file, and give its path as the task")
 }
 
-/// The loop of a task.
-fn task_loop(wanted: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> {
-    let words = &wanted.words;
+/// Builds the loop of a task.
+fn task_loop(request: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> {
+    let words = &request.words;
     if words.task.trim().is_empty() {
-        return Err(Error::invalid("there is no task")
+        return Err(Error::invalid("no task given")
             .hint("swarm session start 'what is to be done', or /ralph-loop \"what is to be done\""));
     }
-    if words.task.len() > LONGEST_TASK {
+    if words.task.len() > MAX_TASK_BYTES {
         return Err(too_long());
     }
     let promise = match &words.completion_promise {
@@ -232,8 +242,8 @@ fn task_loop(wanted: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> {
         None => Promise::new(RALPH_COMPLETE).map_err(|e| Error::invalid(e.to_string()))?,
     };
     let mut state = SessionLoop::ralph(
-        wanted.kind,
-        wanted.session.clone(),
+        request.kind,
+        request.session.clone(),
         &words.task,
         words.max_iterations.unwrap_or_default(),
         promise,
@@ -245,48 +255,56 @@ fn task_loop(wanted: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> {
     Ok(state)
 }
 
-/// Cancels a loop; gives what it was. `None` when there is none.
+/// Cancels a loop and returns it; `None` when there is none.
 ///
 /// # Errors
-/// A state file that cannot be removed; several loops of which none was named.
-pub fn end(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Result<Option<Located>> {
-    let Some(found) = chosen(sessions, session, dir)? else { return Ok(None) };
+/// When the state file cannot be removed, or there are several loops and none was named.
+pub fn cancel_loop(
+    sessions: &SessionStore,
+    session: Option<&SessionId>,
+    dir: &Path,
+) -> Result<Option<LocatedLoop>> {
+    let Some(found) = find_loop(sessions, session, dir)? else { return Ok(None) };
     let _lock = sessions
-        .lock(&found.path, COMMAND_LOCK_WAIT)
+        .lock(&found.path, COMMAND_LOCK_TIMEOUT)
         .map_err(|e| Error::system("the loop's state file is in use", e))?;
     let state = match &found.file {
         Ok(file) => file.state(),
-        // A file that nobody can read holds nobody; who cancels wants it gone.
+        // An unreadable file keeps no session going, so it can be removed.
         Err(_) => return remove(&found.path).map(|()| Some(found)),
     };
     let owner = state.session().or(session).cloned();
     let book = owner.as_ref().map(|owner| sessions.book(owner)).unwrap_or_default();
     let outcome = cancel(state, &book, Utc::now());
     match owner {
-        Some(owner) => drop(carry_out(sessions, &owner, &found, &outcome)?),
+        Some(owner) => drop(apply(sessions, &owner, &found, &outcome)?),
         None => remove(&found.path)?,
     }
     Ok(Some(found))
 }
 
-/// Whether a session's loop was cancelled a moment ago.
-pub fn was_just_cancelled(sessions: &Sessions, session: &SessionId) -> bool {
+/// Whether a session's loop was canceled a moment ago.
+pub fn was_just_cancelled(sessions: &SessionStore, session: &SessionId) -> bool {
     let last = sessions.log_lines(session).pop();
     last.is_some_and(|line| {
         line.status == Some(SessionStatus::Cancelled)
-            && Utc::now().signed_duration_since(line.time).abs() < SAME_START
+            && Utc::now().signed_duration_since(line.time).abs() < REPEAT_WINDOW
     })
 }
 
-/// The loop that is meant: of the session that is named, else the only one around the directory.
+/// Finds the loop of a session; without one, the only loop in the directory or its parents.
 ///
 /// # Errors
-/// Several, of which none was named.
-pub fn chosen(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> Result<Option<Located>> {
+/// When there are several loops and no session was named.
+pub fn find_loop(
+    sessions: &SessionStore,
+    session: Option<&SessionId>,
+    dir: &Path,
+) -> Result<Option<LocatedLoop>> {
     let mut around = sessions.around(dir);
     if let Some(session) = session {
-        // A project has one do-it loop: where nobody can read whose it is, it may be this session's.
-        let is_meant = |found: &Located| found.file.is_err() && found.path.ends_with(DO_IT_FILE);
+        // A project has one do-it loop. When its file is unreadable, it may belong to this session.
+        let is_meant = |found: &LocatedLoop| found.file.is_err() && found.path.ends_with(DO_IT_FILE);
         return Ok(sessions.find(session, &[dir]).or_else(|| around.into_iter().find(is_meant)));
     }
     match around.len() {
@@ -295,16 +313,16 @@ pub fn chosen(sessions: &Sessions, session: Option<&SessionId>, dir: &Path) -> R
             let names: Vec<String> =
                 around.iter().map(|found| format!("'{}'", found.path.display())).collect();
             let text = format!("there are several loops here: {}", names.join(", "));
-            Err(Error::invalid(text).hint("say which: --session-id ID"))
+            Err(Error::invalid(text).hint("choose one: --session-id ID"))
         }
     }
 }
 
-/// Writes down what follows; gives what the state file says then.
-fn carry_out(
-    sessions: &Sessions,
+/// Applies an outcome to the files, and returns the new state of the loop if there is one.
+fn apply(
+    sessions: &SessionStore,
     session: &SessionId,
-    found: &Located,
+    found: &LocatedLoop,
     outcome: &StopOutcome,
 ) -> Result<Option<SessionLoop>> {
     let after = match (&outcome.after, &found.file) {
@@ -321,7 +339,7 @@ fn carry_out(
         }
         (After::Unchanged | After::Write(_), _) => None,
     };
-    // The loop goes by its state file; without these only less is known of it.
+    // The state file alone decides; without the book and the log, less is known about the loop.
     let _ = sessions.keep_book(session, &outcome.book);
     if let Some(line) = &outcome.log {
         let _ = sessions.log(session, line);
@@ -333,7 +351,7 @@ fn remove(path: &Path) -> Result<()> {
     fs::remove_file(path).map_err(|e| Error::system(format!("cannot remove {}", path.display()), e))
 }
 
-/// Whose loop a state file is, in words.
+/// Returns the owner of a loop as text.
 pub fn owner_of(state: &SessionLoop) -> &str {
     match &state.owner {
         Owner::Session(session) => session.as_str(),

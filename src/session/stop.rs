@@ -1,7 +1,7 @@
-//! An agent is about to end its turn: is there a loop that keeps it?
+//! Answers a Stop hook: may the agent end its turn, or does a loop keep it going?
 //!
-//! Finds the loop of the session, finds out what the agent said and did, has `swarm_state::session` decide, and writes
-//! down what follows before it is answered. Whatever cannot be done or known lets the stop happen and keeps the loop.
+//! Finds the loop of the session, collects what the agent printed and did, calls `swarm_state::session::decide`, and
+//! writes the outcome before the answer. When anything fails or is unknown, the stop is allowed and the loop is kept.
 //! Used by [`crate::hooks::run`].
 
 use std::ffi::OsString;
@@ -19,63 +19,63 @@ use swarm_state::session::{
 };
 
 use super::git::tree_of;
-use super::store::{Located, Sessions, write_state};
-use super::tail::{self, From, Tail};
+use super::store::{LocatedLoop, SessionStore, write_state};
+use super::tail::{self, TailStart, TranscriptTail};
 
-/// How long a transcript that is behind is waited for.
-const BEHIND: Duration = Duration::from_millis(2000);
+/// How long to wait for a transcript that does not contain the last answer yet.
+const TRANSCRIPT_TIMEOUT: Duration = Duration::from_millis(2000);
 
-/// Between two looks at it.
-const LOOK: Duration = Duration::from_millis(40);
+/// How often such a transcript is read again.
+const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(40);
 
-/// How long the state of the tree may take to find out, where a loop asks for it.
-const TREE: Duration = Duration::from_millis(1500);
+/// How long git may take for the tree's fingerprint, where a loop needs it.
+const TREE_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// How long all of it may take that is found out of a stop.
-const LOOKING: Duration = Duration::from_millis(2150);
+/// How long the transcript and the fingerprint may take together.
+const STOP_TIMEOUT: Duration = Duration::from_millis(2150);
 
-/// What is kept of a hook's time for all that follows the wait for the transcript.
-const AFTER_TAIL: Duration = Duration::from_millis(300);
+/// The part of the hook's time that is reserved for the steps after the transcript.
+const RESERVE_AFTER_TRANSCRIPT: Duration = Duration::from_millis(300);
 
-/// What is kept of a hook's time for all that follows the wait for the lock.
-const AFTER_LOCK: Duration = Duration::from_millis(1000);
+/// The part of the hook's time that is reserved for the steps after the lock.
+const RESERVE_AFTER_LOCK: Duration = Duration::from_millis(1000);
 
-/// How often Claude Code lets itself be kept going in a row when nothing else is said.
-const HOST_CAP: u32 = 8;
+/// How often in a row Claude Code accepts a block by default.
+const DEFAULT_HOST_CAP: u32 = 8;
 
-/// When a hook was called, and until when it must have answered.
+/// When a hook was called, and its deadline.
 #[derive(Clone, Copy, Debug)]
-pub struct Called {
-    /// When.
+pub struct HookCall {
+    /// The time of the call.
     pub at: DateTime<Utc>,
-    /// Until when.
+    /// The deadline of the answer.
     pub until: Instant,
 }
 
-impl Called {
-    /// How much of its time is left.
+impl HookCall {
+    /// Returns the time that is left.
     pub fn left(self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
 }
 
-/// What a stop hook was asked, and where.
-pub struct Asked<'a> {
-    /// Which of the stops it is.
+/// One call of a Stop hook.
+pub struct StopRequest<'a> {
+    /// The kind of stop.
     pub event: HookEvent,
-    /// What the host told.
+    /// The input from the host.
     pub input: &'a HookInput,
     /// The hook's environment.
     pub var: &'a dyn Fn(&str) -> Option<OsString>,
-    /// When it was called, and until when it must have answered.
-    pub called: Called,
+    /// When it was called, and its deadline.
+    pub called: HookCall,
     /// Receives the loop's session and iteration as soon as they are found.
     pub found: &'a dyn Fn(&SessionId, u32),
 }
 
-impl Asked<'_> {
-    /// Decides; `None` when no loop holds this session.
-    pub fn answer(&self, sessions: &Sessions) -> Option<StopAnswer> {
+impl StopRequest<'_> {
+    /// Decides the stop; `None` when no loop keeps this session going.
+    pub fn answer(&self, sessions: &SessionStore) -> Option<StopAnswer> {
         let session = SessionId::new(self.input.session.as_deref()?).ok()?;
         let is_sub_agent = self.input.event.as_deref() == HookEvent::SubagentStop.setting();
         if self.event == HookEvent::SubagentStop || is_sub_agent {
@@ -83,30 +83,30 @@ impl Asked<'_> {
         }
         let found = self.locate(sessions, &session)?;
         (self.found)(&session, found.file.as_ref().map_or(0, |file| file.state().iteration));
-        let _lock = match sessions.lock(&found.path, self.called.left().saturating_sub(AFTER_LOCK)) {
+        let _lock = match sessions.lock(&found.path, self.called.left().saturating_sub(RESERVE_AFTER_LOCK)) {
             Ok(lock) => lock,
             Err(error) => {
                 let why = format!(
                     "the loop's state file stayed locked, so the stop happens and the loop stays: {error}"
                 );
                 let iteration = found.file.as_ref().map_or(0, |file| file.state().iteration);
-                let _ = sessions.log(&session, &unread(iteration, why));
+                let _ = sessions.log(&session, &doubt_line(iteration, why));
                 return None;
             }
         };
-        // What was found may have changed until it was ours.
+        // The loop may have changed before the lock was acquired.
         let found = self.locate(sessions, &session)?;
         let book = sessions.book(&session);
         let mut file = match &found.file {
             Ok(file) => file.clone(),
             Err(error) => {
                 let why = format!("{} cannot be read: {error}", found.path.display());
-                let _ = sessions.log(&session, &unread(0, why));
+                let _ = sessions.log(&session, &doubt_line(0, why));
                 return None;
             }
         };
         let state = file.state().clone();
-        let stop = self.look(sessions, &session, &state, &book, &found);
+        let stop = self.gather(sessions, &session, &state, &book, &found);
         let outcome = decide(&state, &book, &stop);
         let kept = match &outcome.after {
             After::Unchanged => Ok(()),
@@ -117,31 +117,31 @@ impl Asked<'_> {
             After::Remove => fs::remove_file(&found.path),
         };
         self.write_down(sessions, &session, &found, &outcome, &kept);
-        // A turn that is not counted must not be given.
+        // The agent must not get a turn that could not be counted.
         kept.is_ok().then_some(outcome.answer)
     }
 
-    fn locate(&self, sessions: &Sessions, session: &SessionId) -> Option<Located> {
+    fn locate(&self, sessions: &SessionStore, session: &SessionId) -> Option<LocatedLoop> {
         let cwd = self.input.cwd.clone().or_else(|| std::env::current_dir().ok());
         let project = (self.var)("CLAUDE_PROJECT_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
         let around: Vec<&Path> = [&cwd, &project].into_iter().filter_map(Option::as_deref).collect();
         sessions.find(session, &around)
     }
 
-    /// What the agent said and did since its last stop.
-    fn look(
+    /// Collects what the agent printed and did since its last stop.
+    fn gather(
         &self,
-        sessions: &Sessions,
+        sessions: &SessionStore,
         session: &SessionId,
         state: &SessionLoop,
         book: &Book,
-        found: &Located,
+        found: &LocatedLoop,
     ) -> Stop {
         let (input, start) = (self.input, Instant::now());
-        let told = input.last_message.as_deref();
-        let key = StopKey::of(input.turn.as_deref(), input.stop_hook_active, told);
+        let last_message = input.last_message.as_deref();
+        let key = StopKey::of(input.turn.as_deref(), input.stop_hook_active, last_message);
         if book.last_stop.as_ref().is_some_and(|last| last.was_answered_for(&key, Some(self.called.at))) {
-            // Nothing else of it matters, and others wait for the lock.
+            // The stop was answered already. Other hooks wait for the lock, so nothing else is read.
             let (session, called) = (Some(session.clone()), Some(self.called.at));
             return Stop { session, key, called, now: Utc::now(), ..Stop::default() };
         }
@@ -150,8 +150,9 @@ impl Asked<'_> {
                 input.error.clone().or_else(|| input.last_message.clone()).unwrap_or("API error".into()),
             )
         });
-        let is_waited_for =
-            reported.is_none() && state.active && (told.is_none() || needs_work(state, book, told));
+        let is_waited_for = reported.is_none()
+            && state.active
+            && (last_message.is_none() || needs_work(state, book, last_message));
         let tail = self.tail(state, book, is_waited_for);
         let marked = || tail.as_ref().filter(|tail| !tail.is_behind)?.error.clone().map(Failure::Marked);
         let said = input.last_message.clone().or_else(|| {
@@ -161,7 +162,7 @@ impl Asked<'_> {
         let limit =
             if state.kind == SessionKind::DoIt { book.do_it.no_diff_limit } else { state.no_diff_limit };
         let tree = (limit > 0).then(|| {
-            let left = LOOKING.saturating_sub(start.elapsed()).min(TREE);
+            let left = STOP_TIMEOUT.saturating_sub(start.elapsed()).min(TREE_TIMEOUT);
             tree_of(&found.project(), &sessions.scratch(session), left)
         });
         Stop {
@@ -171,7 +172,7 @@ impl Asked<'_> {
             is_sub_agent: false,
             background_tasks: input.background_tasks.unwrap_or(0),
             said,
-            // A transcript that the host names and that is not there holds no work; one that it does not name may.
+            // A named transcript that does not exist contains no tool calls; without a name, the number is unknown.
             tool_calls: tail
                 .as_ref()
                 .map_or_else(|| input.transcript.as_ref().map(|_| 0), |tail| Some(tail.tool_calls)),
@@ -187,27 +188,28 @@ impl Asked<'_> {
         }
     }
 
-    /// The end of the transcript; one that is behind is waited for when it must be.
-    fn tail(&self, state: &SessionLoop, book: &Book, is_waited_for: bool) -> Option<Tail> {
+    /// Reads the end of the transcript, and waits for the last answer where it is needed.
+    fn tail(&self, state: &SessionLoop, book: &Book, is_waited_for: bool) -> Option<TranscriptTail> {
         let path = self.input.transcript.as_deref()?;
-        let from = From {
+        let from = TailStart {
             mark: book.mark.as_ref(),
             began: state.started_at,
             last_message: self.input.last_message.as_deref(),
         };
-        let until = Instant::now() + BEHIND.min(self.called.left().saturating_sub(AFTER_TAIL));
+        let until = Instant::now()
+            + TRANSCRIPT_TIMEOUT.min(self.called.left().saturating_sub(RESERVE_AFTER_TRANSCRIPT));
         loop {
             let tail = tail::read(path, from).ok();
             let is_whole = tail.as_ref().is_some_and(|tail| !tail.is_behind);
             if is_whole || !is_waited_for || Instant::now() >= until {
                 return tail;
             }
-            sleep(LOOK);
+            sleep(TRANSCRIPT_POLL_INTERVAL);
         }
     }
 
-    /// How often in a row the host lets itself be kept going: only Claude Code has such a limit, and only since it
-    /// tells hooks its last message.
+    /// Returns how often in a row the host accepts a block. Only Claude Code has such a limit, in the versions that pass the last
+    /// message to hooks.
     fn host_cap(&self) -> Option<u32> {
         let has = |name: &str| (self.var)(name).is_some_and(|value| !value.is_empty());
         let is_claude = ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PID", "CLAUDECODE"].iter().any(|name| has(name));
@@ -216,22 +218,22 @@ impl Asked<'_> {
         }
         let said = (self.var)("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP")
             .and_then(|cap| cap.into_string().ok()?.trim().parse().ok());
-        Some(said.unwrap_or(HOST_CAP)).filter(|cap| *cap > 0)
+        Some(said.unwrap_or(DEFAULT_HOST_CAP)).filter(|cap| *cap > 0)
     }
 
-    /// The book, the log and the note. The loop goes on without them.
+    /// Writes the book, the log and the note. The loop works without them, so errors are ignored.
     fn write_down(
         &self,
-        sessions: &Sessions,
+        sessions: &SessionStore,
         session: &SessionId,
-        found: &Located,
+        found: &LocatedLoop,
         outcome: &StopOutcome,
         kept: &io::Result<()>,
     ) {
         if let Err(error) = kept {
             let why = format!("{} could not be written, so the stop happens: {error}", found.path.display());
             let iteration = found.file.as_ref().map_or(0, |file| file.state().iteration);
-            let _ = sessions.log(session, &unread(iteration, why));
+            let _ = sessions.log(session, &doubt_line(iteration, why));
             return;
         }
         let book = Book {
@@ -249,14 +251,18 @@ impl Asked<'_> {
     }
 }
 
-/// Whether a promise stands in the agent's words that only counts with work, and none was seen yet.
-fn needs_work(state: &SessionLoop, book: &Book, told: Option<&str>) -> bool {
-    let is_given = state.completion.as_ref().zip(told).is_some_and(|(promise, told)| promise.is_in(told));
+/// Whether the last message contains the promise, and the promise needs tool calls that were not seen yet.
+fn needs_work(state: &SessionLoop, book: &Book, last_message: Option<&str>) -> bool {
+    let is_given = state
+        .completion
+        .as_ref()
+        .zip(last_message)
+        .is_some_and(|(promise, last_message)| promise.is_in(last_message));
     is_given && state.min_tool_calls > book.tool_calls
 }
 
-/// The log's line for a stop that happened because something could not be done or found out.
-pub(crate) fn unread(iteration: u32, why: String) -> LogLine {
+/// The log line for a stop that was allowed because something failed or is unknown.
+pub(crate) fn doubt_line(iteration: u32, why: String) -> LogLine {
     LogLine {
         time: Utc::now(),
         iteration,
@@ -267,7 +273,7 @@ pub(crate) fn unread(iteration: u32, why: String) -> LogLine {
     }
 }
 
-/// Adds a note to the project's progress file, where it has one.
+/// Adds a note to the project's progress file, if the project has a `.do-it` directory.
 fn add_note(project: &Path, note: &str) -> io::Result<()> {
     let path = project.join(".do-it/progress.md");
     if !path.parent().is_some_and(Path::is_dir) {

@@ -1,9 +1,9 @@
-//! Where the loops within sessions lie: the state file in the project, and the book beside the daemon's files.
+//! Reads and writes the files of session loops: the state file in the project, the book and the log in SWARM_DIR.
 //!
-//! The state file is the truth of a loop, and a person may write, edit or remove it. The book (in SWARM_DIR) remembers
-//! what a stop must know of the one before, and the log says what came of each; a loop goes on without both. All that
-//! is read and then written is read and written under a lock. Used by [`super::stop`] and the session commands.
-//! Deliberately absent: what follows from a stop (`swarm_state::session`).
+//! The state file defines the loop, and a person may write, edit or remove it. The book contains what a stop needs from
+//! the previous one, and the log records the decision at each stop; a loop works without both. Every read-modify-write
+//! holds a lock. Used by [`super::stop`] and the session commands. Deliberately absent: the decision at a stop
+//! (`swarm_state::session`).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,51 +21,51 @@ use swarm_state::session::{
 use crate::paths::{Paths, private_dir};
 use crate::store::{read_bounded, write_atomic, write_unsynced};
 
-/// A state file or a book that is larger is none, bytes.
-const LONGEST: u64 = 16 << 20;
+/// The maximum size of a state file or book. A larger file is ignored.
+const MAX_STATE_BYTES: u64 = 16 << 20;
 
-/// A log that is longer begins anew; the one before is kept as `log.jsonl.1`.
-const LONGEST_LOG: u64 = 4 << 20;
+/// The size at which a log is rotated to `log.jsonl.1`.
+const MAX_LOG_BYTES: u64 = 4 << 20;
 
-/// How long a command waits for a lock. A Stop hook that holds it may wait for a transcript.
-pub const COMMAND_LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How long a command waits for the lock. A Stop hook that holds it may be waiting for a transcript.
+pub const COMMAND_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often it is tried.
-const TRY: Duration = Duration::from_millis(5);
+/// The delay between two attempts to lock.
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// The directory of the books.
+/// The files of all session loops of one SWARM_DIR.
 #[derive(Clone, Debug)]
-pub struct Sessions {
+pub struct SessionStore {
     root: PathBuf,
 }
 
-/// A state file.
+/// A state file that was found.
 #[derive(Debug)]
-pub struct Located {
-    /// Where it is.
+pub struct LocatedLoop {
+    /// Its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub file: Result<SessionFile, FileError>,
 }
 
-impl Located {
-    /// The project's directory: what holds the directory of the state file.
+impl LocatedLoop {
+    /// Returns the project's directory, the parent of the state file's directory.
     pub fn project(&self) -> PathBuf {
         self.path.parent().and_then(Path::parent).unwrap_or(Path::new("/")).to_owned()
     }
 
     fn read(path: PathBuf) -> Option<Self> {
-        let bytes = read_bounded(&path, LONGEST).ok()?;
+        let bytes = read_bounded(&path, MAX_STATE_BYTES).ok()?;
         Some(Self { file: SessionFile::parse(&bytes), path })
     }
 }
 
-/// Held while a state file is read and written. The kernel drops it with its holder.
+/// Held while a state file is read and written. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "the file is the lock")] File);
 
-impl Sessions {
-    /// Those of a state directory.
+impl SessionStore {
+    /// Opens the store of a SWARM_DIR.
     pub fn of(paths: &Paths) -> Self {
         Self { root: paths.sessions_dir() }
     }
@@ -74,33 +74,33 @@ impl Sessions {
         self.root.join(session.as_str())
     }
 
-    /// What is remembered of a session's loop.
+    /// Reads the book of a session.
     pub fn book(&self, session: &SessionId) -> Book {
-        let bytes = read_bounded(&self.dir(session).join("loop.json"), LONGEST);
+        let bytes = read_bounded(&self.dir(session).join("loop.json"), MAX_STATE_BYTES);
         bytes.map(|bytes| Book::parse(&bytes)).unwrap_or_default()
     }
 
-    /// Writes it down.
+    /// Writes the book of a session.
     ///
     /// # Errors
-    /// The system's own.
+    /// The error of the file system.
     pub fn keep_book(&self, session: &SessionId, book: &Book) -> io::Result<()> {
         private_dir(&self.dir(session)).map_err(io::Error::other)?;
         write_unsynced(&self.dir(session).join("loop.json"), &book.render())
     }
 
-    /// Adds a line to the log of a session's loop.
+    /// Adds a line to the log of a session.
     ///
     /// # Errors
-    /// The system's own.
+    /// The error of the file system.
     pub fn log(&self, session: &SessionId, line: &LogLine) -> io::Result<()> {
         Self::log_in(&self.dir(session), line)
     }
 
-    /// Adds a line to the log of the stops of which no session is known.
+    /// Adds a line to the log of the stops whose session is unknown.
     ///
     /// # Errors
-    /// The system's own.
+    /// The error of the file system.
     pub fn log_unknown(&self, line: &LogLine) -> io::Result<()> {
         Self::log_in(&self.root, line)
     }
@@ -108,32 +108,32 @@ impl Sessions {
     fn log_in(dir: &Path, line: &LogLine) -> io::Result<()> {
         private_dir(dir).map_err(io::Error::other)?;
         let path = dir.join("log.jsonl");
-        if fs::metadata(&path).is_ok_and(|found| found.len() > LONGEST_LOG) {
+        if fs::metadata(&path).is_ok_and(|found| found.len() > MAX_LOG_BYTES) {
             fs::rename(&path, dir.join("log.jsonl.1"))?;
         }
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
         file.write_all(line.render().as_bytes())
     }
 
-    /// Where that log is.
+    /// Returns the path of a session's log.
     pub fn log_path(&self, session: &SessionId) -> PathBuf {
         self.dir(session).join("log.jsonl")
     }
 
-    /// A place for a file that is gone again after use.
+    /// Returns the path of a temporary file.
     pub(super) fn scratch(&self, session: &SessionId) -> PathBuf {
-        // At the start of a loop its directory is not there yet; without one, nothing is known of the tree.
+        // At the start of a loop the directory does not exist yet. If it cannot be made, git returns no fingerprint.
         let _ = private_dir(&self.dir(session));
         self.dir(session).join(format!("index.{}", std::process::id()))
     }
 
-    /// The lines of that log, oldest first; torn ones are passed over.
+    /// Reads the lines of a session's log, oldest first. Incomplete lines are skipped.
     pub fn log_lines(&self, session: &SessionId) -> Vec<LogLine> {
-        let bytes = read_bounded(&self.log_path(session), 2 * LONGEST_LOG).unwrap_or_default();
+        let bytes = read_bounded(&self.log_path(session), 2 * MAX_LOG_BYTES).unwrap_or_default();
         String::from_utf8_lossy(&bytes).lines().filter_map(LogLine::parse).collect()
     }
 
-    /// The sessions that have a book, sorted.
+    /// Lists the sessions that have a book, sorted.
     pub fn known(&self) -> Vec<SessionId> {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut ids: Vec<SessionId> = entries
@@ -144,7 +144,7 @@ impl Sessions {
         ids
     }
 
-    /// The session whose loop, around a directory, was the last one that something happened to, live or ended.
+    /// Returns the session of the project around a directory whose log or book changed last.
     pub fn last_around(&self, dir: &Path) -> Option<SessionId> {
         let dir = dir.canonicalize().ok()?;
         let is_around = |session: &SessionId| {
@@ -159,8 +159,8 @@ impl Sessions {
         self.known().into_iter().filter(is_around).max_by_key(changed)
     }
 
-    /// The loop that holds a session: by the directories around it, nearest first, else by the book.
-    pub fn find(&self, session: &SessionId, around: &[&Path]) -> Option<Located> {
+    /// Finds the loop of a session: in the directories of `around` and their parents, nearest first, else by the book.
+    pub fn find(&self, session: &SessionId, around: &[&Path]) -> Option<LocatedLoop> {
         let near = around.iter().filter_map(|dir| dir.canonicalize().ok());
         let mut dirs: Vec<PathBuf> =
             near.flat_map(|dir| dir.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
@@ -168,17 +168,17 @@ impl Sessions {
         let named = |dir: &PathBuf| {
             let own = dir.join(STATE_DIR).join(SessionKind::Ralph.file_name(session));
             let shared = dir.join(STATE_DIR).join(DO_IT_FILE);
-            [own, shared].into_iter().filter_map(Located::read).find(|found| is_of(found, session))
+            [own, shared].into_iter().filter_map(LocatedLoop::read).find(|found| is_of(found, session))
         };
         dirs.iter().find_map(named).or_else(|| {
-            let found = Located::read(self.book(session).state_file?)?;
-            // One that nobody can read is the one that the book remembers.
+            let found = LocatedLoop::read(self.book(session).state_file?)?;
+            // An unreadable file counts as the one of the book.
             (found.file.is_err() || is_of(&found, session)).then_some(found)
         })
     }
 
-    /// Every state file around a directory, nearest first: those of all sessions.
-    pub fn around(&self, dir: &Path) -> Vec<Located> {
+    /// Finds the state files of all sessions in a directory and its parents, nearest first.
+    pub fn around(&self, dir: &Path) -> Vec<LocatedLoop> {
         let Ok(dir) = dir.canonicalize() else { return vec![] };
         let mut found = vec![];
         for dir in dir.ancestors() {
@@ -190,18 +190,18 @@ impl Sessions {
                 .filter(|path| is_state_file(path))
                 .collect();
             names.sort();
-            found.extend(names.into_iter().filter_map(Located::read));
+            found.extend(names.into_iter().filter_map(LocatedLoop::read));
         }
         found
     }
 
-    /// The branch of a project's last do-it loop.
+    /// Reads the branch of a project's last do-it loop.
     pub(super) fn last_branch(&self, project: &Path) -> Option<String> {
-        let bytes = read_bounded(&self.branch_file(project), LONGEST).ok()?;
+        let bytes = read_bounded(&self.branch_file(project), MAX_STATE_BYTES).ok()?;
         String::from_utf8(bytes).ok().filter(|branch| !branch.is_empty())
     }
 
-    /// Remembers it.
+    /// Writes the branch of a project's last do-it loop.
     pub(super) fn keep_last_branch(&self, project: &Path, branch: &str) -> io::Result<()> {
         let path = self.branch_file(project);
         private_dir(path.parent().unwrap_or(&self.root)).map_err(io::Error::other)?;
@@ -212,11 +212,11 @@ impl Sessions {
         self.root.join(".branches").join(digest(project))
     }
 
-    /// Locks a state file for all who read and then write it, and waits for that no longer than `patience`.
+    /// Locks a state file for a read-modify-write, and waits for the lock at most `timeout`.
     ///
     /// # Errors
-    /// The system's own; `WouldBlock` when another process holds it for longer.
-    pub fn lock(&self, state_file: &Path, patience: Duration) -> io::Result<Lock> {
+    /// The error of the file system; `WouldBlock` when another process holds the lock for longer.
+    pub fn lock(&self, state_file: &Path, timeout: Duration) -> io::Result<Lock> {
         let dir = self.root.join(".locks");
         private_dir(&dir).map_err(io::Error::other)?;
         let mut options = OpenOptions::new();
@@ -229,22 +229,22 @@ impl Sessions {
             .open(dir.join(digest(state_file)))?;
         let start = Instant::now();
         while let Err(error) = FileExt::try_lock_exclusive(&file) {
-            if start.elapsed() >= patience {
+            if start.elapsed() >= timeout {
                 return Err(error);
             }
-            sleep(TRY);
+            sleep(LOCK_RETRY_DELAY);
         }
         Ok(Lock(file))
     }
 }
 
-/// A path as a file's name.
+/// Returns a file name for a path.
 fn digest(path: &Path) -> String {
     format!("{:x}", Md5::digest(path.as_os_str().as_encoded_bytes()))
 }
 
-/// Whether a file can be of this session: one that nobody can read may be anybody's, and says so by its name alone.
-fn is_of(found: &Located, session: &SessionId) -> bool {
+/// Whether a file belongs to this session. An unreadable file is identified by its name alone.
+fn is_of(found: &LocatedLoop, session: &SessionId) -> bool {
     match &found.file {
         Ok(file) => file.state().belongs_to(session),
         Err(_) => found.path.file_name().is_some_and(|name| *name != *DO_IT_FILE),
@@ -253,7 +253,7 @@ fn is_of(found: &Located, session: &SessionId) -> bool {
 
 fn is_state_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // One without a session's name in it is another tool's.
+    // A file without a session id in its name belongs to another tool.
     let session = name.strip_prefix("ralph-loop.").and_then(|rest| rest.strip_suffix(".local.md"));
     name == DO_IT_FILE || session.is_some_and(|session| SessionId::new(session).is_ok())
 }
@@ -261,7 +261,7 @@ fn is_state_file(path: &Path) -> bool {
 /// Writes a state file.
 ///
 /// # Errors
-/// The system's own; what was there is then still there.
+/// The error of the file system. The former file is then unchanged.
 pub fn write_state(path: &Path, file: &SessionFile) -> io::Result<()> {
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;

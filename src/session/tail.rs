@@ -1,9 +1,9 @@
-//! The end of a transcript: what an agent said and did since its last stop.
+//! Reads the end of a transcript: what an agent printed and did since its last stop.
 //!
-//! A hook has a fraction of a second, and a transcript can be hundreds of megabytes. So it is read from where the last
-//! stop left it, and never more than its last [`MOST`] bytes; of a first stop only what was written since the loop
-//! began counts. Its host may be behind: a line that is not there yet, or half there, is waited for by the caller.
-//! Used by [`super::stops`]. Deliberately absent: what the words mean.
+//! A hook has a fraction of a second, and a transcript can have hundreds of megabytes. So it is read from the position of
+//! the last stop, and never more than its last [`MAX_READ_BYTES`]. At the first stop, only lines since the loop's start
+//! count. The host may write the transcript late: the caller waits for a missing or incomplete line. Used by
+//! [`super::stop`]. Deliberately absent: the meaning of the text.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,72 +15,72 @@ use serde_json::Value;
 use swarm_state::session::{Mark, QueueChange};
 use swarm_state::transcript::TranscriptReader;
 
-/// The most that is read, bytes: parsing it takes a hundred milliseconds.
-const MOST: u64 = 8 << 20;
+/// The maximum that is read. Parsing it takes a hundred milliseconds.
+const MAX_READ_BYTES: u64 = 8 << 20;
 
-/// What a transcript says since the last stop.
+/// The part of a transcript since the last stop.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tail {
-    /// The agent's own words, in order.
+pub struct TranscriptTail {
+    /// The agent's messages, in order.
     pub texts: Vec<String>,
-    /// Tools that it called.
+    /// The number of tool calls.
     pub tool_calls: u64,
-    /// Older lines since the last stop were left out.
+    /// Older lines since the last stop were not read.
     pub is_cut: bool,
-    /// The agent's last answer is not in it yet, or not whole.
+    /// The agent's last answer is missing or incomplete.
     pub is_behind: bool,
-    /// It has a prompt, or a message of the agent that the last stop did not see.
+    /// It contains a prompt or an agent's message that is newer than the last stop.
     pub is_news: bool,
-    /// The last message is the CLI's own, about its API.
+    /// The last message is an API error of the CLI.
     pub error: Option<String>,
-    /// What happened to the queue of messages that the person sent while the agent worked.
+    /// Changes to the queue of messages that the user sent while the agent worked.
     pub queue: Vec<QueueChange>,
-    /// How far it was read.
+    /// The position up to which it was read.
     pub mark: Mark,
 }
 
-/// From where a transcript is read, and what is already known of its end.
+/// Where to start reading a transcript, and its expected end.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct From<'a> {
-    /// Where the last stop left it.
+pub struct TailStart<'a> {
+    /// The position of the last stop.
     pub mark: Option<&'a Mark>,
-    /// When the loop began: without a mark, older lines do not count.
+    /// When the loop started. Without a mark, older lines do not count.
     pub began: Option<DateTime<Utc>>,
-    /// The agent's last words, where the host told them.
+    /// The agent's last message, if the host passed it.
     pub last_message: Option<&'a str>,
 }
 
-/// Reads it.
+/// Reads the end of a transcript.
 ///
 /// # Errors
-/// The system's own.
-pub fn read(path: &Path, from: From<'_>) -> io::Result<Tail> {
+/// The error of the file system.
+pub fn read(path: &Path, from: TailStart<'_>) -> io::Result<TranscriptTail> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    // One that is shorter than it was is another one.
+    // A transcript that became shorter is another one.
     let mark = from.mark.filter(|mark| mark.transcript == path && mark.position <= length);
     let wanted = mark.map_or(0, |mark| mark.position);
-    let start = wanted.max(length.saturating_sub(MOST));
+    let start = wanted.max(length.saturating_sub(MAX_READ_BYTES));
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = vec![];
-    file.take(MOST).read_to_end(&mut bytes)?;
-    let mut tail = of_bytes(&bytes, start > wanted, From { mark, ..from });
+    file.take(MAX_READ_BYTES).read_to_end(&mut bytes)?;
+    let mut tail = of_bytes(&bytes, start > wanted, TailStart { mark, ..from });
     tail.mark.position = start.saturating_add(tail.mark.position);
     path.clone_into(&mut tail.mark.transcript);
     Ok(tail)
 }
 
-/// What its last bytes say; the position in [`Tail::mark`] is one in them. `is_cut`: they begin within a line, and older
-/// ones were left out.
-pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: From<'_>) -> Tail {
+/// Reads the last bytes of a transcript. The position in [`TranscriptTail::mark`] is relative to them. `is_cut`: they start
+/// within a line, and older lines were not read.
+pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: TailStart<'_>) -> TranscriptTail {
     let mark = from.mark;
-    let mut lines = Lines::new(bytes);
+    let mut lines = TranscriptLines::new(bytes);
     if is_cut {
         lines.skip_one();
     }
     let mut reading = Reading {
         reader: TranscriptReader::default(),
-        tail: Tail { is_cut, ..Tail::default() },
+        tail: TranscriptTail { is_cut, ..TranscriptTail::default() },
         began: from.began.filter(|_| mark.is_none()),
         known: mark.and_then(|mark| mark.message.clone()),
         last_message: from.last_message,
@@ -105,13 +105,13 @@ pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: From<'_>) -> Tail {
     tail
 }
 
-/// Whole lines; what stands behind the last line end counts when it is a whole object.
-struct Lines<'a> {
+/// Splits into complete lines. The rest after the last line end counts when it is a complete object.
+struct TranscriptLines<'a> {
     bytes: &'a [u8],
     taken: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TranscriptLines<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, taken: 0 }
     }
@@ -146,29 +146,29 @@ impl<'a> Lines<'a> {
 
 struct Reading<'a> {
     reader: TranscriptReader,
-    tail: Tail,
+    tail: TranscriptTail,
     began: Option<DateTime<Utc>>,
-    /// The message that the last stop saw last.
+    /// The last message before the last stop.
     known: Option<String>,
     last_message: Option<&'a str>,
-    /// The agent spoke or acted since the last prompt.
+    /// The agent printed text or called a tool since the last prompt.
     answered: bool,
-    /// It said what the host told of.
+    /// The message that the host passed was read.
     heard: bool,
-    /// A line of the loop's time was seen.
+    /// A line since the loop's start was read.
     started: bool,
 }
 
 impl Reading<'_> {
-    /// Whether the agent's last answer was read. Lines may come late and then stand behind the next prompt.
+    /// Whether the agent's last answer was read. Late lines may follow the next prompt.
     fn has_answer(&self) -> bool {
         let has_words = self.last_message.is_some_and(|told| !told.trim().is_empty());
         if has_words { self.heard } else { self.answered }
     }
 
-    /// Takes a line; gives the id of the agent's message that it belongs to.
+    /// Reads a line; returns the id of the agent's message that the line belongs to.
     fn line(&mut self, bytes: &[u8]) -> Option<String> {
-        // Nearly all of a transcript is what tools printed; none of it is parsed.
+        // Most of a transcript is the output of tools, which is not parsed.
         if !is_of_interest(bytes) {
             return None;
         }
@@ -183,15 +183,15 @@ impl Reading<'_> {
             (self.tail.is_news, self.answered) = (true, false);
             return None;
         }
-        // No turn ends with what a tool gave: the agent's words on it are still to come.
+        // No turn ends with a tool's result: the agent's message about it is still missing.
         if value["type"] == "user" {
             self.answered = false;
             return None;
         }
         let (id, text) = answer(&value)?;
-        // A thought comes before words or a call.
+        // A thought precedes text or a tool call.
         self.answered |= !is_thought(&value);
-        // The words that the stop before was told may have come late.
+        // The message of the previous stop may have been written late.
         let is_known = id.is_some() && id == self.known;
         let is_late = text.is_some() && text.as_deref() == self.last_message;
         let is_part =
@@ -202,24 +202,24 @@ impl Reading<'_> {
         id
     }
 
-    /// Of a transcript that goes back further than the loop. Once one line counts, all that follow do.
+    /// Whether a line is older than the loop. Once one line counts, all later lines count.
     fn is_too_old(&mut self, value: &Value) -> bool {
         let at = value["timestamp"].as_str().and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         let is_old = !self.started && self.began.zip(at).is_some_and(|(began, at)| at < began);
         self.started |= !is_old;
-        // What was left out is older still, and none of the loop's.
+        // The lines that were not read are older still.
         self.tail.is_cut &= !is_old;
         is_old
     }
 }
 
 fn is_of_interest(bytes: &[u8]) -> bool {
-    // All that Codex calls a call ends like the last.
+    // All tool calls of Codex end with `_call`.
     const WORDS: [&[u8]; 4] = [b"assistant", b"\"user\"", b"_call\"", b"\"queue-operation\""];
     WORDS.iter().any(|word| memmem::find(bytes, word).is_some())
 }
 
-/// What a line says of the CLI's queue of messages; `None` for nothing.
+/// Returns the change to the CLI's message queue in a line, if there is one.
 fn queue_change(value: &Value) -> Option<QueueChange> {
     if value["type"] == "user" {
         let is_typed = value["origin"]["kind"] == "human" && value["isMeta"] != true;
@@ -237,7 +237,7 @@ fn queue_change(value: &Value) -> Option<QueueChange> {
     }
 }
 
-/// Whether a line is something that the agent was told: a prompt, a hook's feedback; no tool's result.
+/// Whether a line is an input to the agent: a prompt or a hook's feedback, and not a tool's result.
 fn is_prompt(value: &Value) -> bool {
     if value["type"] == "user" {
         let blocks = value["message"]["content"].as_array();
@@ -247,13 +247,13 @@ fn is_prompt(value: &Value) -> bool {
     value["type"] == "response_item" && payload["type"] == "message" && payload["role"] == "user"
 }
 
-/// Whether a line of the agent's has nothing but thoughts.
+/// Whether a line of the agent contains only thoughts.
 fn is_thought(value: &Value) -> bool {
     let is_part = |block: &Value| block["type"].as_str().is_some_and(|kind| kind.contains("thinking"));
     value["message"]["content"].as_array().is_some_and(|blocks| blocks.iter().all(is_part))
 }
 
-/// The id and the text of a line of the agent's; `None` when it is none.
+/// Returns the id and the text of a line of the agent; `None` for other lines.
 fn answer(value: &Value) -> Option<(Option<String>, Option<String>)> {
     if value["type"] == "assistant" {
         let message = &value["message"];

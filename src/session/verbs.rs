@@ -1,11 +1,11 @@
-//! `swarm session`: the loops within agent sessions.
+//! `swarm session`: start, show and cancel loops within agent sessions, one file a verb.
 //!
-//! Needs no daemon: all of it is in the project and in SWARM_DIR (see [`super::store`]).
+//! No daemon is needed: the state is in the project and in SWARM_DIR (see [`super::store`]).
 
 use crate::cli::SessionCommand;
 use crate::out::{CommandResult, Out};
 use crate::paths::Paths;
-use crate::session::store::Sessions;
+use crate::session::store::SessionStore;
 
 mod cancel;
 mod logs;
@@ -18,7 +18,7 @@ mod status;
 /// # Errors
 /// Whatever stopped it.
 pub fn run(command: SessionCommand, out: Out) -> CommandResult {
-    let sessions = Sessions::of(&Paths::from_env()?);
+    let sessions = SessionStore::of(&Paths::from_env()?);
     match command {
         SessionCommand::Start(args) => start::run(&sessions, *args, out),
         SessionCommand::Status(args) => status::run(&sessions, &args, out),

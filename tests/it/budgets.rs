@@ -109,10 +109,10 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
     assert_eq!(d.w.ralph_state("a")["current_iteration"], 0);
     assert_eq!(d.w.status("a")["reason"], "out of time (1s)");
     let why = d.w.swarm(&["why", "a"]).ok();
-    let why = why.says("the base line took all of the loop's time (at 'sleep 600'); no agent was started\n");
+    let why = why.says("the baseline used all of the loop's time (at 'sleep 600'); no agent was started\n");
     assert!(why.out.contains("next: give it more time (--max-time)"), "{}", why.out);
-    let report = d.w.swarm(&["report", "a"]).ok().says("- FAIL (the loop's time was over) sleep 600\n");
-    report.says("the base line took all of the loop's time").says("- FAIL (the loop's time was over) true\n");
+    let report = d.w.swarm(&["report", "a"]).ok().says("- FAIL (the loop's time ran out) sleep 600\n");
+    report.says("the baseline used all of the loop's time").says("- FAIL (the loop's time ran out) true\n");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
         let why = d.w.swarm(&["why", "a"]).ok().says(&format!("FAIL  the agent was not started: {cause}\n"));
         assert!(why.out.contains(&format!("{reason}: {cause}\n")), "{}", why.out);
         assert!(
-            why.out.ends_with("next: mend why the agent was not started, then swarm respawn a\n"),
+            why.out.ends_with("next: fix why the agent did not start, then swarm respawn a\n"),
             "{}",
             why.out
         );

@@ -31,7 +31,7 @@ fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves
     assert_eq!(d.read("approve").matches(refused).count(), 2, "{}", d.read("approve"));
     assert!(d.prompt(2).contains("- protected files were changed: check.sh\n"), "{}", d.prompt(2));
     let why = d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
-    assert!(why.out.contains("to take them: swarm ralph approve a"), "{}", why.out);
+    assert!(why.out.contains("to accept them: swarm ralph approve a"), "{}", why.out);
     d.w.swarm(&["report", "a"]).ok().says("protected files were changed: check.sh");
     d.w.swarm(&["ralph", "approve", "a"]).ok().says("approved check.sh\n");
     std::fs::write(&go, "go\n").unwrap();
@@ -152,7 +152,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         .warns("no file is watched behind 'true': ");
     d.w.swarm(&["why", "a"])
         .ok()
-        .says("watched: no file; what --protect names is not there\n")
+        .says("watched: no file; --protect matches none\n")
         .says("warning: --protect 'test/**' matches no file");
     for flag in ["--quiet", "--allow-changed-checks"] {
         let ran = d.run(&["--check", "true", flag], &agent).ok();
@@ -413,9 +413,7 @@ fn what_an_agent_made_of_its_checks_is_not_what_the_next_loop_is_measured_agains
         d.w.swarm(&["ralph", "approve", "a"]).ok().says("approved check.sh\n");
         // Nothing is left to take, so what is to be done now is said.
         let why =
-            d.w.swarm(&["why", "a"])
-                .ok()
-                .says("next: no watched file differs from what is approved: swarm respawn a\n");
+            d.w.swarm(&["why", "a"]).ok().says("next: all watched files are as approved: swarm respawn a\n");
         assert!(!why.out.contains("ralph approve"), "{}", why.out);
         d.w.swarm(&["respawn", "a"]).ok();
         assert_eq!(d.turns(), 2, "a refused respawn starts nothing");
@@ -439,7 +437,7 @@ fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
         d.w.swarm(&["why", "a"])
             .ok()
             .says("check.sh\n")
-            .says("to take them: swarm ralph approve a, then swarm respawn a\n");
+            .says("to accept them: swarm ralph approve a, then swarm respawn a\n");
     d.w.swarm(&["respawn", "a"]).code(1).warns("nobody approved that: check.sh\n");
     d.git(&["checkout", "-q", "check.sh"]);
     let why = d.w.swarm(&["why", "a"]).ok();

@@ -92,7 +92,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
     world.spawn_agent("a", &a, &[]);
     world.spawn_agent("b", &b, &[]);
     world.spawn_loop("lp", &lp, &[]);
-    world.swarm(&["clean", "--all"]).ok().warns("no worker is over");
+    world.swarm(&["clean", "--all"]).ok().warns("no finished workers");
     world.swarm(&["clean", "b"]).code(1).warns("'b' is not over (running)").warns("swarm kill b");
     world.swarm(&["ralph", "pause", "lp"]).ok();
     lp.tell("exit 0");

@@ -169,12 +169,11 @@ fn a_daemon_that_hangs_keeps_nobody() {
     for client in &mut clients {
         assert_eq!(client.wait(&w), 5);
         client.says("swarm: error: the daemon does not answer\n");
-        client.says(&format!("as the last resort, agents go on: kill -9 {daemon}"));
+        client.says(&format!("as a last resort: kill -9 {daemon} (agents keep running)"));
     }
     clients[2].says("whether it has ended: swarm status agent");
     assert_eq!(follower.wait(&w), 1);
-    follower
-        .says("the pause of agent could not be delivered, so its loop goes on: the daemon does not answer\n");
+    follower.says("cannot pause agent, and its loop goes on: the daemon does not answer\n");
     follower.says(&format!("kill -9 {daemon}"));
     assert!(is_alive(agent.pid(1).unwrap()));
 }
@@ -329,7 +328,7 @@ fn a_stop_leaves_agents_and_says_how_loops_go_on() {
     start_loop(&world, &agent, "2");
     agent.until_run(&world, 1);
     let pid = agent.pid(1).unwrap();
-    let _ = world.swarm(&["daemon", "stop"]).ok().says("1 agent goes on").says("swarm ralph resume l");
+    let _ = world.swarm(&["daemon", "stop"]).ok().says("1 agent keeps running").says("swarm ralph resume l");
     assert!(is_alive(pid) && world.daemon_pid().is_none());
     assert_eq!(world.ralph_state("l")["status"], "paused");
     let _ = world.swarm(&["daemon", "start"]).ok().says("swarm ralph resume l");

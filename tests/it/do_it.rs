@@ -77,7 +77,7 @@ fn step_1_each_thing_that_is_missing_is_said_with_its_fix_and_nothing_is_started
     let shop = Shop::new();
     let meta = fs::read_to_string(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
     fs::remove_file(shop.dir.join(".do-it/specs/_meta.json")).unwrap();
-    shop.refused(&[], &["_meta.json is missing", "to mend it: run /do-it:grill"]);
+    shop.refused(&[], &["_meta.json is missing", "to fix it: run /do-it:grill"]);
     for (text, part) in [
         ("{", "not valid JSON"),
         ("[]", "no JSON object"),
@@ -85,7 +85,7 @@ fn step_1_each_thing_that_is_missing_is_said_with_its_fix_and_nothing_is_started
         ("{}", "no project_type"),
     ] {
         shop.write(".do-it/specs/_meta.json", text);
-        shop.refused(&[], &[part, "to mend it: "]);
+        shop.refused(&[], &[part, "to fix it: "]);
     }
     shop.write(".do-it/specs/_meta.json", &meta);
     // Nothing to iterate over: what is archived is over.

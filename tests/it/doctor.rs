@@ -224,7 +224,7 @@ fn whoever_else_is_at_the_socket_is_named() {
 
     let view = r#"{"id":1,"ok":{"pid":1,"version":"0.0.1","protocol":1,"started":"2026-01-15T10:30:00+01:00","swarm_dir":"/x","socket":"/x/s","tmux":null,"live":0,"workers":0,"paused_by_shutdown":[]}}"#;
     for (hello, answer, level, text) in [
-        ("rubbish", "", "fail", "is no swarm daemon"),
+        ("rubbish", "", "fail", "is not a swarm daemon"),
         (r#"{"swarm":99,"daemon":"9.9.9","pid":1}"#, "", "fail", "speaks protocol 99"),
         (r#"{"swarm":1,"daemon":"0.0.1","pid":1}"#, view, "warn", "runs swarm 0.0.1"),
     ] {

@@ -94,7 +94,7 @@ fn a_loop_whose_spec_goes_away_has_failed_and_says_which_file() {
     let mut follower = followed(&d, &["--spec", spec.to_str().unwrap()]);
     fs::remove_file(&spec).unwrap();
     fs::write(d.path("go"), "").unwrap();
-    let next = format!("put {} back, then swarm respawn a\n", spec.display());
+    let next = format!("restore {}, then swarm respawn a\n", spec.display());
     let state = [json!("failed"), json!("prompt_file")];
     told(&d, &mut follower, 1, "prompt_missing", state, &next);
     follower.says(&format!("swarm: error: prompt file not found: {}\n", spec.display()));

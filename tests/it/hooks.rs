@@ -83,7 +83,7 @@ impl Settings {
 #[test]
 fn theirs_stay_and_ours_come_once_and_go_again() {
     let s = Settings::new(Some(THEIRS));
-    s.hooks(&["install"]).ok().says("put the hooks into");
+    s.hooks(&["install"]).ok().says("added the hooks to");
     let once = s.text();
     for event in ["UserPromptSubmit", "Stop", "StopFailure"] {
         assert_eq!(s.ours(event).len(), 1, "{event}: {once}");
@@ -99,7 +99,7 @@ fn theirs_stay_and_ours_come_once_and_go_again() {
     assert!(!once.ends_with('\n') && once.contains("\n  \"zeta\""), "{once}");
     s.hooks(&["uninstall"]).ok().says("as it was before");
     assert_eq!(s.text(), THEIRS);
-    s.hooks(&["uninstall"]).ok().says("has no hooks of swarm's");
+    s.hooks(&["uninstall"]).ok().says("has no hooks of swarm");
     assert_eq!(s.text(), THEIRS);
 }
 
@@ -110,7 +110,7 @@ fn what_was_changed_since_stays_and_only_ours_go() {
     let edited = s.text().replace("\"zeta\": true", "\"zeta\": false");
     fs::write(&s.file, edited).unwrap();
     s.hooks(&["install"]).ok().says("already");
-    s.hooks(&["uninstall"]).ok().says("took swarm's hooks out");
+    s.hooks(&["uninstall"]).ok().says("removed swarm's hooks from");
     let wanted: Value = serde_json::from_str(&THEIRS.replace("true", "false")).unwrap();
     assert_eq!(s.value().to_string(), wanted.to_string());
 }
@@ -128,7 +128,7 @@ fn a_file_of_ours_is_made_and_removed_with_its_directory() {
     let mut value = s.value();
     value["model"] = json!("x");
     fs::write(&s.file, value.to_string()).unwrap();
-    s.hooks(&["uninstall"]).ok().says("took swarm's hooks out");
+    s.hooks(&["uninstall"]).ok().says("removed swarm's hooks from");
     assert_eq!(s.value(), json!({"model": "x"}));
     // And away again: what is left holds nothing, and was made by us.
     s.hooks(&["install"]).ok();
@@ -149,11 +149,11 @@ fn a_directory_that_is_not_empty_stays() {
 #[test]
 fn what_is_no_settings_file_is_refused_untouched() {
     for (text, why) in [
-        ("{\n  \"hooks\": {},\n}\n", "is no valid JSON"),
-        ("// mine\n{}\n", "is no valid JSON"),
-        ("[1]", "it is no object"),
+        ("{\n  \"hooks\": {},\n}\n", "is not valid JSON"),
+        ("// mine\n{}\n", "is not valid JSON"),
+        ("[1]", "it is not an object"),
         ("{\"hooks\": []}", "\"hooks\" is no object"),
-        ("{\"hooks\": {\"Stop\": {}}}", "\"hooks.Stop\" is no list"),
+        ("{\"hooks\": {\"Stop\": {}}}", "\"hooks.Stop\" is not a list"),
     ] {
         let s = Settings::new(Some(text));
         let ran = s.hooks(&["install"]).code(1);
@@ -164,10 +164,10 @@ fn what_is_no_settings_file_is_refused_untouched() {
     }
     let s = Settings::new(Some(""));
     fs::write(&s.file, b"{\"a\": \"\xff\"}").unwrap();
-    s.hooks(&["install"]).code(1).warns("is no valid JSON");
+    s.hooks(&["install"]).code(1).warns("is not valid JSON");
     fs::remove_file(&s.file).unwrap();
     fs::create_dir(&s.file).unwrap();
-    s.hooks(&["install"]).code(1).warns("is no settings file");
+    s.hooks(&["install"]).code(1).warns("is not a settings file");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_link_stays_a_link_and_a_mode_stays() {
     assert!(!real.exists() && s.file.is_symlink());
     fs::remove_file(&s.file).unwrap();
     symlink("settings.json", &s.file).unwrap();
-    s.hooks(&["install"]).code(1).warns("leads to itself");
+    s.hooks(&["install"]).code(1).warns("is a symbolic link in a circle");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn an_old_path_of_ours_is_brought_up_to_date_and_an_unknown_past_is_no_harm() {
     s.hooks(&["install"]).ok();
     let line = s.ours("Stop").pop().unwrap();
     assert!(line.contains(SWARM) && !s.text().contains("/gone/"), "{line}");
-    s.hooks(&["uninstall"]).ok().says("took swarm's hooks out");
+    s.hooks(&["uninstall"]).ok().says("removed swarm's hooks from");
     assert_eq!(s.value(), json!({"a": 1}));
 
     // What was kept is lost.
@@ -308,10 +308,10 @@ fn status_says_what_is_where_and_whether_the_program_is_there() {
     fs::write(&s.file, s.text().replace(SWARM, "/gone/swarm").replace("StopFailure", "Later")).unwrap();
     let ours = &of(&["--agent", "claude"])["hooks"][0];
     assert_eq!((&ours["state"], &ours["program_found"]), (&json!("partial"), &json!(false)));
-    s.hooks(&["status"]).ok().warns("their program is gone");
+    s.hooks(&["status"]).ok().warns("their program does not exist");
     fs::write(&s.file, "{").unwrap();
     assert_eq!(of(&["--agent", "claude"])["hooks"][0]["state"], "unreadable");
-    s.hooks(&["status"]).ok().warns("is no valid JSON");
+    s.hooks(&["status"]).ok().warns("is not valid JSON");
 }
 
 /// An agent takes exit status 2 for "do not stop".

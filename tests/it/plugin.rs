@@ -55,11 +55,11 @@ fn the_plugins_are_written_enabled_and_taken_away_again() {
     }
 
     let before = (tree(&claude), tree(&market));
-    plugin(&world, &["install"]).ok().says("everything is there already");
+    plugin(&world, &["install"]).ok().says("already installed");
     assert_eq!((tree(&claude), tree(&market)), before);
     plugin(&world, &["uninstall"]).ok();
     assert!(!claude.exists() && !market.exists());
-    plugin(&world, &["uninstall"]).ok().says("has no plugins of swarm's");
+    plugin(&world, &["uninstall"]).ok().says("has no plugins of swarm");
 }
 
 #[test]
@@ -68,13 +68,13 @@ fn a_file_of_somebody_elses_stops_everything() {
     let claude = world.work().join(".claude");
     fs::create_dir_all(claude.join("commands")).unwrap();
     fs::write(claude.join("commands/ulw-loop.md"), "mine").unwrap();
-    plugin(&world, &["install"]).code(1).warns("is not swarm's and was not touched");
+    plugin(&world, &["install"]).code(1).warns("is not a file of swarm");
     assert_eq!(tree(&claude).len(), 1);
     assert!(!world.swarm_dir().join("claude-plugin").exists());
 
     fs::remove_file(claude.join("commands/ulw-loop.md")).unwrap();
     fs::write(claude.join("settings.json"), "{,}").unwrap();
-    plugin(&world, &["install"]).code(1).warns("is no valid JSON");
+    plugin(&world, &["install"]).code(1).warns("is not valid JSON");
     assert_eq!(tree(&claude).len(), 1);
 }
 
@@ -86,7 +86,7 @@ fn settings_that_were_broken_since_keep_everything_where_it_is() {
     let good = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, "{").unwrap();
     let before = tree(&world.swarm_dir().join("claude-plugin"));
-    plugin(&world, &["uninstall"]).code(1).warns("is no valid JSON");
+    plugin(&world, &["uninstall"]).code(1).warns("is not valid JSON");
     assert_eq!(tree(&world.swarm_dir().join("claude-plugin")), before);
     fs::write(&settings, good).unwrap();
     plugin(&world, &["uninstall"]).ok();
@@ -100,7 +100,7 @@ fn what_was_changed_since_stays() {
     plugin(&world, &["install"]).ok();
     fs::write(&file, "better").unwrap();
     plugin(&world, &["install"]).code(1).warns("is not swarm's");
-    plugin(&world, &["uninstall"]).code(1).warns("was changed since it was written, and stays");
+    plugin(&world, &["uninstall"]).code(1).warns("was changed since its installation; it is kept");
     assert_eq!(tree(&world.work().join(".claude")), [(file, b"better".to_vec())]);
 }
 

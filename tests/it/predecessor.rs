@@ -208,7 +208,7 @@ fn one_that_has_ended_there_is_taken_from_the_list_by_its_name_alone() {
         w.swarm(&["clean", name]).code(1).warns("still runs under the earlier swarm");
     }
     drop(theirs);
-    w.swarm(&["clean", "--all"]).ok().warns("no worker is over");
+    w.swarm(&["clean", "--all"]).ok().warns("no finished workers");
     for name in ["agent", "feature"] {
         w.swarm(&["clean", name]).ok().says(&format!("cleaned {name}\n"));
         w.swarm(&["clean", name]).code(2).warns("no worker named");

@@ -243,7 +243,7 @@ fn how_much_work_a_promise_needs_is_the_users_to_say() {
 fn seen(d: &Desk, report: &Value) -> Value {
     let seen = report["iterations"].as_array().unwrap().last().unwrap()["verdict"]["promise_seen"].clone();
     if let Some(word) = seen.as_str() {
-        let line = format!("PASS  the promise was given (promise seen in: {word})");
+        let line = format!("PASS  the agent printed its promise (promise seen in: {word})");
         d.w.swarm(&["why", "a"]).ok().says(&line);
         d.w.swarm(&["report", "a"]).ok().says(&line);
     }

@@ -52,17 +52,14 @@ fn a_loop_that_runs_says_where_it_stands_and_which_check_it_waits_for() {
     let hold = w.path("hold");
     let check = held_check(&hold);
     w.spawn_loop("a", &agent, &["--check", &check]);
-    assert!(why(&w, "a").contains("next: nothing; swarm attach a"));
+    assert!(why(&w, "a").contains("next: nothing to do; to watch the agent: swarm attach a"));
     fs::write(&hold, "").unwrap();
     agent.tell("exit 0");
     let reason = format!("checking: {check}");
     w.until("the check is told", || (w.status("a")["reason"] == reason.as_str()).then_some(()));
     let said = why(&w, "a");
     assert!(said.starts_with(&format!("a: running (iteration 1/10): {reason}\n")), "{said}");
-    assert!(
-        said.contains("next: nothing; the checks run, and no agent: that of iteration 1 has ended"),
-        "{said}"
-    );
+    assert!(said.contains("next: nothing to do; checks are running: after iteration 1"), "{said}");
     w.swarm(&["ls", "--format", "json"]).ok().says("checking: ");
     fs::remove_file(&hold).unwrap();
     agent.until_run(&w, 2);
@@ -93,7 +90,7 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
         said.out.contains("checking: ").then_some(())
     });
     let said = why(&w, "a");
-    assert!(said.contains("next: nothing; the checks run, and no agent: the base line is taken"), "{said}");
+    assert!(said.contains("next: nothing to do; checks are running: the baseline"), "{said}");
     w.swarm(&["kill", "a"]).ok();
     let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "stopped"));
     assert_eq!(status["reason"], "killed");

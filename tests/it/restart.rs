@@ -349,7 +349,7 @@ fn a_loop_takes_no_policy() {
     let w = World::new();
     w.write("p", "go\n");
     let flags = ["--ralph", "--prompt-file", "p", "-n", "3", "--restart", "always"];
-    let ran = w.spawn("w", &flags, &["sleep", "600"]).code(2).warns("--restart does not go with --ralph");
+    let ran = w.spawn("w", &flags, &["sleep", "600"]).code(2).warns("--restart cannot be used with --ralph");
     assert!(ran.err.contains("\nhint: "), "{}", ran.err);
     let _ = w.spawn("w", &["--max-restarts", "3"], &["sleep", "600"]).code(2).warns("--restart");
     let _ = w.spawn("w", &["--restart", "sometimes"], &["sleep", "600"]).code(2).warns("on-failure");

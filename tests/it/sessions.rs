@@ -73,18 +73,22 @@ fn known_fault_an_empty_promise_or_no_task_starts_nothing() {
         assert!(ran.code != Some(0) && !ran.err.is_empty(), "{args:?}");
         assert!(!world.work().join(".claude").exists(), "{args:?}");
     }
-    start(&world, &[]).code(1).warns("there is no task").warns("session start 'what is to be done'");
+    start(&world, &[]).code(1).warns("no task given").warns("session start 'what is to be done'");
 }
 
 #[test]
 fn whose_loop_it_is_must_be_known() {
     let mut world = World::new();
-    world.swarm(&["session", "start", "do it"]).code(1).warns("whose loop is it").warns("--session-id ID");
+    world
+        .swarm(&["session", "start", "do it"])
+        .code(1)
+        .warns("no session: this command")
+        .warns("--session-id ID");
     for id in ["", ".x", "a/b", "../x", "a b", &"x".repeat(129)] {
         world.swarm(&["session", "start", "do it", "--session-id", id]).code(2).warns("session id");
     }
     world.set("CLAUDE_CODE_SESSION_ID", "");
-    world.swarm(&["session", "start", "do it"]).code(1).warns("whose loop is it");
+    world.swarm(&["session", "start", "do it"]).code(1).warns("no session: this command");
     world.set("CLAUDE_CODE_SESSION_ID", "around");
     world.swarm(&["session", "start", "do it"]).ok().says("iteration 1 of 20");
     assert!(world.work().join(".claude/ralph-loop.around.local.md").exists());
@@ -286,7 +290,7 @@ fn a_long_task_and_one_from_standard_input_arrive_whole() {
 fn the_log_says_each_iteration_what_was_found_and_why() {
     let world = World::new();
     let mut host = Host::new(&world, "s1");
-    host.swarm_session(&["logs"]).ok().says("nothing is logged");
+    host.swarm_session(&["logs"]).ok().says("the log of this session is empty");
     host.swarm_session(&["status"]).code(1).says("no loop here");
     host.start(&["do it"]);
     host.says(DONE).goes_on();

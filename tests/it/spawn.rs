@@ -261,7 +261,7 @@ fn a_program_that_does_not_exist_leaves_nothing_behind() {
 #[test]
 fn no_command_and_none_in_the_settings_is_a_usage_error() {
     let w = World::new();
-    w.swarm(&["spawn", "--name", "one"]).code(2).warns("swarm: error: which command?");
+    w.swarm(&["spawn", "--name", "one"]).code(2).warns("swarm: error: no command given");
 }
 
 #[test]

@@ -378,7 +378,7 @@ fn a_broken_state_file_lets_the_stop_happen_stays_and_is_told_with_its_line() {
     fs::write(host.state_file(), &broken).unwrap();
     host.says("one").is_let();
     assert_eq!(fs::read_to_string(host.state_file()).unwrap(), broken);
-    host.swarm_session(&["status"]).code(1).warns("line 3").warns("mend that line");
+    host.swarm_session(&["status"]).code(1).warns("line 3").warns("fix that line");
     host.swarm_session(&["start", "build it"]).code(1).warns("line 3");
     host.swarm_session(&["logs"]).ok().says("line 3");
     fs::write(host.state_file(), &file).unwrap();

@@ -14,20 +14,20 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
     let wrong: [(&[&str], &str); 23] = [
-        (&["--check", ""], "hint: as in --check 'cargo test'"),
-        (&["--check", "true", "--check", " \t"], "hint: as in --check 'cargo test'"),
-        (&["--promise", ""], "hint: as in --promise COMPLETE"),
-        (&["--promise", " "], "hint: as in --promise COMPLETE"),
+        (&["--check", ""], "hint: example: --check 'cargo test'"),
+        (&["--check", "true", "--check", " \t"], "hint: example: --check 'cargo test'"),
+        (&["--promise", ""], "hint: example: --promise COMPLETE"),
+        (&["--promise", " "], "hint: example: --promise COMPLETE"),
         (&["--promise", "<promise>X</promise>"], "--promise: a promise cannot contain '<' or '>'"),
         (&["--check", "true", "--protect", "tests/[a"], "hint: as in --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "{a"], "hint: as in --protect 'tests/**/*.py'"),
         (
             &["--check", "true", "--protect", "/etc/*"],
-            "hint: protected files are those of the worker's directory",
+            "hint: only files in the worker's directory can be protected",
         ),
         (
             &["--check", "true", "--protect", "../t.sh"],
-            "hint: protected files are those of the worker's directory",
+            "hint: only files in the worker's directory can be protected",
         ),
         (&["--check", "true", "--protect", ""], "hint: as in --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "./"], "hint: as in --protect 'tests/**/*.py'"),
@@ -61,25 +61,25 @@ fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
     w.write("empty.md", "");
     w.write("blank.md", " \n\t\u{a0}\n");
     let wrong: [(&[&str], &str); 12] = [
-        (&["loop", "", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
-        (&["loop", " \n", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
-        (&["loop", "--check", "true"], "hint: say what is to be done, or name a file: --spec FILE"),
+        (&["loop", "", "--check", "true"], "hint: give the task as text, or as a file: --spec FILE"),
+        (&["loop", " \n", "--check", "true"], "hint: give the task as text, or as a file: --spec FILE"),
+        (&["loop", "--check", "true"], "hint: give the task as text, or as a file: --spec FILE"),
         (&["loop", "--spec", "empty.md", "--check", "true"], "the spec file is empty: empty.md"),
         (&["loop", "--spec", "blank.md", "--check", "true"], "the spec file is empty: blank.md"),
         (&["loop", "--spec", "/dev/null", "--check", "true"], "the spec file is empty: /dev/null"),
         (&["loop", "x"], "at least one --check"),
         (&["loop", "x", "--check", "true", "-n", "0"], "0 is not in 1..=100"),
         (&["loop", "x", "--check", "true", "-n", "101"], "101 is not in 1..=100"),
-        (&["loop", "x", "--check", "true", "--agent", "nobody"], "hint: one of: claude"),
+        (&["loop", "x", "--check", "true", "--agent", "nobody"], "hint: known agents: claude"),
         (&["loop", "x", "--check", "true", "--model", "m"], "hint: give the model in the command itself"),
-        (&["loop", "x", "--check", "true", "--env", "=x"], "write it as KEY=VALUE"),
+        (&["loop", "x", "--check", "true", "--env", "=x"], "expected KEY=VALUE or KEY"),
     ];
     for (words, cure) in wrong {
         w.swarm(&[words, &["--", "sh"]].concat()).code(2).warns("swarm: error: ").warns(cure);
     }
-    let ran = w.swarm(&["loop", "x", "--check", "true"]).code(2).warns("which command?");
+    let ran = w.swarm(&["loop", "x", "--check", "true"]).code(2).warns("no command given");
     assert!(
-        ran.err.contains("hint: as in swarm loop 'make") && !ran.err.contains("swarm spawn"),
+        ran.err.contains("hint: example: swarm loop 'make") && !ran.err.contains("swarm spawn"),
         "{}",
         ran.err
     );

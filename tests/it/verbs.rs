@@ -252,7 +252,7 @@ fn send_without_enter_leaves_the_line_open() {
 fn send_all_reaches_every_live_worker() {
     let w = World::new();
     let (mut one, mut two, mut over) = (w.agent("a"), w.agent("b"), w.agent("c"));
-    w.swarm(&["send", "--all", "x"]).code(1).warns("swarm: error: there is no live worker to send to\n");
+    w.swarm(&["send", "--all", "x"]).code(1).warns("swarm: error: no live workers\n");
     w.spawn_agent("one", &one, &[]);
     w.spawn_agent("two", &two, &[]);
     w.spawn_agent("over", &over, &[]);
@@ -326,7 +326,7 @@ fn ralph_clean_removes_what_is_over_only() {
     w.spawn_loop("old", &one, &[]);
     w.swarm(&["kill", "old"]).ok();
     w.spawn_loop("live", &two, &[]);
-    w.swarm(&["ralph", "clean", "live"]).code(1).warns("the loop of live is not over");
+    w.swarm(&["ralph", "clean", "live"]).code(1).warns("the loop of live has not ended");
     let earlier = w.swarm_dir().join("ralph/old.1");
     fs::create_dir(&earlier).unwrap();
     w.swarm(&["ralph", "clean", "old.2"]).code(1).warns("no ralph state for 'old.2'");

@@ -362,7 +362,7 @@ fn a_loop_of_which_everything_is_excused_is_not_begun() {
         "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
     let state = d.w.ralph_state("a");
     assert_eq!((&state["status"], &state["reason"]), (&"failed".into(), &"no_gate".into()));
-    d.w.swarm(&["why", "a"]).ok().says(cause).says("next: ask for something that does not fail already");
+    d.w.swarm(&["why", "a"]).ok().says(cause).says("next: require a check that passes at the start");
     d.w.swarm(&["report", "a"]).ok().says(cause);
     // Where something else is asked for, that is what counts, and the contract says which need not pass.
     let done = d.agent(&[&format!("touch x; {DONE}")]);
@@ -393,7 +393,10 @@ fn quiet_prints_the_result_only() {
     assert_eq!(ran.err, "");
     let lines: Vec<&str> = ran.out.lines().collect();
     assert!(lines[0].starts_with("a: all_checks_passed (2 iterations, "), "{lines:?}");
-    assert_eq!(lines[1..], ["  PASS  test -e x", "  PASS  the promise was given (promise seen in: screen)"]);
+    assert_eq!(
+        lines[1..],
+        ["  PASS  test -e x", "  PASS  the agent printed its promise (promise seen in: screen)"]
+    );
     let json = d.run(&["--check", "test -e x", "--quiet", "--format", "json"], &agent).ok();
     assert_eq!((json.err.as_str(), &json.json()["success"]), ("", &true.into()));
 }

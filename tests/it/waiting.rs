@@ -52,7 +52,7 @@ fn when_the_time_runs_out_who_is_still_out_is_named() {
     a.tell("exit 0");
     world.until_status("a", "stopped");
     let ran = world.swarm(&["wait", "a", "b", "--timeout", "1"]).code(5).says("a: done (exited)\n");
-    let _ = ran.warns("after 1 s still waiting (for exit) for b\n");
+    let _ = ran.warns("timeout after 1 s: still waiting for b (exit)\n");
     let ran = world.swarm(&["wait", "--all", "--for", "done", "--timeout", "0", "--format", "json"]).code(5);
     assert_eq!(json_lines(&ran.out)[0]["result"], "timeout");
     let _ = ran.warns("for b\n");
@@ -125,7 +125,7 @@ fn the_screen_tells_when_an_agent_is_ready_and_when_its_turn_is_over() {
     world.swarm(&["wait", "w", "--for", "waiting", "--timeout", "0"]).code(5).warns("(for waiting) for w");
     world.swarm(&["kill", "w"]).ok();
     assert_eq!(never.wait(&world), 1);
-    never.says("worker 'w' was killed, and will not be waiting any more");
+    never.says("worker 'w' was killed, so it can no longer become waiting");
 }
 
 #[test]

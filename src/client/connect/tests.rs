@@ -43,7 +43,7 @@ async fn a_call_gets_the_answer_that_belongs_to_it() {
     })
     .await;
     assert_eq!(client.daemon.pid, 4242);
-    let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK).await.unwrap();
+    let listing: Listing = client.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await.unwrap();
     assert_eq!(listing.problems, ["p"]);
 }
 
@@ -55,7 +55,7 @@ async fn a_refusal_arrives_whole() {
     })
     .await;
     let call = Call::Status(Named { name: "x".into() });
-    let error = client.call::<Value>(&call, QUICK).await.unwrap_err();
+    let error = client.call::<Value>(&call, QUICK_TIMEOUT).await.unwrap_err();
     assert_eq!((error.code, error.hint.as_deref()), (ErrorCode::NotFound, Some("swarm ls")));
 }
 
@@ -80,9 +80,9 @@ async fn another_version_is_refused_with_the_cure() {
 async fn nobody_is_told_from_a_stranger() {
     let dir = tempfile::tempdir().unwrap();
     let paths = Paths::new(dir.path().to_path_buf());
-    assert!(matches!(probe(&paths).await, Ok(Probe::Nobody)), "no socket");
+    assert!(matches!(probe(&paths).await, Ok(DaemonProbe::Nobody)), "no socket");
     drop(UnixListener::bind(paths.socket()).unwrap());
-    assert!(matches!(probe(&paths).await, Ok(Probe::Nobody)), "a socket that a dead daemon left");
+    assert!(matches!(probe(&paths).await, Ok(DaemonProbe::Nobody)), "a socket that a dead daemon left");
     let (_dir, paths) = daemon(|_| vec!["HTTP/1.1 400 Bad Request".into()]).await;
     assert_eq!(probe(&paths).await.err().unwrap().code, ErrorCode::NoDaemon);
 }
@@ -91,14 +91,14 @@ async fn nobody_is_told_from_a_stranger() {
 async fn a_request_over_the_limit_is_not_sent() {
     let (_dir, mut client) = ready(|_| vec![]).await;
     let call = Call::Status(Named { name: "x".repeat(MAX_LINE) });
-    let error = client.call::<Value>(&call, QUICK).await.unwrap_err();
+    let error = client.call::<Value>(&call, QUICK_TIMEOUT).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Invalid);
 }
 
 #[tokio::test]
 async fn an_answer_over_the_limit_is_an_error() {
     let (_dir, mut client) = ready(|_| vec!["x".repeat(MAX_LINE + 1)]).await;
-    let error = client.call::<Value>(&Call::Ls(Empty {}), QUICK).await.unwrap_err();
+    let error = client.call::<Value>(&Call::Ls(Empty {}), QUICK_TIMEOUT).await.unwrap_err();
     assert!(error.message.contains("over 1 MiB"), "{error}");
 }
 

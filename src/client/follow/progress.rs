@@ -1,6 +1,6 @@
-//! The line that tells how far a followed loop is: pure, what it says of what was heard.
+//! Formats the progress line of a followed loop from its notices. Pure.
 //!
-//! Deliberately absent: the terminal. [`crate::out`] draws the line, cuts it and takes it away again.
+//! Deliberately absent: the terminal. [`crate::out`] draws, cuts and erases the line.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use swarm_state::notice::{Entry, dollars, duration};
 
 use crate::protocol::Notice;
 
-/// How far a loop is.
+/// The progress of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Progress {
     iteration: u32,
@@ -25,13 +25,13 @@ impl Progress {
         Self { iteration: 1, max, phase: "starting".into(), cost: 0, check: None }
     }
 
-    /// A notice came. True when an iteration is over, so that there may be a new sum.
+    /// Reads a notice. Returns whether an iteration ended, after which there may be a new cost.
     pub(super) fn notice(&mut self, notice: &Notice) -> bool {
         self.phase = notice.status.as_str().replace('_', " ");
         match &notice.entry {
             Entry::IterationStarted { iteration, max } => (self.iteration, self.max) = (*iteration, *max),
             Entry::Checked { iteration, check, passed, .. } => {
-                self.phase = if *iteration == 0 { "base line" } else { "checking" }.into();
+                self.phase = if *iteration == 0 { "baseline" } else { "checking" }.into();
                 self.check = Some((*passed, check.clone()));
             }
             Entry::Paused { .. } => self.phase = "paused".into(),
@@ -41,12 +41,12 @@ impl Progress {
         matches!(notice.entry, Entry::Outage { .. })
     }
 
-    /// What was spent so far, US dollars.
+    /// Sets the cost so far, US dollars.
     pub(super) fn spent(&mut self, dollars: f64) {
         self.cost = (dollars * 1e6).round() as u64;
     }
 
-    /// `iteration 2/25 · running · 3m 12s · $0.12 · last check FAIL cargo test`
+    /// Formats `iteration 2/25 · running · 3m 12s · $0.12 · last check FAIL cargo test`.
     pub(super) fn text(&self, elapsed: Duration) -> String {
         let mut text = format!(
             "iteration {}/{} · {} · {}",
@@ -90,7 +90,7 @@ mod tests {
         let check =
             |iteration, passed| Entry::Checked { iteration, check: "cargo test".into(), passed, seconds: 1 };
         let line = after(Status::Starting, check(0, false), 1);
-        assert_eq!(line, "iteration 1/25 · base line · 1s · last check FAIL cargo test");
+        assert_eq!(line, "iteration 1/25 · baseline · 1s · last check FAIL cargo test");
         let start = Entry::IterationStarted { iteration: 2, max: 25 };
         assert!(after(Status::Starting, start, 2).starts_with("iteration 2/25 · starting · 2s"));
         let line = after(Status::Running, Entry::Started { run: 2 }, 192);

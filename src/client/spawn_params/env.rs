@@ -1,4 +1,4 @@
-//! The environment an agent gets: the caller's own, less what would mislead it.
+//! Builds the agent's environment: the caller's, without variables that would mislead the agent.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Env {
     pub(super) values: BTreeMap<String, String>,
-    /// The names that were set on purpose, in order.
+    /// The names that `--env` set, in order.
     pub(super) set: Vec<String>,
 }
 
-/// The caller's environment, less what misleads, plus `--env`.
+/// Builds the environment: the caller's, without misleading variables, plus `--env`.
 ///
 /// # Errors
-/// When an `--env` is no `KEY=VALUE`, or takes a value that the caller does not have.
+/// When an `--env` is not `KEY=VALUE` or `KEY`, or names a variable that the caller does not have.
 pub(super) fn build(
     own: impl Iterator<Item = (OsString, OsString)>,
     wanted: &[String],
@@ -31,7 +31,7 @@ pub(super) fn build(
                 env.values.insert(name.to_owned(), value.to_owned());
             }
             _ => warnings.push(format!(
-                "the variable {} is not UTF-8, so the agent does not get it",
+                "the variable {} is not UTF-8; the agent does not receive it",
                 swarm_state::screen::printable(&name.to_string_lossy())
             )),
         }
@@ -42,7 +42,7 @@ pub(super) fn build(
             None => (text.as_str(), taken(&own, text)?),
         };
         if name.is_empty() || value.contains('\0') {
-            return Err(Error::usage(format!("--env {text:?}: write it as KEY=VALUE, or KEY")));
+            return Err(Error::usage(format!("--env {text:?}: expected KEY=VALUE or KEY")));
         }
         env.values.insert(name.to_owned(), value);
         if !env.set.iter().any(|known| known == name) {
@@ -109,6 +109,6 @@ mod tests {
         let mut warnings = vec![];
         let mine = vec![(OsString::from("ODD"), OsString::from_vec(vec![0xff]))].into_iter();
         assert!(build(mine, &[], &mut warnings).unwrap().values.is_empty());
-        assert_eq!(warnings, ["the variable ODD is not UTF-8, so the agent does not get it"]);
+        assert_eq!(warnings, ["the variable ODD is not UTF-8; the agent does not receive it"]);
     }
 }

@@ -92,7 +92,7 @@ fn settings_stand_in_for_flags_and_flags_win() {
 fn a_command_is_needed() {
     let error = check(&["--name", "a"], &Settings::default()).0.expect_err("taken");
     assert_eq!(error.code.exit_status(), 2);
-    assert!(error.message.starts_with("which command?"), "{}", error.message);
+    assert!(error.message.starts_with("no command given"), "{}", error.message);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn prompts_of_plain_workers() {
     assert_eq!(params.prompt_via, swarm_state::model::PromptVia::Stdin);
     let (message, status) =
         refused(&["--ralph", "--ralph-dir", &_dir.path().display().to_string(), "--prompt", "x", "--", "c"]);
-    assert!(message.starts_with("--prompt does not go with --ralph"), "{message}");
+    assert!(message.starts_with("--prompt cannot be used with --ralph"), "{message}");
     assert_eq!(status, 2);
 }
 
@@ -135,9 +135,9 @@ fn paths_are_meant_from_here() {
 #[test]
 fn the_documents_spawned_line() {
     let worker = crate::client::testing::view("agent", "running", serde_json::json!({}));
-    assert_eq!(line("spawned", &worker, None), "spawned agent (tmux: swarm:agent)");
+    assert_eq!(spawn_line("spawned", &worker, None), "spawned agent (tmux: swarm:agent)");
     assert_eq!(
-        line("spawned", &worker, Some(10)),
+        spawn_line("spawned", &worker, Some(10)),
         "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]"
     );
 }

@@ -1,13 +1,13 @@
 //! `swarm daemon status`: show the daemon.
 
 use crate::cli::{DaemonStatus, PageFormat};
-use crate::client::connect::{self, QUICK};
-use crate::client::context::Context;
-use crate::client::daemon::say_paused;
+use crate::client::connect::{self, QUICK_TIMEOUT};
+use crate::client::context::ClientContext;
+use crate::client::daemon::print_paused;
 use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonView, Empty};
 
-pub(super) async fn run(ctx: &Context, args: &DaemonStatus) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &DaemonStatus) -> CommandResult {
     let Some(mut client) = connect::connect_existing(&ctx.paths()?).await? else {
         match args.format {
             PageFormat::Json => ctx.out.line("null")?,
@@ -15,12 +15,12 @@ pub(super) async fn run(ctx: &Context, args: &DaemonStatus) -> CommandResult {
         }
         return Ok(3);
     };
-    let view: DaemonView = client.call(&Call::DaemonStatus(Empty {}), QUICK).await?;
+    let view: DaemonView = client.call(&Call::DaemonStatus(Empty {}), QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Json => ctx.out.json(&view)?,
         PageFormat::Text => {
             ctx.out.lines(&page(&view))?;
-            say_paused(ctx, &view.paused_by_shutdown)?;
+            print_paused(ctx, &view.paused_by_shutdown)?;
         }
     }
     Ok(0)
@@ -33,7 +33,7 @@ fn page(view: &DaemonView) -> Vec<String> {
         format!("  started    {}", view.started),
         format!("  directory  {}", view.swarm_dir.display()),
         format!("  socket     {}", view.socket.display()),
-        format!("  tmux       {}", view.tmux.as_deref().unwrap_or("not asked yet")),
+        format!("  tmux       {}", view.tmux.as_deref().unwrap_or("not used yet")),
         format!("  workers    {} live, {} in all", view.live, view.workers),
     ]
 }

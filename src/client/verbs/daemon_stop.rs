@@ -3,27 +3,30 @@
 use tokio::time::Instant;
 
 use crate::client::connect;
-use crate::client::context::Context;
-use crate::client::daemon::{ANSWER, end, gone, say_paused};
+use crate::client::context::ClientContext;
+use crate::client::daemon::{STOP_ANSWER_TIMEOUT, end, print_paused, wait_for_exit};
 use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonStopped, Empty};
 
-pub(super) async fn run(ctx: &Context) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     let paths = ctx.paths()?;
-    let deadline = Instant::now() + ANSWER;
+    let deadline = Instant::now() + STOP_ANSWER_TIMEOUT;
     let Some(mut client) = connect::connect_existing(&paths).await? else {
         ctx.out.line("daemon not running")?;
         return Ok(0);
     };
     let stopped: DaemonStopped = end(&paths, &mut client, &Call::DaemonStop(Empty {}), deadline).await?;
-    gone(&paths, client).await?;
+    wait_for_exit(&paths, client).await?;
     ctx.out.line("daemon stopped")?;
     stopped.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     if stopped.agents > 0 {
-        let agents =
-            if stopped.agents == 1 { "1 agent goes".into() } else { format!("{} agents go", stopped.agents) };
-        ctx.out.line(&format!("{agents} on in tmux; end them with swarm kill"))?;
+        let agents = if stopped.agents == 1 {
+            "1 agent keeps".into()
+        } else {
+            format!("{} agents keep", stopped.agents)
+        };
+        ctx.out.line(&format!("{agents} running in tmux; to end them: swarm kill NAME"))?;
     }
-    say_paused(ctx, &stopped.paused)?;
+    print_paused(ctx, &stopped.paused)?;
     Ok(0)
 }

@@ -1,6 +1,6 @@
-//! `swarm events`: the notice stream, for people or one object a line.
+//! `swarm events`: show events as they happen, as text or one JSON object a line.
 //!
-//! Nothing is skipped in silence: where notices are missing, a line says so and holds how the workers are.
+//! Where notices are missing, a line reports it and lists the current status of the workers.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,17 @@ use serde_json::json;
 use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat};
-use crate::client::context::Context;
-use crate::client::subscription::{Subscription, Update, daemon_stopped};
+use crate::client::context::ClientContext;
+use crate::client::subscription::{DurableSubscription, Update, daemon_stopped};
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot};
 
-pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
     let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
     let since = args.since.or((!args.follow).then_some(0));
-    let mut subscription = Subscription::new(ctx.paths()?, alone, since);
+    let mut subscription = DurableSubscription::new(ctx.paths()?, alone, since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
     let (mut begun, mut left) = (false, 0);
@@ -30,7 +30,7 @@ pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
         match update {
             Update::Snapshot(snapshot) => {
                 if !begun {
-                    known(&names, &snapshot)?;
+                    refuse_unknown(&names, &snapshot)?;
                 }
                 left = snapshot.replayed;
                 let missed = is_missed(&snapshot, begun.then_some(1).or(since));
@@ -53,13 +53,13 @@ pub(super) async fn run(ctx: &Context, args: &Events) -> CommandResult {
     }
 }
 
-/// Whether notices are missing that were asked for. After 0 nobody knows what there was.
+/// Whether requested notices are missing. With `--since 0` the first notice is not known, so none counts as missing.
 fn is_missed(snapshot: &Snapshot, since: Option<u64>) -> bool {
     since.is_some_and(|since| since > 0) && (snapshot.gap || snapshot.foreign)
 }
 
-/// Refuses names that no worker has.
-fn known(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
+/// Refuses unknown names.
+fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
     match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
         None => Ok(()),
         Some(name) => {
@@ -68,7 +68,7 @@ fn known(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
     }
 }
 
-/// How the workers are now.
+/// Formats the current status of the workers.
 fn state(
     mut snapshot: Snapshot,
     missed: bool,
@@ -85,7 +85,7 @@ fn state(
         return Ok(vec![]);
     }
     let workers: Vec<String> = workers.iter().map(|w| format!("{} {}", w.name, w.status)).collect();
-    let workers = if workers.is_empty() { "there is none".to_owned() } else { workers.join(", ") };
+    let workers = if workers.is_empty() { "none".to_owned() } else { workers.join(", ") };
     Ok(vec![format!("(some notices are missing here; the workers are now: {workers})")])
 }
 

@@ -1,4 +1,4 @@
-//! `swarm kill`: end workers, each by itself, and say what had to be forced.
+//! `swarm kill`: end workers, and print which processes had to be killed by force.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use swarm_state::ignored::IgnoredFiles;
 
 use crate::cli::Kill;
 use crate::client::batch::{BatchErrors, call_each, live_workers};
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, KillParams, Killed};
 
-/// How long the end of a worker may take: its processes get some seconds to end by themselves.
-const LIMIT: Duration = Duration::from_secs(60);
+/// How long the end of a worker may take. Its processes get some seconds to end by themselves.
+const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) async fn run(ctx: &Context, args: &Kill) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Kill) -> CommandResult {
     let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
     if args.all {
         names = live_workers(ctx).await?;
@@ -31,10 +31,10 @@ pub(super) async fn run(ctx: &Context, args: &Kill) -> CommandResult {
         (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty, discard_ignored }))
     });
     let mut failures = BatchErrors::new(ctx.out, alone);
-    for (name, answer) in call_each::<Killed>(ctx, calls, LIMIT).await? {
-        match answer.map_err(|error| unknown_end(&name, error)) {
+    for (name, answer) in call_each::<Killed>(ctx, calls, KILL_TIMEOUT).await? {
+        match answer.map_err(|error| with_status_hint(&name, error)) {
             Ok(killed) => {
-                ctx.out.lines(&words(&name, &killed))?;
+                ctx.out.lines(&result_lines(&name, &killed))?;
                 killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
                 if let Some(error) = killed.worktree_error {
                     failures.add(&name, error)?;
@@ -46,16 +46,16 @@ pub(super) async fn run(ctx: &Context, args: &Kill) -> CommandResult {
     failures.end()
 }
 
-/// A wait that ran out says nothing about the worker.
-fn unknown_end(name: &str, error: Error) -> Error {
+/// Adds a hint to a timeout, after which the worker's state is not known.
+fn with_status_hint(name: &str, error: Error) -> Error {
     if error.code != ErrorCode::Timeout {
         return error;
     }
     let also = error.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
-    error.hint(format!("{also}whether it has ended: swarm status {name}"))
+    error.hint(format!("{also}to see whether it has ended: swarm status {name}"))
 }
 
-fn words(name: &str, killed: &Killed) -> Vec<String> {
+fn result_lines(name: &str, killed: &Killed) -> Vec<String> {
     let how = match (killed.already, killed.forced.as_slice()) {
         (true, _) => " (it had ended before)".to_owned(),
         (false, []) => String::new(),
@@ -67,7 +67,7 @@ fn words(name: &str, killed: &Killed) -> Vec<String> {
     lines.iter().map(|line| swarm_state::screen::printable(line)).collect()
 }
 
-/// The ignored files that went with a worktree.
+/// Lists the ignored files that were deleted with a worktree.
 pub(super) fn deleted_ignored(ignored: &IgnoredFiles) -> Option<String> {
     (!ignored.is_empty()).then(|| format!("deleted ignored files: {}", ignored.summary()))
 }
@@ -78,10 +78,10 @@ mod tests {
 
     #[test]
     fn what_was_forced_is_named() {
-        assert_eq!(words("a", &Killed::default()), ["killed a"]);
+        assert_eq!(result_lines("a", &Killed::default()), ["killed a"]);
         let killed = Killed { forced: vec!["7 node".into(), "8 sh".into()], ..Killed::default() };
-        assert_eq!(words("a", &killed), ["killed a (by force: 7 node, 8 sh)"]);
+        assert_eq!(result_lines("a", &killed), ["killed a (by force: 7 node, 8 sh)"]);
         let killed = Killed { already: true, worktree_removed: Some("/w".into()), ..Killed::default() };
-        assert_eq!(words("a", &killed), ["killed a (it had ended before)", "removed worktree /w"]);
+        assert_eq!(result_lines("a", &killed), ["killed a (it had ended before)", "removed worktree /w"]);
     }
 }

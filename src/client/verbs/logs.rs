@@ -1,18 +1,16 @@
-//! `swarm logs`: print what a worker printed, and follow it.
-//!
-//! A follower asks again twice a second and prints what it has not printed yet.
+//! `swarm logs`: show what a worker printed, and follow it with `--follow`.
 
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::cli::{Logs, PageFormat};
-use crate::client::context::Context;
-use crate::client::pages::{LOOK, is_gone, pages, print, worker_status};
-use crate::client::tail::Tail;
+use crate::client::context::ClientContext;
+use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, pages, print, worker_status};
+use crate::client::tail::OutputTail;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Lines, LogsParams};
 
-pub(super) async fn run(ctx: &Context, args: &Logs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Logs) -> CommandResult {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
     let lines = args.lines.or(args.follow.then_some(10));
@@ -23,7 +21,7 @@ pub(super) async fn run(ctx: &Context, args: &Logs) -> CommandResult {
         match args.format {
             PageFormat::Text => print(ctx, &mut client, &mut call).await?,
             PageFormat::Json => {
-                let mut lines = Collected::default();
+                let mut lines = JoinedPages::default();
                 pages(&mut client, &mut call, async |page| {
                     lines.add(page);
                     Ok(())
@@ -36,16 +34,16 @@ pub(super) async fn run(ctx: &Context, args: &Logs) -> CommandResult {
         }
         return Ok(0);
     }
-    // First, so that a line between the two is printed twice rather than never.
-    let mut tail = Tail::from_now(name, &mut client).await?;
+    // Before the log is printed: a line that is printed in between appears twice, and not never.
+    let mut tail = OutputTail::from_now(name, &mut client).await?;
     print(ctx, &mut client, &mut call).await?;
     loop {
-        sleep(LOOK).await;
-        // Asked before the lines are: what a worker that has ended printed is all in them.
+        sleep(LOG_POLL_INTERVAL).await;
+        // The status is read before the lines: when the worker has ended, the lines are complete.
         let Some(worker) = worker_status(ctx, &mut client, name).await? else { return Ok(0) };
-        match tail.look(&mut client).await {
+        match tail.poll(&mut client).await {
             Ok(new) => ctx.out.lines(&new)?,
-            Err(error) if is_gone(&error) => continue,
+            Err(error) if is_disconnected(&error) => continue,
             Err(error) => return Err(error.into()),
         }
         if !worker.status.is_live() {
@@ -54,15 +52,15 @@ pub(super) async fn run(ctx: &Context, args: &Logs) -> CommandResult {
     }
 }
 
-/// Lines from several answers.
+/// Joins the lines of several pages.
 #[derive(Default)]
-struct Collected {
+struct JoinedPages {
     lines: Vec<String>,
-    /// The last of them goes on.
+    /// The last line continues on the next page.
     open: bool,
 }
 
-impl Collected {
+impl JoinedPages {
     fn add(&mut self, page: Lines) {
         let mut new = page.lines.into_iter();
         if self.open

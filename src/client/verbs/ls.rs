@@ -1,4 +1,4 @@
-//! `swarm ls`: the table of workers.
+//! `swarm ls`: list the workers.
 
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::next_step;
@@ -7,8 +7,8 @@ use swarm_state::outage::OutageKind;
 use swarm_state::screen::printable;
 
 use crate::cli::{Format, Ls, WhichStatus};
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::client::worker::{age, iteration, situation};
 use crate::error::Error;
 use crate::out::CommandResult;
@@ -16,7 +16,7 @@ use crate::out::table;
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 use crate::shell::join;
 
-pub(super) async fn run(ctx: &Context, args: &Ls) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
     let workers = list(ctx).await?;
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
     match args.format {
@@ -28,14 +28,14 @@ pub(super) async fn run(ctx: &Context, args: &Ls) -> CommandResult {
             let rows: Vec<_> = workers.iter().map(|w| row(w, now)).collect();
             let head = ["NAME", "STATUS", "ITER", "AGE", "CMD", "TAGS"];
             ctx.out.lines(&table(&head, &rows, &[4, 5, 0], ctx.out.width))?;
-            need_login(ctx, &workers);
+            warn_of_login(ctx, &workers);
         }
     }
     Ok(0)
 }
 
-/// Names the workers that wait for a login.
-pub(super) fn need_login(ctx: &Context, workers: &[WorkerView]) {
+/// Warns about workers that wait for a login.
+pub(super) fn warn_of_login(ctx: &ClientContext, workers: &[WorkerView]) {
     for worker in workers.iter().filter(|w| waits_for_login(w)) {
         let reason = worker.reason.as_deref().map(printable).unwrap_or_default();
         ctx.out.warn(&format!("worker '{}' {reason}", worker.name));
@@ -48,9 +48,9 @@ fn waits_for_login(worker: &WorkerView) -> bool {
     worker.status == Status::Waiting && worker.outage.is_some_and(OutageKind::needs_person)
 }
 
-/// All workers; what is wrong on disk is told on stderr.
-pub(super) async fn list(ctx: &Context) -> Result<Vec<WorkerView>, Error> {
-    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK).await?;
+/// Returns all workers, and prints a warning for each problem on disk.
+pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> {
+    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
     for problem in &listing.problems {
         ctx.out.warn(problem);
     }

@@ -1,21 +1,21 @@
 //! `swarm ralph clean`: delete the files of finished loops.
 
 use crate::cli::RalphClean;
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Cleaned, RalphCleanParams};
 
-pub(super) async fn run(ctx: &Context, args: &RalphClean) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult {
     let name = args.name.clone();
     let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
-    let answer = ctx.call(&call, QUICK).await;
+    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     ctx.out.lines(&lines)?;
     for kept in &cleaned.kept {
-        ctx.out.warn(&format!("the loop of {kept} is not over, so its state stays"));
+        ctx.out.warn(&format!("the loop of {kept} has not ended; its state is kept"));
     }
     if cleaned.removed.is_empty() && cleaned.kept.is_empty() {
         ctx.out.note("nothing to remove");

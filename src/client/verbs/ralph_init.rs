@@ -6,11 +6,11 @@ use std::io::{ErrorKind, Write};
 use swarm_state::template::PROMPT_TEMPLATE;
 
 use crate::cli::RalphInit;
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::error::Error;
 use crate::out::CommandResult;
 
-pub(super) fn run(ctx: &Context, args: &RalphInit) -> CommandResult {
+pub(super) fn run(ctx: &ClientContext, args: &RalphInit) -> CommandResult {
     const FILE: &str = "PROMPT.md";
     let there = std::fs::symlink_metadata(FILE).is_ok();
     let mut options = OpenOptions::new();

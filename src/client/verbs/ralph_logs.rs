@@ -3,19 +3,19 @@
 use tokio::time::sleep;
 
 use crate::cli::RalphLogs;
-use crate::client::connect::{Client, QUICK};
-use crate::client::context::Context;
-use crate::client::new_lines::{Look, Stream};
-use crate::client::pages::{LOOK, print, worker_status};
+use crate::client::connect::{Client, QUICK_TIMEOUT};
+use crate::client::context::ClientContext;
+use crate::client::new_lines::{LineWindow, NewLines};
+use crate::client::pages::{LOG_POLL_INTERVAL, print, worker_status};
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::Result;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Lines, LogsParams};
 
-/// How many lines a look at `iterations.log` asks for at first.
-const TAIL: u64 = 200;
+/// How many lines of `iterations.log` a poll requests first.
+const FIRST_LINES: u64 = 200;
 
-pub(super) async fn run(ctx: &Context, args: &RalphLogs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
     if !args.follow {
@@ -23,28 +23,29 @@ pub(super) async fn run(ctx: &Context, args: &RalphLogs) -> CommandResult {
         return Ok(0);
     }
     let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;
-    let mut stream = Stream::from(0, first(&got));
+    let mut new_lines = NewLines::from(0, first(&got));
     let mut going = true;
     loop {
-        let look = Look { run: 0, first: first(&got), lines: &got.lines, picture: false, live: false };
-        ctx.out.lines(&stream.feed(&look))?;
+        let window =
+            LineWindow { run: 0, first: first(&got), lines: &got.lines, full_screen: false, live: false };
+        ctx.out.lines(&new_lines.feed(&window))?;
         if !going {
             return Ok(0);
         }
-        sleep(LOOK).await;
+        sleep(LOG_POLL_INTERVAL).await;
         let Some(worker) = worker_status(ctx, &mut client, name).await? else { return Ok(0) };
         going = is_loop(&worker) && matches!(loop_status(&worker), "running" | "paused");
         let before = got.total;
-        got = read_iterations(&mut client, name, Some(TAIL)).await?;
-        if got.total > before.saturating_add(TAIL) {
-            got = read_iterations(&mut client, name, Some(got.total - before + TAIL)).await?;
+        got = read_iterations(&mut client, name, Some(FIRST_LINES)).await?;
+        if got.total > before.saturating_add(FIRST_LINES) {
+            got = read_iterations(&mut client, name, Some(got.total - before + FIRST_LINES)).await?;
         }
     }
 }
 
 async fn read_iterations(client: &mut Client, name: &str, lines: Option<u64>) -> Result<Lines> {
     let lines = lines.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    client.call(&iterations_call(name, lines), QUICK).await
+    client.call(&iterations_call(name, lines), QUICK_TIMEOUT).await
 }
 
 fn iterations_call(name: &str, lines: Option<u32>) -> Call {

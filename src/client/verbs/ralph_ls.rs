@@ -1,13 +1,13 @@
 //! `swarm ralph ls`: the table of loops.
 
-use super::ls::{list, names, need_login};
+use super::ls::{list, names, warn_of_login};
 use crate::cli::{Format, RalphLs};
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::client::worker::{is_loop, iteration, loop_status};
 use crate::out::{CommandResult, table};
 use crate::protocol::WorkerView;
 
-pub(super) async fn run(ctx: &Context, args: &RalphLs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphLs) -> CommandResult {
     let mut workers = list(ctx).await?;
     workers.retain(is_loop);
     match args.format {
@@ -18,7 +18,7 @@ pub(super) async fn run(ctx: &Context, args: &RalphLs) -> CommandResult {
             let rows: Vec<_> = workers.iter().map(loop_row).collect();
             let head = ["NAME", "LOOP", "ITER", "WORKER", "WHY"];
             ctx.out.lines(&table(&head, &rows, &[4, 0], ctx.out.width))?;
-            need_login(ctx, &workers);
+            warn_of_login(ctx, &workers);
         }
     }
     Ok(0)

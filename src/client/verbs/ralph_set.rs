@@ -3,19 +3,19 @@
 use swarm_state::screen::printable;
 
 use crate::cli::RalphSet;
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
 use crate::client::typed_path::prompt_file;
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::protocol::{Call, RalphSetParams, RalphView};
 
-pub(super) async fn run(ctx: &Context, args: &RalphSet) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: value.clone() };
-        let answer = ctx.call(&Call::RalphSet(params), QUICK).await;
+        let answer = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await;
         let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
         ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         if let Some(warning) = last_iteration(key, &now) {
@@ -25,13 +25,13 @@ pub(super) async fn run(ctx: &Context, args: &RalphSet) -> CommandResult {
     Ok(0)
 }
 
-/// A limit at or below the count is legal, and ends the loop soon.
+/// Warns about a maximum at or below the count, which is valid and ends the loop soon.
 fn last_iteration(key: &str, now: &RalphView) -> Option<String> {
     let last = key == "max_iterations" && now.max_iterations <= now.current_iteration;
     last.then(|| format!("iteration {} is the last", now.current_iteration))
 }
 
-/// A prompt file is meant from here; the daemon lives elsewhere.
+/// Makes a prompt file absolute, since the daemon has another current directory.
 fn absolute_prompt(key: &str, value: &str) -> Result<String> {
     if key != "prompt_file" || value.is_empty() {
         return Ok(value.to_owned());

@@ -6,15 +6,15 @@ use swarm_state::model::LoopStatus;
 use swarm_state::screen::printable;
 
 use crate::cli::{PageFormat, RalphStatus};
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named, RalphView};
 
-pub(super) async fn run(ctx: &Context, args: &RalphStatus) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
-    let answer = ctx.call(&call, QUICK).await;
+    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
     let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
     match args.format {
         PageFormat::Json => ctx.out.json(&view)?,
@@ -28,7 +28,7 @@ pub(super) async fn run(ctx: &Context, args: &RalphStatus) -> CommandResult {
     Ok(0)
 }
 
-/// The document's page, line by line.
+/// Formats the documented page.
 fn page(view: &RalphView) -> Vec<String> {
     let started = view.last_iteration_started.as_deref().map_or_else(|| "-".to_owned(), time);
     let mut lines = vec![
@@ -47,13 +47,13 @@ fn page(view: &RalphView) -> Vec<String> {
     lines
 }
 
-/// `2024-01-15T10:30:00.000000` as `2024-01-15 10:30:00`; both are local time.
+/// Formats `2024-01-15T10:30:00.000000` as `2024-01-15 10:30:00`; both are local time.
 fn time(text: &str) -> String {
     text.parse::<NaiveDateTime>()
         .map_or_else(|_| printable(text), |t| t.format("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// What the page has no line for, and what to do about it. It goes to stderr: the page is the document's.
+/// Returns the reason and the next step. They are printed to stderr, since the documented page has no line for them.
 fn next_step(view: &RalphView) -> Option<String> {
     let situation = Situation {
         name: &view.worker_name,

@@ -2,9 +2,9 @@
 
 use swarm_state::template::PROMPT_TEMPLATE;
 
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::out::CommandResult;
 
-pub(super) fn run(ctx: &Context) -> CommandResult {
+pub(super) fn run(ctx: &ClientContext) -> CommandResult {
     ctx.out.raw(PROMPT_TEMPLATE).map(|()| 0)
 }

@@ -1,18 +1,18 @@
-//! `swarm report`: what each iteration of a loop did.
+//! `swarm report`: summarize each iteration of a loop.
 
 use swarm_state::ledger::Iteration;
 use swarm_state::notice::{IterationExit, counted, dollars, duration};
 use swarm_state::screen::printable;
 
 use crate::cli::{ReportArgs, ReportFormat};
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::client::report::{
     before_first, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
 };
 use crate::out::CommandResult;
 use crate::protocol::Report;
 
-pub(super) async fn run(ctx: &Context, args: &ReportArgs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
     let report = fetch(ctx, args.name.as_str()).await?;
     match args.format {
         ReportFormat::Json => ctx.out.json(&report)?,
@@ -21,7 +21,7 @@ pub(super) async fn run(ctx: &Context, args: &ReportArgs) -> CommandResult {
     Ok(0)
 }
 
-/// `swarm report`: the ledger.
+/// Formats the report as Markdown.
 fn markdown(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("# {}", report.name), String::new()];
     if !report.task.is_empty() {
@@ -42,7 +42,7 @@ fn markdown(report: &Report) -> Vec<String> {
         .chain(report.warnings.iter().map(|w| format!("warning: {w}")));
     let told: Vec<String> = told.map(|line| format!("- {}", printable(&line))).collect();
     if !told.is_empty() {
-        lines.extend([String::new(), "Of all iterations:".into(), String::new()]);
+        lines.extend([String::new(), "All iterations:".into(), String::new()]);
         lines.extend(told);
     }
     for it in &report.iterations {

@@ -1,4 +1,4 @@
-//! `swarm send`, `swarm interrupt` and `swarm eof`: keys for workers.
+//! `swarm send`: type text into workers.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,8 +7,8 @@ use swarm_state::model::WorkerName;
 
 use crate::cli::Send;
 use crate::client::batch::{BatchErrors, call_each, live_workers};
-use crate::client::connect::SLOW;
-use crate::client::context::Context;
+use crate::client::connect::SLOW_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
 use crate::protocol::{Call, SendParams, Sent};
@@ -16,52 +16,52 @@ use crate::protocol::{Call, SendParams, Sent};
 /// The longest text that is typed key by key.
 const MAX_KEYS_BYTES: usize = 1000;
 
-/// To whom, and where the text comes from.
+/// The receivers, and the source of the text.
 #[derive(Debug, PartialEq, Eq)]
-struct Letter {
-    /// `None`: every live worker.
+struct SendTarget {
+    /// The worker; `None` for every live worker.
     to: Option<WorkerName>,
-    source: Source,
+    source: TextSource,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Source {
+enum TextSource {
     Words(String),
     Stdin,
     File,
 }
 
-pub(super) async fn run(ctx: &Context, args: Send) -> CommandResult {
-    let letter = parse(&args)?;
-    let text = match (letter.source, &args.file) {
-        (Source::Words(text), _) => text,
-        (Source::Stdin, _) => match text_of("standard input", read_stdin())? {
-            // An agent that gets an Enter for a text that was lost on its way here would act on that.
+pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
+    let target = parse(&args)?;
+    let text = match (target.source, &args.file) {
+        (TextSource::Words(text), _) => text,
+        (TextSource::Stdin, _) => match text_of("standard input", read_stdin())? {
+            // The text was probably lost on its way here, and an Enter alone could make the agent act.
             text if text.is_empty() => {
                 return Err(Error::invalid("nothing to send: standard input is empty").into());
             }
             text => text,
         },
-        (Source::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
-        (Source::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
+        (TextSource::File, Some(file)) => text_of(&file.display().to_string(), read(file))?,
+        (TextSource::File, None) => return Err(Error::new(ErrorCode::Internal, "no file to send").into()),
     };
     if args.keys {
         refuse_as_keys(&text)?;
     }
-    let all = letter.to.is_none();
-    let names = match letter.to {
+    let all = target.to.is_none();
+    let names = match target.to {
         Some(name) => vec![name.to_string()],
         None => live_workers(ctx).await?,
     };
     if names.is_empty() {
-        return Err(Error::invalid("there is no live worker to send to").hint("swarm ls").into());
+        return Err(Error::invalid("no live workers").hint("swarm ls").into());
     }
     let calls = names.into_iter().map(|name| {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
         (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
     let mut failures = BatchErrors::new(ctx.out, !all);
-    for (name, answer) in call_each::<Sent>(ctx, calls, SLOW).await? {
+    for (name, answer) in call_each::<Sent>(ctx, calls, SLOW_TIMEOUT).await? {
         match answer {
             Ok(Sent { warnings }) => warnings.iter().for_each(|text| ctx.out.warn(text)),
             Err(error) => failures.add(&name, error)?,
@@ -70,33 +70,33 @@ pub(super) async fn run(ctx: &Context, args: Send) -> CommandResult {
     failures.end()
 }
 
-/// What was meant: with `--all` the first word is text, not a name.
-fn parse(args: &Send) -> Result<Letter> {
+/// Separates name and text. With `--all` the first word is text and not a name.
+fn parse(args: &Send) -> Result<SendTarget> {
     let usage = |message: &str| Error::new(ErrorCode::Usage, message).hint("swarm send --help");
     let mut words: Vec<&str> = args.text.iter().map(String::as_str).collect();
     let to = match (&args.name, args.all) {
         (Some(name), false) => {
             Some(WorkerName::new(name).map_err(|e| Error::new(ErrorCode::Usage, e.to_string()))?)
         }
-        (None, false) => return Err(usage("say which worker, or --all")),
+        (None, false) => return Err(usage("no worker given; give a name, or --all")),
         (name, true) => {
             words.splice(0..0, name.as_deref());
             None
         }
     };
     let source = match (words.as_slice(), &args.file) {
-        ([], Some(_)) => Source::File,
+        ([], Some(_)) => TextSource::File,
         ([], None) => {
             return Err(usage("nothing to send: give a text, --file FILE, or - for standard input"));
         }
         (_, Some(_)) => return Err(usage("give either a text or --file, not both")),
-        (["-"], None) => Source::Stdin,
-        (words, None) => Source::Words(words.join(" ")),
+        (["-"], None) => TextSource::Stdin,
+        (words, None) => TextSource::Words(words.join(" ")),
     };
-    Ok(Letter { to, source })
+    Ok(SendTarget { to, source })
 }
 
-/// Keys are one line: Enter within the text would send its first part off.
+/// Refuses text that cannot be typed as keys: an Enter within the text would send its first part.
 fn refuse_as_keys(text: &str) -> Result<()> {
     let hint = "send it without --keys";
     if text.contains(['\n', '\r']) {
@@ -118,11 +118,11 @@ fn read_stdin() -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Text without the one line end at its end: Enter is pressed by itself.
+/// Returns the text without its last line end, since Enter is pressed separately.
 fn text_of(what: &str, bytes: std::io::Result<Vec<u8>>) -> Result<String> {
     let bytes = bytes.map_err(|e| Error::system(format!("cannot read {what}"), e))?;
-    let mut text = String::from_utf8(bytes)
-        .map_err(|_| Error::invalid(format!("{what} is no text (it is not UTF-8)")))?;
+    let mut text =
+        String::from_utf8(bytes).map_err(|_| Error::invalid(format!("{what} is not valid UTF-8")))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -139,16 +139,16 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
 
-    fn typed(args: &[&str]) -> Result<Letter> {
+    fn typed(args: &[&str]) -> Result<SendTarget> {
         let cli = Cli::try_parse_from(["swarm", "send"].iter().chain(args)).unwrap();
         let Command::Send(args) = cli.command else { panic!("not send") };
         parse(&args)
     }
 
     fn words(args: &[&str]) -> (Option<String>, String) {
-        let letter = typed(args).unwrap();
-        let Source::Words(text) = letter.source else { panic!("{letter:?}") };
-        (letter.to.map(String::from), text)
+        let target = typed(args).unwrap();
+        let TextSource::Words(text) = target.source else { panic!("{target:?}") };
+        (target.to.map(String::from), text)
     }
 
     #[test]
@@ -166,9 +166,12 @@ mod tests {
 
     #[test]
     fn the_sources_exclude_each_other() {
-        assert_eq!(typed(&["a", "-"]).unwrap().source, Source::Stdin);
-        assert_eq!(typed(&["--file", "f", "a"]).unwrap().source, Source::File);
-        assert_eq!(typed(&["--file", "f", "--all"]).unwrap(), Letter { to: None, source: Source::File });
+        assert_eq!(typed(&["a", "-"]).unwrap().source, TextSource::Stdin);
+        assert_eq!(typed(&["--file", "f", "a"]).unwrap().source, TextSource::File);
+        assert_eq!(
+            typed(&["--file", "f", "--all"]).unwrap(),
+            SendTarget { to: None, source: TextSource::File }
+        );
         for wrong in [&["a"][..], &["--all"], &["--file", "f", "a", "text"]] {
             assert_eq!(typed(wrong).unwrap_err().code, ErrorCode::Usage, "{wrong:?}");
         }
@@ -189,6 +192,6 @@ mod tests {
     fn one_line_end_goes() {
         assert_eq!(text_of("f", Ok(b"a\n\n".to_vec())).unwrap(), "a\n");
         assert_eq!(text_of("f", Ok(b"a\r\n".to_vec())).unwrap(), "a");
-        assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not UTF-8"));
+        assert!(text_of("f", Ok(vec![0xff])).unwrap_err().message.contains("not valid UTF-8"));
     }
 }

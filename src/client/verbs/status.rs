@@ -1,4 +1,4 @@
-//! `swarm status`: one worker, for a person or as JSON.
+//! `swarm status`: show one worker, as text or JSON.
 
 use chrono::{DateTime, Local};
 use swarm_state::advice::next_step;
@@ -7,17 +7,17 @@ use swarm_state::notice::counted;
 use swarm_state::screen::printable;
 
 use crate::cli::{PageFormat, StatusArgs};
-use crate::client::connect::QUICK;
-use crate::client::context::Context;
+use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::context::ClientContext;
 use crate::client::worker::{age, is_loop, iteration, loop_status, situation};
 use crate::out::CommandResult;
-use crate::out::{Colour, Out};
+use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
 use crate::shell::join;
 
-pub(super) async fn run(ctx: &Context, args: &StatusArgs) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult {
     let call = Call::Status(Named { name: args.name.to_string() });
-    let worker: WorkerView = ctx.call(&call, QUICK).await?;
+    let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Json => ctx.out.json(&worker)?,
         PageFormat::Text => {
@@ -30,10 +30,10 @@ pub(super) async fn run(ctx: &Context, args: &StatusArgs) -> CommandResult {
     Ok(if worker.status.is_live() { 0 } else { 1 })
 }
 
-/// The page: a head line, then what there is to say, one thing a line.
+/// Formats the page: name and status, then one field a line. Empty fields are left out.
 fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     let mut lines =
-        vec![format!("{}: {}", worker.name, out.paint(colour(worker.status), worker.status.as_str()))];
+        vec![format!("{}: {}", worker.name, out.paint(color(worker.status), worker.status.as_str()))];
     let mut say = |key: &str, value: String| lines.push(format!("  {key:<10} {}", printable(&value)));
     if let Some(reason) = &worker.reason {
         say("reason", reason.clone());
@@ -79,16 +79,16 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-fn colour(status: Status) -> Colour {
+fn color(status: Status) -> Color {
     match status {
-        Status::Running => Colour::Green,
-        Status::Starting | Status::Stopped => Colour::Bold,
-        Status::Waiting | Status::BackingOff | Status::Unreachable => Colour::Yellow,
-        Status::Failed | Status::Lost => Colour::Red,
+        Status::Running => Color::Green,
+        Status::Starting | Status::Stopped => Color::Bold,
+        Status::Waiting | Status::BackingOff | Status::Unreachable => Color::Yellow,
+        Status::Failed | Status::Lost => Color::Red,
     }
 }
 
-/// `2026-01-01 10:00:00 (3h ago)`, in local time.
+/// Formats a time as `2026-01-01 10:00:00 (3h ago)`, in local time.
 fn started(text: &str) -> String {
     let Ok(at) = DateTime::parse_from_rfc3339(text) else { return text.to_owned() };
     let local = at.with_timezone(&Local);

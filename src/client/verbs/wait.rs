@@ -1,7 +1,7 @@
-//! `swarm wait`: until something holds for workers.
+//! `swarm wait`: wait until workers have ended, are ready, are idle or wait for a person.
 //!
-//! It hears the notices and looks at the snapshot with which each subscription begins; it never asks again
-//! and again. What a view or a notice decides is pure and tested here.
+//! It reads the notices, and the snapshot with which each subscription begins; it does not poll. The outcome of a view or a
+//! notice is computed by pure functions, which are tested here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -15,53 +15,53 @@ use swarm_state::screen::printable;
 use tokio::time::{Instant, timeout_at};
 
 use crate::cli::{PageFormat, Wait, WaitFor};
-use crate::client::context::Context;
-use crate::client::subscription::{Subscription, Update, daemon_stopped};
+use crate::client::context::ClientContext;
+use crate::client::subscription::{DurableSubscription, Update, daemon_stopped};
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
-/// What was decided of one worker.
+/// The outcome of the wait for one worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Verdict {
-    /// It came true, and what is over ended well.
-    True(Option<String>),
-    /// It is over, and not as it should be.
-    Over(Outcome, String),
-    /// Its tmux server went away.
+enum WaitOutcome {
+    /// The condition holds. The reason of a successful end, if it is one.
+    Holds(Option<String>),
+    /// The worker has ended, and the condition does not hold.
+    Ended(Outcome, String),
+    /// The worker's tmux server is gone.
     Lost,
-    /// Nobody knows it any more, or another worker has its name.
+    /// The worker no longer exists, or another one has its name.
     Gone,
 }
 
 /// One worker that is waited for.
 struct Waiter {
     name: String,
-    /// When it was spawned: another one of the same name has another time.
+    /// When the worker was spawned. It identifies the worker: another one of the same name has another time.
     started: String,
     is_loop: bool,
     decided: bool,
 }
 
-pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Wait) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
     let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
-    // A time-out beyond the end of time is none.
+    // A timeout that overflows the clock is no timeout.
     let deadline = args.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
-    let mut subscription = Subscription::new(ctx.paths()?, alone, None);
+    let mut subscription = DurableSubscription::new(ctx.paths()?, alone, None);
     let Update::Snapshot(mut snapshot) = subscription.next().await? else {
         return Err(Error::new(ErrorCode::Internal, "a subscription without a snapshot").into());
     };
     let mut waiters = waiters(&names, &snapshot)?;
     if waiters.is_empty() {
-        ctx.out.note("no worker is live: there is nothing to wait for");
+        ctx.out.note("no live workers to wait for");
     }
     let mut status = 0;
     loop {
         for waiter in waiters.iter_mut().filter(|w| !w.decided) {
             if let Some(verdict) = waiter.at(&snapshot, args.what) {
-                status = status.max(waiter.tell(ctx, args, &verdict)?);
+                status = status.max(waiter.report(ctx, args, &verdict)?);
             }
         }
         // Until the next snapshot.
@@ -70,19 +70,19 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
                 return Ok(status);
             }
             match next(&mut subscription, deadline).await {
-                None => return late(ctx, args, &waiters),
+                None => return timed_out(ctx, args, &waiters),
                 Some(Ok(Update::Snapshot(next))) => break next,
                 Some(Ok(Update::Notice(notice))) => {
                     let known = notice.seq <= snapshot.seq;
                     let wanted = |w: &&mut Waiter| !w.decided && w.name == notice.worker;
                     if let Some(waiter) = waiters.iter_mut().find(wanted)
-                        && let Some(verdict) = heard(&notice, args.what, known)
+                        && let Some(verdict) = outcome_of_notice(&notice, args.what, known)
                     {
-                        status = status.max(waiter.tell(ctx, args, &verdict)?);
+                        status = status.max(waiter.report(ctx, args, &verdict)?);
                     }
                 }
                 Some(Ok(Update::DaemonStopped)) => return Err(daemon_stopped().into()),
-                // The daemon is another one, and knows nothing of the only worker.
+                // Another daemon answers, which does not have the only worker.
                 Some(Err(error)) if error.code == ErrorCode::NotFound => {
                     break Snapshot { workers: vec![], ..snapshot };
                 }
@@ -92,15 +92,15 @@ pub(super) async fn run(ctx: &Context, args: &Wait) -> CommandResult {
     }
 }
 
-/// The next news; `None` when the time has run out.
-async fn next(subscription: &mut Subscription, deadline: Option<Instant>) -> Option<Result<Update>> {
+/// Returns the next update; `None` when the time has run out.
+async fn next(subscription: &mut DurableSubscription, deadline: Option<Instant>) -> Option<Result<Update>> {
     match deadline {
         None => Some(subscription.next().await),
         Some(deadline) => timeout_at(deadline, subscription.next()).await.ok(),
     }
 }
 
-/// Those that were named, or all that are live.
+/// Returns the named workers, or all live ones.
 fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     let waiter = |worker: &WorkerView| Waiter {
         name: worker.name.clone(),
@@ -119,8 +119,8 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
     names.iter().map(find).collect()
 }
 
-/// The time ran out: who is still out is named.
-fn late(ctx: &Context, args: &Wait, waiters: &[Waiter]) -> CommandResult {
+/// Reports that the time ran out, and for which workers.
+fn timed_out(ctx: &ClientContext, args: &Wait, waiters: &[Waiter]) -> CommandResult {
     let out: Vec<&str> = waiters.iter().filter(|w| !w.decided).map(|w| w.name.as_str()).collect();
     if args.format == PageFormat::Json {
         for name in &out {
@@ -128,12 +128,12 @@ fn late(ctx: &Context, args: &Wait, waiters: &[Waiter]) -> CommandResult {
         }
     }
     let (word, seconds) = (args.what.word(), args.timeout.unwrap_or(0));
-    let message = format!("after {seconds} s still waiting (for {word}) for {}", out.join(", "));
+    let message = format!("timeout after {seconds} s: still waiting for {} ({word})", out.join(", "));
     Err(Error::new(ErrorCode::Timeout, message).hint("swarm ls").into())
 }
 
 fn print_json(
-    ctx: &Context,
+    ctx: &ClientContext,
     name: &str,
     what: WaitFor,
     result: &str,
@@ -147,59 +147,59 @@ fn print_json(
 }
 
 impl Waiter {
-    /// What a snapshot decides.
-    fn at(&self, snapshot: &Snapshot, what: WaitFor) -> Option<Verdict> {
+    /// Returns the outcome by a snapshot, if there is one.
+    fn at(&self, snapshot: &Snapshot, what: WaitFor) -> Option<WaitOutcome> {
         match snapshot.workers.iter().find(|w| w.name == self.name) {
-            Some(worker) if worker.started == self.started => seen(worker, what),
-            Some(_) | None => Some(Verdict::Gone),
+            Some(worker) if worker.started == self.started => outcome_of_view(worker, what),
+            Some(_) | None => Some(WaitOutcome::Gone),
         }
     }
 
-    /// Says what was decided; gives the exit status that it asks for.
-    fn tell(&mut self, ctx: &Context, args: &Wait, verdict: &Verdict) -> Result<u8, Failure> {
+    /// Prints the outcome and returns its exit status.
+    fn report(&mut self, ctx: &ClientContext, args: &Wait, verdict: &WaitOutcome) -> Result<u8, Failure> {
         self.decided = true;
         if args.format == PageFormat::Json {
             let (result, outcome, reason) = verdict.fields(args.what);
             print_json(ctx, &self.name, args.what, result, outcome, reason)?;
-        } else if let Verdict::True(reason) = verdict {
-            ctx.out.line(&self.good_news(args.what, reason.as_deref()))?;
+        } else if let WaitOutcome::Holds(reason) = verdict {
+            ctx.out.line(&self.success_line(args.what, reason.as_deref()))?;
         }
-        let Some(error) = self.bad_news(args.what, verdict) else { return Ok(0) };
+        let Some(error) = self.failure(args.what, verdict) else { return Ok(0) };
         ctx.out.error(&error);
         Ok(1)
     }
 
-    /// `agent: done (done pattern matched)`, `agent: idle`.
-    fn good_news(&self, what: WaitFor, reason: Option<&str>) -> String {
+    /// Formats `agent: done (done pattern matched)` or `agent: idle`.
+    fn success_line(&self, what: WaitFor, reason: Option<&str>) -> String {
         let word = if reason.is_some() { "done" } else { what.word() };
         let reason = reason.map(|reason| format!(" ({})", printable(reason))).unwrap_or_default();
         format!("{}: {word}{reason}", self.name)
     }
 
-    fn bad_news(&self, what: WaitFor, verdict: &Verdict) -> Option<Error> {
+    fn failure(&self, what: WaitFor, verdict: &WaitOutcome) -> Option<Error> {
         let name = &self.name;
         let (message, hint) = match verdict {
-            Verdict::True(_) => return None,
-            Verdict::Over(outcome, reason) => {
+            WaitOutcome::Holds(_) => return None,
+            WaitOutcome::Ended(outcome, reason) => {
                 let reason = printable(reason);
                 let how = match outcome {
                     Outcome::Killed => "was killed".to_owned(),
                     Outcome::Failed => format!("failed ({reason})"),
-                    Outcome::Done => format!("is over ({reason})"),
+                    Outcome::Done => format!("has ended ({reason})"),
                 };
                 let never = match what {
                     WaitFor::Exit | WaitFor::Done => String::new(),
                     WaitFor::Ready | WaitFor::Idle | WaitFor::Waiting => {
-                        format!(", and will not be {} any more", what.word())
+                        format!(", so it can no longer become {}", what.word())
                     }
                 };
                 (format!("worker '{name}' {how}{never}"), Some(format!("swarm logs {name}")))
             }
-            Verdict::Lost => {
+            WaitOutcome::Lost => {
                 let hint = start_again(name, self.is_loop);
                 (format!("worker '{name}' is lost: {}", Cause::Lost.text()), Some(hint))
             }
-            Verdict::Gone => (format!("worker '{name}' is gone, or another one has its name"), None),
+            WaitOutcome::Gone => (format!("worker '{name}' no longer exists"), None),
         };
         let error = Error::new(ErrorCode::Conflict, message);
         Some(match hint {
@@ -209,13 +209,13 @@ impl Waiter {
     }
 }
 
-impl Verdict {
-    /// `result`, `outcome` and `reason` of the JSON.
+impl WaitOutcome {
+    /// Returns `result`, `outcome` and `reason` of the JSON.
     fn fields(&self, what: WaitFor) -> (&'static str, Option<&'static str>, Option<&str>) {
         match self {
-            Self::True(None) => ("ok", None, None),
-            Self::True(Some(reason)) => ("ok", Some("done"), Some(reason)),
-            Self::Over(outcome, reason) => {
+            Self::Holds(None) => ("ok", None, None),
+            Self::Holds(Some(reason)) => ("ok", Some("done"), Some(reason)),
+            Self::Ended(outcome, reason) => {
                 let word = match outcome {
                     Outcome::Done => "done",
                     Outcome::Failed => "failed",
@@ -230,26 +230,26 @@ impl Verdict {
     }
 }
 
-/// Whether the end of a worker is what is waited for.
+/// Whether the command waits for the end of a worker.
 fn is_end(what: WaitFor) -> bool {
     matches!(what, WaitFor::Exit | WaitFor::Done)
 }
 
-fn over(outcome: Outcome, reason: String, what: WaitFor) -> Verdict {
+fn outcome_of_end(outcome: Outcome, reason: String, what: WaitFor) -> WaitOutcome {
     if outcome == Outcome::Done && is_end(what) {
-        Verdict::True(Some(reason))
+        WaitOutcome::Holds(Some(reason))
     } else {
-        Verdict::Over(outcome, reason)
+        WaitOutcome::Ended(outcome, reason)
     }
 }
 
-/// What the state of a worker decides.
-fn seen(worker: &WorkerView, what: WaitFor) -> Option<Verdict> {
+/// Returns the outcome by a worker's view, if there is one.
+fn outcome_of_view(worker: &WorkerView, what: WaitFor) -> Option<WaitOutcome> {
     if let Some(outcome) = worker.outcome {
-        return Some(over(outcome, worker.reason.clone().unwrap_or_default(), what));
+        return Some(outcome_of_end(outcome, worker.reason.clone().unwrap_or_default(), what));
     }
     if worker.status == Status::Lost {
-        return Some(Verdict::Lost);
+        return Some(WaitOutcome::Lost);
     }
     let holds = match what {
         WaitFor::Exit | WaitFor::Done => false,
@@ -257,11 +257,11 @@ fn seen(worker: &WorkerView, what: WaitFor) -> Option<Verdict> {
         WaitFor::Idle => worker.idle,
         WaitFor::Waiting => worker.status == Status::Waiting,
     };
-    holds.then_some(Verdict::True(None))
+    holds.then_some(WaitOutcome::Holds(None))
 }
 
-/// What a notice decides; `known` says that the last snapshot already knew of it.
-fn heard(notice: &Notice, what: WaitFor, known: bool) -> Option<Verdict> {
+/// Returns the outcome by a notice, if there is one. `known`: the last snapshot was made after the notice.
+fn outcome_of_notice(notice: &Notice, what: WaitFor, known: bool) -> Option<WaitOutcome> {
     match &notice.entry {
         Entry::LoopComplete { reason, .. } | Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => {
             let outcome = match reason {
@@ -269,11 +269,11 @@ fn heard(notice: &Notice, what: WaitFor, known: bool) -> Option<Verdict> {
                 StopReason::Killed => Outcome::Killed,
                 _ => Outcome::Failed,
             };
-            return Some(over(outcome, reason.text(), what));
+            return Some(outcome_of_end(outcome, reason.text(), what));
         }
-        // It may have been resumed since.
-        Entry::Lost { .. } if !known => return Some(Verdict::Lost),
-        Entry::Cleaned if !known => return Some(Verdict::Gone),
+        // A known loss is ignored, since the worker may have been resumed in the meantime.
+        Entry::Lost { .. } if !known => return Some(WaitOutcome::Lost),
+        Entry::Cleaned if !known => return Some(WaitOutcome::Gone),
         _ => {}
     }
     let holds = match (what, &notice.entry) {
@@ -282,7 +282,7 @@ fn heard(notice: &Notice, what: WaitFor, known: bool) -> Option<Verdict> {
         (WaitFor::Waiting, _) => notice.status == Status::Waiting,
         (WaitFor::Exit | WaitFor::Done | WaitFor::Ready | WaitFor::Idle, _) => false,
     };
-    holds.then_some(Verdict::True(None))
+    holds.then_some(WaitOutcome::Holds(None))
 }
 
 #[cfg(test)]
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
     use crate::client::testing::view;
 
-    fn told(entry: Value, status: &str) -> Notice {
+    fn notice_of(entry: Value, status: &str) -> Notice {
         let mut notice = json!({"seq": 7, "worker": "a", "at": "t", "status": status});
         notice.as_object_mut().unwrap().extend(entry.as_object().unwrap().clone());
         serde_json::from_value(notice).unwrap()
@@ -300,56 +300,72 @@ mod tests {
 
     #[test]
     fn an_end_is_what_was_waited_for_or_makes_it_impossible() {
-        let end = |reason: Value| told(json!({"kind": "stopped", "reason": reason}), "stopped");
+        let end = |reason: Value| notice_of(json!({"kind": "stopped", "reason": reason}), "stopped");
         let good = end(json!({"exited": {"code": 0}}));
         let bad = end(json!({"exited": {"code": 3}}));
         for what in [WaitFor::Exit, WaitFor::Done] {
-            assert_eq!(heard(&good, what, false), Some(Verdict::True(Some("exited".into()))));
+            assert_eq!(
+                outcome_of_notice(&good, what, false),
+                Some(WaitOutcome::Holds(Some("exited".into())))
+            );
         }
         for what in [WaitFor::Ready, WaitFor::Idle, WaitFor::Waiting] {
-            assert_eq!(heard(&good, what, false), Some(Verdict::Over(Outcome::Done, "exited".into())));
+            assert_eq!(
+                outcome_of_notice(&good, what, false),
+                Some(WaitOutcome::Ended(Outcome::Done, "exited".into()))
+            );
         }
-        let failed = Verdict::Over(Outcome::Failed, "exit status 3".into());
-        assert_eq!(heard(&bad, WaitFor::Exit, true), Some(failed));
-        let killed = Verdict::Over(Outcome::Killed, "killed".into());
-        assert_eq!(heard(&end(json!("killed")), WaitFor::Exit, false), Some(killed));
-        let loop_over =
-            told(json!({"kind": "loop_complete", "iterations": 2, "reason": "complete"}), "stopped");
-        assert!(matches!(heard(&loop_over, WaitFor::Done, false), Some(Verdict::True(Some(_)))));
+        let failed = WaitOutcome::Ended(Outcome::Failed, "exit status 3".into());
+        assert_eq!(outcome_of_notice(&bad, WaitFor::Exit, true), Some(failed));
+        let killed = WaitOutcome::Ended(Outcome::Killed, "killed".into());
+        assert_eq!(outcome_of_notice(&end(json!("killed")), WaitFor::Exit, false), Some(killed));
+        let loop_end =
+            notice_of(json!({"kind": "loop_complete", "iterations": 2, "reason": "complete"}), "stopped");
+        assert!(matches!(
+            outcome_of_notice(&loop_end, WaitFor::Done, false),
+            Some(WaitOutcome::Holds(Some(_)))
+        ));
     }
 
     #[test]
     fn a_screen_decides_only_what_is_asked_of_it() {
-        let idle = told(json!({"kind": "idle", "run": 1}), "running");
-        let ready = told(json!({"kind": "ready", "run": 1}), "running");
-        let waits = told(json!({"kind": "waiting", "run": 1, "reason": "trust"}), "waiting");
-        let holds = |notice, what| heard(notice, what, false) == Some(Verdict::True(None));
+        let idle = notice_of(json!({"kind": "idle", "run": 1}), "running");
+        let ready = notice_of(json!({"kind": "ready", "run": 1}), "running");
+        let waits = notice_of(json!({"kind": "waiting", "run": 1, "reason": "trust"}), "waiting");
+        let holds = |notice, what| outcome_of_notice(notice, what, false) == Some(WaitOutcome::Holds(None));
         assert!(holds(&ready, WaitFor::Ready) && holds(&idle, WaitFor::Ready) && holds(&idle, WaitFor::Idle));
         assert!(holds(&waits, WaitFor::Waiting));
         assert!(!holds(&ready, WaitFor::Idle) && !holds(&idle, WaitFor::Waiting));
         for notice in [&idle, &ready, &waits] {
-            assert_eq!(heard(notice, WaitFor::Exit, false), None);
+            assert_eq!(outcome_of_notice(notice, WaitFor::Exit, false), None);
         }
         let mut worker = view("a", "running", json!({}));
-        assert_eq!(seen(&worker, WaitFor::Ready), None);
+        assert_eq!(outcome_of_view(&worker, WaitFor::Ready), None);
         worker.ready = true;
-        assert_eq!(seen(&worker, WaitFor::Ready), Some(Verdict::True(None)));
-        assert_eq!(seen(&worker, WaitFor::Idle), None);
-        assert_eq!(seen(&view("a", "waiting", json!({})), WaitFor::Waiting), Some(Verdict::True(None)));
+        assert_eq!(outcome_of_view(&worker, WaitFor::Ready), Some(WaitOutcome::Holds(None)));
+        assert_eq!(outcome_of_view(&worker, WaitFor::Idle), None);
+        assert_eq!(
+            outcome_of_view(&view("a", "waiting", json!({})), WaitFor::Waiting),
+            Some(WaitOutcome::Holds(None))
+        );
     }
 
     #[test]
     fn a_paused_loop_is_waited_for_and_a_lost_worker_is_not() {
         let paused = view("a", "stopped", json!({"ralph": true, "status": "paused"}));
-        assert_eq!(seen(&paused, WaitFor::Exit), None);
+        assert_eq!(outcome_of_view(&paused, WaitFor::Exit), None);
         assert_eq!(
-            heard(&told(json!({"kind": "paused", "by": "user"}), "stopped"), WaitFor::Exit, false),
+            outcome_of_notice(
+                &notice_of(json!({"kind": "paused", "by": "user"}), "stopped"),
+                WaitFor::Exit,
+                false
+            ),
             None
         );
-        assert_eq!(seen(&view("a", "lost", json!({})), WaitFor::Exit), Some(Verdict::Lost));
-        let lost = told(json!({"kind": "lost", "reason": "x"}), "lost");
-        assert_eq!(heard(&lost, WaitFor::Exit, false), Some(Verdict::Lost));
-        assert_eq!(heard(&lost, WaitFor::Exit, true), None, "it was resumed since");
+        assert_eq!(outcome_of_view(&view("a", "lost", json!({})), WaitFor::Exit), Some(WaitOutcome::Lost));
+        let lost = notice_of(json!({"kind": "lost", "reason": "x"}), "lost");
+        assert_eq!(outcome_of_notice(&lost, WaitFor::Exit, false), Some(WaitOutcome::Lost));
+        assert_eq!(outcome_of_notice(&lost, WaitFor::Exit, true), None, "it was resumed since");
     }
 
     #[test]
@@ -360,8 +376,8 @@ mod tests {
         assert_eq!(waiter.at(&first, WaitFor::Exit), None);
         let mut other = view("a", "running", json!({}));
         other.started = "2027-01-01T10:00:00+01:00".into();
-        assert_eq!(waiter.at(&snapshot(vec![other]), WaitFor::Exit), Some(Verdict::Gone));
-        assert_eq!(waiter.at(&snapshot(vec![]), WaitFor::Exit), Some(Verdict::Gone));
+        assert_eq!(waiter.at(&snapshot(vec![other]), WaitFor::Exit), Some(WaitOutcome::Gone));
+        assert_eq!(waiter.at(&snapshot(vec![]), WaitFor::Exit), Some(WaitOutcome::Gone));
         assert_eq!(waiters(&BTreeSet::from(["b"]), &first).err().unwrap().code, ErrorCode::NotFound);
     }
 }

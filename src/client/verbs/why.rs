@@ -1,4 +1,4 @@
-//! `swarm why`: where a loop stands, and what to do next.
+//! `swarm why`: explain the state of a loop, and suggest the next step.
 
 use swarm_state::advice::{Situation, next_step};
 use swarm_state::cause::Cause;
@@ -10,18 +10,18 @@ use swarm_state::notice::{StopReason, duration};
 use swarm_state::screen::printable;
 
 use crate::cli::Why;
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::client::report::{before_first, fetch, gates, is_stuck_at_base, unapproved, used, watched};
 use crate::out::CommandResult;
 use crate::protocol::Report;
 
-pub(super) async fn run(ctx: &Context, args: &Why) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
     let report = fetch(ctx, args.name.as_str()).await?;
     ctx.out.lines(&page(&report))?;
     Ok(0)
 }
 
-/// `swarm why`: ten lines at most, and the last output of an agent that failed.
+/// Formats the page: at most ten lines, and the last output of an agent that failed.
 fn page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} (iteration {}/{}){}",
@@ -55,7 +55,7 @@ fn page(report: &Report) -> Vec<String> {
     lines
 }
 
-/// How an iteration ended, in one line.
+/// Formats the end of an iteration, one line.
 fn ending(it: &Iteration) -> String {
     let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
     let took = duration(it.seconds as u64, " ");
@@ -69,7 +69,7 @@ fn is_complete(it: &Iteration) -> bool {
     it.verdict.as_ref().is_some_and(Verdict::is_complete)
 }
 
-/// What the agent of an iteration that did not do well printed last.
+/// Shows the last output of the agent when its iteration failed.
 fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
     if it.last_lines.is_empty() || it.trouble().is_none() || is_complete(it) {
         return vec![];
@@ -79,30 +79,30 @@ fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
     lines
 }
 
-/// What the checks that run are for.
+/// Explains which checks run.
 fn at_checks(report: &Report) -> String {
     match report.watched {
-        // The base line is not written down yet.
-        None => "the base line is taken, then the first starts".to_owned(),
-        Some(_) => format!("that of iteration {} has ended", report.current_iteration),
+        // The baseline is not complete yet.
+        None => "the baseline, before the first iteration".to_owned(),
+        Some(_) => format!("after iteration {}", report.current_iteration),
     }
 }
 
-/// What to do next.
+/// Suggests the next step.
 fn next(report: &Report) -> String {
     let name = &report.name;
     let is_unfinished = |end: LoopEnd| end.exit_code(true) != 0;
     let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
     let was_changed = verdict.is_some_and(|verdict| !verdict.changed.is_empty());
-    // While an agent works, it may still put right what no iteration ended with.
+    // While an agent works, it may still restore files that no iteration ended with.
     let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
     if was_changed && !changed && report.end.is_some_and(is_unfinished) {
-        return format!("no watched file differs from what is approved: swarm respawn {name}");
+        return format!("all watched files are as approved: swarm respawn {name}");
     }
     if changed && report.end.is_none_or(is_unfinished) {
         let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
         return format!(
-            "look at the changed checks (swarm ralph diff {name}); to take them: swarm ralph approve {name}{again}"
+            "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
         );
     }
     if let Some(end) = report.end {
@@ -117,14 +117,14 @@ fn next(report: &Report) -> String {
     };
     match &report.cause {
         Some(Cause::Checking { .. }) => {
-            format!("nothing; the checks run, and no agent: {}", at_checks(report))
+            format!("nothing to do; checks are running: {}", at_checks(report))
         }
         _ => next_step(&situation)
-            .unwrap_or_else(|| format!("nothing; swarm attach {name} shows the agent at work")),
+            .unwrap_or_else(|| format!("nothing to do; to watch the agent: swarm attach {name}")),
     }
 }
 
-/// What to do after an end.
+/// Suggests the next step after the loop's end.
 fn after(report: &Report, end: LoopEnd) -> String {
     let name = &report.name;
     match end {
@@ -138,31 +138,32 @@ fn after(report: &Report, end: LoopEnd) -> String {
                         work(report, &worktree.branch)
                     )
                 }
-                None => format!("look at the work: swarm ralph diff {name}"),
+                None => format!("review the work: swarm ralph diff {name}"),
             }
         }
         _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
-            "ask for something that does not fail already, or leave --allow-preexisting out".to_owned()
+            "require a check that passes at the start, or omit --allow-preexisting".to_owned()
         }
         _ if report.iterations.last().is_some_and(|it| it.no_agent) => {
-            format!("mend why the agent was not started, then swarm respawn {name}")
+            format!("fix why the agent did not start, then swarm respawn {name}")
         }
         _ if is_stuck_at_base(report) => {
-            "give it more time (--max-time) or quicker checks; a respawn would end the same".to_owned()
+            "allow more time (--max-time) or use faster checks; a respawn would end in the same way"
+                .to_owned()
         }
         LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
-            format!("more of it: swarm respawn {name}; or look: swarm report {name}")
+            format!("to run more iterations: swarm respawn {name}; for details: swarm report {name}")
         }
         LoopEnd::PromptMissing => {
-            format!("put {} back, then swarm respawn {name}", report.prompt_file.display())
+            format!("restore {}, then swarm respawn {name}", report.prompt_file.display())
         }
         LoopEnd::Failed | LoopEnd::Killed | LoopEnd::Cancelled => {
-            format!("see what it printed: swarm logs {name}; then swarm respawn {name}")
+            format!("see its output: swarm logs {name}; then swarm respawn {name}")
         }
     }
 }
 
-/// What a merge must name to bring all of the work: the last snapshot, which holds what nobody committed too.
+/// Returns the commit to merge: the last snapshot, which also contains uncommitted work, else the branch.
 fn work(report: &Report, branch: &str) -> String {
     let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
     last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))

@@ -25,12 +25,12 @@ impl Disk {
         self.dir.path().join("settings.json")
     }
 
-    fn install(&self) -> Result<Change> {
+    fn install(&self) -> Result<FileChange> {
         let events = [HookEvent::Stop, HookEvent::UserPromptSubmit];
         change(&self.paths, &self.file(), |value| merge::with_hooks(value, &events, Path::new("/opt/swarm")))
     }
 
-    fn uninstall(&self) -> Result<Change> {
+    fn uninstall(&self) -> Result<FileChange> {
         change(&self.paths, &self.file(), |value| Ok(merge::without_hooks(value)))
     }
 }
@@ -56,7 +56,7 @@ fn what_is_kept_may_be_broken() {
     for entry in fs::read_dir(disk.paths.hooks_dir()).unwrap() {
         fs::write(entry.unwrap().path(), "{").unwrap();
     }
-    assert_eq!(disk.uninstall().unwrap(), Change::Changed);
+    assert_eq!(disk.uninstall().unwrap(), FileChange::Changed);
     let left: Value = serde_json::from_str(&fs::read_to_string(disk.file()).unwrap()).unwrap();
     assert_eq!(left, json!({"a": 1}));
 }
@@ -102,11 +102,11 @@ proptest! {
     fn any_file_comes_back_byte_for_byte(text in any_text()) {
         let disk = Disk::new();
         fs::write(disk.file(), &text).unwrap();
-        prop_assert_eq!(disk.install().unwrap(), Change::Changed);
+        prop_assert_eq!(disk.install().unwrap(), FileChange::Changed);
         let with = fs::read_to_string(disk.file()).unwrap();
-        prop_assert_eq!(disk.install().unwrap(), Change::None);
+        prop_assert_eq!(disk.install().unwrap(), FileChange::None);
         prop_assert_eq!(fs::read_to_string(disk.file()).unwrap(), with);
-        prop_assert_eq!(disk.uninstall().unwrap(), Change::Restored);
+        prop_assert_eq!(disk.uninstall().unwrap(), FileChange::Restored);
         prop_assert_eq!(fs::read_to_string(disk.file()).unwrap(), text);
     }
 

@@ -6,7 +6,7 @@ use super::*;
 
 const EVENTS: [HookEvent; 2] = [HookEvent::UserPromptSubmit, HookEvent::Stop];
 
-fn with(value: &Value) -> Result<Value, Shape> {
+fn with(value: &Value) -> Result<Value, ShapeError> {
     with_hooks(value, &EVENTS, Path::new("/opt/swarm"))
 }
 

@@ -4,20 +4,20 @@ use serde::Serialize;
 
 use crate::cli::{HookAgent, HookScope, HooksStatus, PageFormat};
 use crate::error::Result;
-use crate::hooks::install::{self, State, Status};
-use crate::hooks::words::shown;
+use crate::hooks::install::{self, HookState, HookStatus};
+use crate::hooks::words::quoted_path;
 use crate::out::{CommandResult, Out, table};
 
 /// What `--format json` prints.
 #[derive(Serialize)]
-struct Report {
-    hooks: Vec<Status>,
+struct HooksReport {
+    hooks: Vec<HookStatus>,
 }
 
 pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
     let hooks = places(args)?.iter().map(install::status).collect::<Vec<_>>();
     if args.format == PageFormat::Json {
-        out.json(&Report { hooks })?;
+        out.json(&HooksReport { hooks })?;
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = hooks.iter().map(row).collect();
@@ -26,9 +26,9 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
         if let Some(problem) = &status.problem {
             out.warn(problem);
         }
-        if status.state != State::Absent && status.problem.is_none() && !status.program_found {
-            let file = shown(&status.file);
-            out.warn(&format!("the hooks in {file} do nothing: their program is gone"));
+        if status.state != HookState::Absent && status.problem.is_none() && !status.program_found {
+            let file = quoted_path(&status.file);
+            out.warn(&format!("the hooks in {file} do nothing: their program does not exist"));
             out.hint(&format!(
                 "swarm hooks install --agent {} --scope {}",
                 status.agent.word(),
@@ -39,8 +39,8 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
     Ok(0)
 }
 
-/// All places that were asked for.
-fn places(args: &HooksStatus) -> Result<Vec<install::Place>> {
+/// Returns the requested places.
+fn places(args: &HooksStatus) -> Result<Vec<install::HookFile>> {
     let mut places = vec![];
     for agent in [HookAgent::Claude, HookAgent::Codex] {
         for scope in [HookScope::Project, HookScope::User] {
@@ -53,7 +53,7 @@ fn places(args: &HooksStatus) -> Result<Vec<install::Place>> {
     Ok(places)
 }
 
-fn row(status: &Status) -> Vec<String> {
+fn row(status: &HookStatus) -> Vec<String> {
     let program = status.program.clone().unwrap_or_else(|| "-".to_owned());
     let plugins = if status.plugin.is_some() { "enabled" } else { "-" };
     vec![

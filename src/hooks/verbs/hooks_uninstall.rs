@@ -2,13 +2,13 @@
 
 use crate::cli::HookPlace;
 use crate::hooks::install;
-use crate::hooks::words::taken;
+use crate::hooks::words::removal_line;
 use crate::out::{CommandResult, Out};
 use crate::paths::Paths;
 
 pub(super) fn run(out: Out, args: &HookPlace) -> CommandResult {
     let place = install::place(args.agent, args.scope)?;
     let change = install::uninstall(&Paths::from_env()?, &place)?;
-    out.line(&taken(&place.file, change, "hooks"))?;
+    out.line(&removal_line(&place.file, change, "hooks"))?;
     Ok(0)
 }

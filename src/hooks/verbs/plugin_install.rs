@@ -1,8 +1,8 @@
 //! `swarm plugin install`: install the session commands into an agent.
 
 use crate::cli::PluginPlace;
-use crate::hooks::file::Change;
-use crate::hooks::words::{shown, told};
+use crate::hooks::file::FileChange;
+use crate::hooks::words::{file_lines, quoted_path};
 use crate::hooks::{install, plugin};
 use crate::out::{CommandResult, Out};
 use crate::paths::Paths;
@@ -10,27 +10,27 @@ use crate::paths::Paths;
 pub(super) fn run(out: Out, args: &PluginPlace) -> CommandResult {
     let program = install::program()?;
     let done = plugin::install(&Paths::from_env()?, args.agent, args.scope, args.dir.as_deref(), &program)?;
-    for line in told("wrote", &done.written, done.dir.as_deref()) {
+    for line in file_lines("wrote", &done.written, done.dir.as_deref()) {
         out.line(&line)?;
     }
     if let Some((file, change)) = &done.settings {
         match change {
-            Change::None => {}
-            Change::Created | Change::Changed | Change::Restored | Change::Removed => {
-                out.line(&format!("enabled the plugins in {}", shown(file)))?;
+            FileChange::None => {}
+            FileChange::Created | FileChange::Changed | FileChange::Restored | FileChange::Removed => {
+                out.line(&format!("enabled the plugins in {}", quoted_path(file)))?;
             }
         }
     }
-    let idle = done.settings.as_ref().is_none_or(|(_, change)| *change == Change::None);
+    let idle = done.settings.as_ref().is_none_or(|(_, change)| *change == FileChange::None);
     if done.written.is_empty() && idle {
-        out.line("everything is there already")?;
+        out.line("already installed")?;
     }
     if let Some(dir) = &done.dir {
         out.note(&format!(
-            "Sessions that start from now on have /ralph-loop. By Claude Code's own means it is:\n  \
+            "New sessions have /ralph-loop. To install with Claude Code's own commands instead:\n  \
              claude plugin marketplace add {}\n  claude plugin install swarm@swarm\n  \
              claude plugin install do-it@swarm",
-            shown(dir)
+            quoted_path(dir)
         ));
     }
     Ok(0)

@@ -55,7 +55,7 @@ impl Transcript {
             .unwrap();
     }
 
-    fn tail(&self, from: From<'_>) -> Tail {
+    fn tail(&self, from: TailStart<'_>) -> TranscriptTail {
         read(&self.path(), from).unwrap()
     }
 }
@@ -63,16 +63,16 @@ impl Transcript {
 #[test]
 fn only_what_came_since_the_last_stop_counts() {
     let transcript = Transcript::of(&[user("go"), calls(1), result(), says(2, "one")]);
-    let first = transcript.tail(From::default());
+    let first = transcript.tail(TailStart::default());
     assert_eq!((first.texts.as_slice(), first.tool_calls), (&["one".to_owned()][..], 1));
     assert!(first.is_news && !first.is_behind && !first.is_cut);
-    let again = transcript.tail(From { mark: Some(&first.mark), ..From::default() });
+    let again = transcript.tail(TailStart { mark: Some(&first.mark), ..TailStart::default() });
     assert!(again.is_behind && !again.is_news && again.texts.is_empty() && again.tool_calls == 0);
     transcript.add(&[user("Stop hook feedback: go on")]);
-    let behind = transcript.tail(From { mark: Some(&first.mark), ..From::default() });
+    let behind = transcript.tail(TailStart { mark: Some(&first.mark), ..TailStart::default() });
     assert!(behind.is_behind && behind.is_news);
     transcript.add(&[says(3, "two")]);
-    let second = transcript.tail(From { mark: Some(&first.mark), ..From::default() });
+    let second = transcript.tail(TailStart { mark: Some(&first.mark), ..TailStart::default() });
     assert_eq!(
         (second.texts.as_slice(), second.tool_calls, second.is_behind),
         (&["two".to_owned()][..], 0, false)
@@ -84,25 +84,30 @@ fn only_what_came_since_the_last_stop_counts() {
 fn a_line_that_the_stop_before_was_told_of_may_come_late() {
     let transcript = Transcript::of(&[user("go")]);
     let told = Some("working");
-    let first = transcript.tail(From { last_message: told, ..From::default() });
+    let first = transcript.tail(TailStart { last_message: told, ..TailStart::default() });
     assert!(first.is_behind);
     transcript.add(&[says(1, "working")]);
-    let same = transcript.tail(From { mark: Some(&first.mark), last_message: told, ..From::default() });
+    let same =
+        transcript.tail(TailStart { mark: Some(&first.mark), last_message: told, ..TailStart::default() });
     assert!(!same.is_news && !same.is_behind);
     transcript.add(&[user("go on"), says(2, "working")]);
-    assert!(transcript.tail(From { mark: Some(&first.mark), last_message: told, ..From::default() }).is_news);
+    assert!(
+        transcript
+            .tail(TailStart { mark: Some(&first.mark), last_message: told, ..TailStart::default() })
+            .is_news
+    );
 }
 
 #[test]
 fn what_the_host_told_of_is_what_is_waited_for() {
     let transcript = Transcript::of(&[user("go"), user("go on"), says(1, "working")]);
-    let told = From { last_message: Some("all of it: done"), ..From::default() };
+    let told = TailStart { last_message: Some("all of it: done"), ..TailStart::default() };
     assert!(transcript.tail(told).is_behind);
     transcript.add(&[calls(2), says(2, "done")]);
     let tail = transcript.tail(told);
     assert_eq!((tail.is_behind, tail.tool_calls), (false, 1));
     // A last message without words is there when anything of the agent's is.
-    assert!(!transcript.tail(From { last_message: Some(""), ..From::default() }).is_behind);
+    assert!(!transcript.tail(TailStart { last_message: Some(""), ..TailStart::default() }).is_behind);
 }
 
 #[test]
@@ -110,8 +115,8 @@ fn lines_from_before_the_loop_do_not_count() {
     let old = says(1, "<promise>DONE</promise>").replace("T08:", "T07:");
     let transcript = Transcript::of(&[old, user("go"), says(2, "new")]);
     let began = "2026-11-28T07:30:00Z".parse().ok();
-    assert_eq!(transcript.tail(From { began, ..From::default() }).texts, ["new"]);
-    assert_eq!(transcript.tail(From::default()).texts.len(), 2);
+    assert_eq!(transcript.tail(TailStart { began, ..TailStart::default() }).texts, ["new"]);
+    assert_eq!(transcript.tail(TailStart::default()).texts.len(), 2);
 }
 
 #[test]
@@ -119,18 +124,18 @@ fn torn_lines_bad_bytes_and_sub_agents_are_no_words() {
     let child = says(7, "<promise>DONE</promise>").replace("\"isSidechain\":false", "\"isSidechain\":true");
     let transcript = Transcript::of(&[user("go"), child]);
     transcript.add_bytes(b"\xff\xfe \"assistant\"\n{\"type\":\"assistant\"\n");
-    assert!(transcript.tail(From::default()).is_behind);
+    assert!(transcript.tail(TailStart::default()).is_behind);
     let whole = says(2, "hello");
     let (head, rest) = whole.split_at(60);
     transcript.add_bytes(head.as_bytes());
-    let torn = transcript.tail(From::default());
+    let torn = transcript.tail(TailStart::default());
     assert!(torn.is_behind && torn.texts.is_empty());
     // A last line without its end is one when it is whole.
     transcript.add_bytes(rest.as_bytes());
-    let tail = transcript.tail(From::default());
+    let tail = transcript.tail(TailStart::default());
     assert_eq!((tail.texts.as_slice(), tail.is_behind), (&["hello".to_owned()][..], false));
     transcript.add_bytes(b"\n");
-    let next = transcript.tail(From { mark: Some(&tail.mark), ..From::default() });
+    let next = transcript.tail(TailStart { mark: Some(&tail.mark), ..TailStart::default() });
     assert!(next.texts.is_empty() && !next.is_news);
 }
 
@@ -143,29 +148,29 @@ fn of_a_huge_one_the_end_is_read() {
     );
     transcript.add(&vec![noise; 100]);
     transcript.add(&[user("go on"), says(2, "late")]);
-    let tail = transcript.tail(From::default());
+    let tail = transcript.tail(TailStart::default());
     assert_eq!((tail.texts.as_slice(), tail.is_cut), (&["late".to_owned()][..], true));
     // Read to the end once, only what follows is read.
     transcript.add(&[user("on"), says(3, "later")]);
-    let next = transcript.tail(From { mark: Some(&tail.mark), ..From::default() });
+    let next = transcript.tail(TailStart { mark: Some(&tail.mark), ..TailStart::default() });
     assert_eq!((next.texts.as_slice(), next.is_cut), (&["later".to_owned()][..], false));
     // A mark of another transcript, or of one that was longer, is none.
     let other = Mark { position: u64::MAX, ..tail.mark.clone() };
-    assert!(transcript.tail(From { mark: Some(&other), ..From::default() }).is_cut);
+    assert!(transcript.tail(TailStart { mark: Some(&other), ..TailStart::default() }).is_cut);
 }
 
 #[test]
 fn words_are_still_to_come_after_what_a_tool_gave_and_after_a_thought() {
     let transcript = Transcript::of(&[user("go"), calls(1)]);
-    assert!(!transcript.tail(From::default()).is_behind);
+    assert!(!transcript.tail(TailStart::default()).is_behind);
     transcript.add(&[result()]);
-    assert!(transcript.tail(From::default()).is_behind);
+    assert!(transcript.tail(TailStart::default()).is_behind);
     let thought =
         r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"thinking","thinking":"hm"}]}}"#;
     transcript.add(&[thought.to_owned()]);
-    assert!(transcript.tail(From::default()).is_behind);
+    assert!(transcript.tail(TailStart::default()).is_behind);
     transcript.add(&[says(2, "done")]);
-    let tail = transcript.tail(From::default());
+    let tail = transcript.tail(TailStart::default());
     assert_eq!((tail.is_behind, tail.texts.as_slice()), (false, &["done".to_owned()][..]));
 }
 
@@ -193,7 +198,7 @@ fn what_happens_to_the_queue_is_read_in_order() {
         says(2, "two"),
     ]);
     let began = "2026-11-28T07:30:00Z".parse().ok();
-    let tail = transcript.tail(From { began, ..From::default() });
+    let tail = transcript.tail(TailStart { began, ..TailStart::default() });
     let text = |text: &str| text.to_owned();
     assert_eq!(
         tail.queue,
@@ -206,7 +211,7 @@ fn what_happens_to_the_queue_is_read_in_order() {
             QueueChange::Removed(text("b")),
         ]
     );
-    let rest = transcript.tail(From { mark: Some(&tail.mark), ..From::default() });
+    let rest = transcript.tail(TailStart { mark: Some(&tail.mark), ..TailStart::default() });
     assert_eq!(rest.queue, []);
 }
 
@@ -220,7 +225,7 @@ fn a_codex_record_is_read_too() {
         item(r#"{"type":"function_call","name":"shell","call_id":"c1","arguments":"{}"}"#),
         item(r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#),
     ]);
-    let tail = transcript.tail(From::default());
+    let tail = transcript.tail(TailStart::default());
     assert_eq!(
         (tail.texts.as_slice(), tail.tool_calls, tail.is_behind),
         (&["done".to_owned()][..], 1, false)
@@ -233,7 +238,7 @@ proptest::proptest! {
         let transcript = Transcript::of(&[says(1, "x")]);
         transcript.add_bytes(&bytes);
         let mark = Mark { transcript: transcript.path(), position: at, message: None };
-        let tail = transcript.tail(From { mark: Some(&mark), ..From::default() });
+        let tail = transcript.tail(TailStart { mark: Some(&mark), ..TailStart::default() });
         proptest::prop_assert!(tail.mark.position <= std::fs::metadata(transcript.path()).unwrap().len());
     }
 }

@@ -3,17 +3,17 @@
 use crate::cli::SessionPlace;
 use crate::error::Error;
 use crate::out::{CommandResult, Out};
-use crate::session::selection::{here, named};
+use crate::session::selection::{named_session, project_dir};
 use crate::session::start;
-use crate::session::store::Sessions;
+use crate::session::store::SessionStore;
 
-pub(super) fn run(sessions: &Sessions, args: &SessionPlace, out: Out) -> CommandResult {
-    let dir = here(args.cwd.as_ref())?;
-    match start::end(sessions, named(args)?.as_ref(), &dir)? {
+pub(super) fn run(sessions: &SessionStore, args: &SessionPlace, out: Out) -> CommandResult {
+    let dir = project_dir(args.cwd.as_ref())?;
+    match start::cancel_loop(sessions, named_session(args)?.as_ref(), &dir)? {
         Some(found) => {
-            out.line(&format!("cancelled: {} is removed", found.path.display()))?;
+            out.line(&format!("canceled: removed {}", found.path.display()))?;
             Ok(0)
         }
-        None => Err(Error::invalid("there is no loop to cancel").hint("swarm session ls").into()),
+        None => Err(Error::invalid("no loop to cancel").hint("swarm session ls").into()),
     }
 }

@@ -1,4 +1,4 @@
-//! `swarm session logs`: print what each stop decided.
+//! `swarm session logs`: show what was decided at each stop.
 
 use swarm_state::screen::printable;
 use swarm_state::session::{Decision, LogLine, PromiseFound};
@@ -6,15 +6,15 @@ use swarm_state::session::{Decision, LogLine, PromiseFound};
 use crate::cli::{PageFormat, SessionWhich};
 use crate::error::Error;
 use crate::out::{CommandResult, Out};
-use crate::session::selection::{last, named, which};
-use crate::session::store::Sessions;
+use crate::session::selection::{find_loop, last_session, named_session};
+use crate::session::store::SessionStore;
 
-pub(super) fn run(sessions: &Sessions, args: &SessionWhich, out: Out) -> CommandResult {
-    let found = which(sessions, &args.place)?;
+pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
+    let found = find_loop(sessions, &args.place)?;
     let owner = found.as_ref().and_then(|found| found.file.as_ref().ok()?.state().session().cloned());
-    let session = match named(&args.place)?.or(owner) {
+    let session = match named_session(&args.place)?.or(owner) {
         Some(session) => session,
-        None => last(sessions, &args.place)?.ok_or_else(|| {
+        None => last_session(sessions, &args.place)?.ok_or_else(|| {
             Error::invalid("no session loop was run in this directory")
                 .hint("swarm session ls; then: swarm session logs --session-id ID")
         })?,
@@ -22,7 +22,7 @@ pub(super) fn run(sessions: &Sessions, args: &SessionWhich, out: Out) -> Command
     let lines = sessions.log_lines(&session);
     match args.format {
         PageFormat::Json => out.json(&lines)?,
-        PageFormat::Text if lines.is_empty() => out.line("nothing is logged of this session")?,
+        PageFormat::Text if lines.is_empty() => out.line("the log of this session is empty")?,
         PageFormat::Text => out.lines(&lines.iter().map(log_line).collect::<Vec<_>>())?,
     }
     Ok(0)
@@ -35,7 +35,7 @@ fn log_line(line: &LogLine) -> String {
         (Decision::Allow, None) => "allowed",
     };
     let time = line.time.format("%Y-%m-%d %H:%M:%S");
-    // No stop that was judged: a start, a cancel, a doubt.
+    // A start, a cancellation, or a stop that was allowed without a decision.
     if line.promise == PromiseFound::Unread {
         let status = line.status.map(|status| format!("{}  ", status.word())).unwrap_or_default();
         return format!("{time}  iteration {}  {status}({})", line.iteration, printable(&line.why));

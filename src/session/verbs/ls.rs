@@ -1,4 +1,4 @@
-//! `swarm session ls`: the table of session loops.
+//! `swarm session ls`: list the session loops.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use swarm_state::session::SessionId;
 
 use crate::cli::{Format, SessionLs};
 use crate::out::{CommandResult, Out, table};
-use crate::session::store::Sessions;
+use crate::session::store::SessionStore;
 
 /// One row of `ls`.
 #[derive(Debug, Serialize)]
-pub(super) struct Row {
+pub(super) struct SessionRow {
     pub(super) session: String,
     pub(super) project: Option<PathBuf>,
     pub(super) kind: Option<String>,
@@ -22,11 +22,11 @@ pub(super) struct Row {
     pub(super) why: Option<String>,
 }
 
-pub(super) fn row(sessions: &Sessions, session: &SessionId) -> Row {
+pub(super) fn row(sessions: &SessionStore, session: &SessionId) -> SessionRow {
     let book = sessions.book(session);
     let found = sessions.find(session, &[]);
     let state = found.as_ref().and_then(|found| found.file.as_ref().ok()).map(|file| file.state());
-    Row {
+    SessionRow {
         session: session.to_string(),
         project: book.project_dir.clone(),
         kind: state.map(|state| state.kind).or(book.kind).map(|kind| kind.word().to_owned()),
@@ -38,13 +38,13 @@ pub(super) fn row(sessions: &Sessions, session: &SessionId) -> Row {
     }
 }
 
-pub(super) fn run(sessions: &Sessions, args: &SessionLs, out: Out) -> CommandResult {
-    let rows: Vec<Row> = sessions.known().iter().map(|session| row(sessions, session)).collect();
+pub(super) fn run(sessions: &SessionStore, args: &SessionLs, out: Out) -> CommandResult {
+    let rows: Vec<SessionRow> = sessions.known().iter().map(|session| row(sessions, session)).collect();
     match args.format {
         Format::Json => out.json(&rows)?,
         Format::Names => out.lines(&rows.iter().map(|row| row.session.clone()).collect::<Vec<_>>())?,
         Format::Table if rows.is_empty() => {
-            out.note("no session loops (start one: swarm session start --help)")
+            out.note("no session loops (to start one: swarm session start --help)")
         }
         Format::Table => {
             let cells: Vec<_> = rows.iter().map(cells).collect();
@@ -55,7 +55,7 @@ pub(super) fn run(sessions: &Sessions, args: &SessionLs, out: Out) -> CommandRes
     Ok(0)
 }
 
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &SessionRow) -> Vec<String> {
     let at = match (row.iteration, row.max_iterations) {
         (Some(at), Some(0)) => format!("{at}/unlimited"),
         (Some(at), Some(max)) => format!("{at}/{max}"),

@@ -10,24 +10,24 @@ use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
 use crate::paths;
 use crate::session::request::StartRequest;
-use crate::session::selection::{around, here};
-use crate::session::start::{self, Started};
-use crate::session::store::Sessions;
+use crate::session::selection::{current_session, project_dir};
+use crate::session::start::{self, StartedLoop};
+use crate::session::store::SessionStore;
 
-/// The longest task, bytes.
-const LONGEST: u64 = start::LONGEST_TASK as u64;
+/// The maximum size of a task.
+const MAX_TASK_BYTES: u64 = start::MAX_TASK_BYTES as u64;
 
-pub(super) fn run(sessions: &Sessions, args: SessionStart, out: Out) -> CommandResult {
+pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> CommandResult {
     let session = match &args.session_id {
         Some(session) => session.clone(),
-        None => around()?.ok_or_else(no_session)?,
+        None => current_session()?.ok_or_else(no_session)?,
     };
     let kind = match (&args.do_it, args.ulw) {
         (Some(_), _) => SessionKind::DoIt,
         (None, true) => SessionKind::Ulw,
         (None, false) => SessionKind::Ralph,
     };
-    let dir = here(args.cwd.as_ref())?;
+    let dir = project_dir(args.cwd.as_ref())?;
     let words = words(kind, &args)?;
     let started = start::start(sessions, &StartRequest { kind, session, dir, words })?;
     for warning in &started.warnings {
@@ -41,11 +41,11 @@ pub(super) fn run(sessions: &Sessions, args: SessionStart, out: Out) -> CommandR
 }
 
 fn no_session() -> Error {
-    Error::invalid("whose loop is it? There is no agent session around this command")
-        .hint("run it inside the agent (there: /ralph-loop TASK), or name the session: --session-id ID")
+    Error::invalid("no session: this command does not run inside an agent session")
+        .hint("type /ralph-loop TASK in the agent, or set --session-id ID")
 }
 
-/// The task and the options; what a flag says wins over what stands within the task.
+/// Returns the task and the options. A flag overrides an option within the task.
 fn words(kind: SessionKind, args: &SessionStart) -> Result<Words> {
     let refuse = |e: swarm_state::session::WordsError| Error::invalid(e.to_string());
     let text = match args.task.as_slice() {
@@ -76,17 +76,17 @@ fn read_task() -> Result<String> {
     let mut bytes = vec![];
     std::io::stdin()
         .lock()
-        .take(LONGEST + 1)
+        .take(MAX_TASK_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|e| Error::system("cannot read the task", e))?;
-    if bytes.len() as u64 > LONGEST {
+    if bytes.len() as u64 > MAX_TASK_BYTES {
         return Err(start::too_long());
     }
-    String::from_utf8(bytes).map_err(|_| Error::invalid("the task is no text"))
+    String::from_utf8(bytes).map_err(|_| Error::invalid("the task is not valid UTF-8"))
 }
 
-/// What a start prints: for the person, and for an agent that ran it.
-fn page(started: &Started) -> Vec<String> {
+/// Formats the output for the user, and for an agent that ran the command.
+fn page(started: &StartedLoop) -> Vec<String> {
     let state = &started.state;
     let what = if started.resumed { "goes on" } else { "is active" };
     let mut lines = match state.kind {

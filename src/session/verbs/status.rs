@@ -10,13 +10,13 @@ use super::ls::row;
 use crate::cli::{PageFormat, SessionWhich};
 use crate::error::Error;
 use crate::out::{CommandResult, Failure, Out};
-use crate::session::selection::{last, which};
+use crate::session::selection::{find_loop, last_session};
 use crate::session::start;
-use crate::session::store::{Located, Sessions};
+use crate::session::store::{LocatedLoop, SessionStore};
 
-/// One loop, as `--format json` prints it. An absent value is null.
+/// One loop, as `--format json` prints it. A missing value is null.
 #[derive(Debug, Serialize)]
-pub(super) struct View {
+pub(super) struct SessionLoopView {
     session: Option<String>,
     kind: String,
     active: bool,
@@ -33,10 +33,10 @@ pub(super) struct View {
     tool_calls: Option<u64>,
 }
 
-pub(super) fn view(path: Option<&PathBuf>, state: &SessionLoop, book: Option<&Book>) -> View {
+pub(super) fn view(path: Option<&PathBuf>, state: &SessionLoop, book: Option<&Book>) -> SessionLoopView {
     let token =
         |promise: &Option<swarm_state::promise::Promise>| promise.as_ref().map(|p| p.token().to_owned());
-    View {
+    SessionLoopView {
         session: state.session().map(ToString::to_string),
         kind: state.kind.word().to_owned(),
         active: state.active,
@@ -58,9 +58,9 @@ pub(super) fn turns(state: &SessionLoop) -> String {
     if state.max_iterations == 0 { "unlimited".to_owned() } else { state.max_iterations.to_string() }
 }
 
-pub(super) fn run(sessions: &Sessions, args: &SessionWhich, out: Out) -> CommandResult {
-    let Some(found) = which(sessions, &args.place)? else {
-        let last = last(sessions, &args.place)?.map(|session| row(sessions, &session));
+pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
+    let Some(found) = find_loop(sessions, &args.place)? else {
+        let last = last_session(sessions, &args.place)?.map(|session| row(sessions, &session));
         let last = last.filter(|row| row.status.is_some());
         match (args.format, last) {
             (PageFormat::Json, last) => out.json(&last)?,
@@ -94,11 +94,11 @@ pub(super) fn run(sessions: &Sessions, args: &SessionWhich, out: Out) -> Command
     Ok(u8::from(!state.active))
 }
 
-fn readable(found: &Located) -> Result<&SessionLoop, Failure> {
+fn readable(found: &LocatedLoop) -> Result<&SessionLoop, Failure> {
     match &found.file {
         Ok(file) => Ok(file.state()),
         Err(error) => Err(Error::invalid(format!("{} cannot be read: {error}", found.path.display()))
-            .hint("mend that line; or remove the file, which cancels the loop")
+            .hint("fix that line, or remove the file to cancel the loop")
             .into()),
     }
 }

@@ -26,10 +26,10 @@ fn ended(iteration: u32) -> Entry {
 }
 
 /// The end among the acts: its code and hint.
-fn end(acts: &[Act]) -> Option<(u8, Option<String>)> {
+fn end(acts: &[FollowAction]) -> Option<(u8, Option<String>)> {
     acts.iter().find_map(|act| match act {
-        Act::End(end) => Some((end.code, end.hint.clone())),
-        Act::Print(_) | Act::Note(_) | Act::Pause => None,
+        FollowAction::End(end) => Some((end.code, end.hint.clone())),
+        FollowAction::Print(_) | FollowAction::Note(_) | FollowAction::Pause => None,
     })
 }
 
@@ -49,7 +49,7 @@ fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
 fn lines_are_printed_once_and_only_ours() {
     let mut m = machine();
     let start = notice(11, Status::Running, Entry::IterationStarted { iteration: 1, max: 9 });
-    assert_eq!(m.notice(&start), [Act::Print("[ralph] a: starting iteration 1/9".into())]);
+    assert_eq!(m.notice(&start), [FollowAction::Print("[ralph] a: starting iteration 1/9".into())]);
     assert_eq!(m.notice(&start), [], "a repeated notice");
     let mut other = notice(12, Status::Running, Entry::Resumed);
     other.worker = "b".into();
@@ -92,14 +92,14 @@ fn it_ends_with_the_loops_code() {
 fn a_prompt_that_went_away_is_the_documents_error() {
     let reason = StopReason::Prompt("prompt file not found: ./P.md".into());
     let acts = machine().notice(&notice(11, Status::Failed, Entry::LoopFailed { iterations: 1, reason }));
-    let Some(Act::End(end)) = acts.last() else { panic!("{acts:?}") };
+    let Some(FollowAction::End(end)) = acts.last() else { panic!("{acts:?}") };
     assert_eq!((end.code, end.error.as_deref()), (1, Some("prompt file not found: ./P.md")));
 }
 
 #[test]
 fn the_first_interrupt_pauses_and_waits_for_the_agent() {
     let mut m = machine();
-    assert_eq!(m.interrupt().last(), Some(&Act::Pause));
+    assert_eq!(m.interrupt().last(), Some(&FollowAction::Pause));
     // An iteration that ended before the pause took effect does not end the follower.
     assert_eq!(end(&m.notice(&notice(11, Status::Running, ended(1)))), None);
     assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Paused { by: PauseBy::User }))), None);
@@ -135,7 +135,7 @@ fn a_loop_that_was_resumed_is_followed_again() {
     m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
     m.notice(&notice(12, Status::Running, Entry::Resumed));
     assert_eq!(end(&m.notice(&notice(13, Status::Running, ended(1)))), None);
-    assert_eq!(m.interrupt().last(), Some(&Act::Pause), "the next interrupt is a first one again");
+    assert_eq!(m.interrupt().last(), Some(&FollowAction::Pause), "the next interrupt is a first one again");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_daemon_whose_clock_was_put_back_is_followed_on() {
     m.notice(&notice(1_000_000, Status::Running, ended(1)));
     m.snapshot(&snapshot(500, worker("running", json!({}))));
     let again = m.notice(&notice(499, Status::Running, Entry::IterationStarted { iteration: 2, max: 3 }));
-    assert!(matches!(again[..], [Act::Print(_)]), "{again:?}");
+    assert!(matches!(again[..], [FollowAction::Print(_)]), "{again:?}");
     assert!(m.notice(&notice(499, Status::Running, Entry::Resumed)).is_empty(), "heard already");
     let acts = m.notice(&notice(
         501,

@@ -1,25 +1,25 @@
-//! What `swarm loop` prints at its end, for people or programs.
+//! The result that `swarm loop` prints at its end, as text or JSON.
 
 use swarm_state::ends::LoopEnd;
 use swarm_state::screen::printable;
 
 use crate::cli::PageFormat;
-use crate::client::context::Context;
+use crate::client::context::ClientContext;
 use crate::client::report::{before_first, end_word, fetch, gates, used, worktree};
 use crate::out::Failure;
 use crate::protocol::Report;
 use crate::ralph::{CheckResult, LoopIteration, RalphLoopResult};
 
-/// What `swarm loop` prints at the end.
+/// Prints the result of a loop.
 pub(super) async fn print(
-    ctx: &Context,
+    ctx: &ClientContext,
     name: &str,
     format: PageFormat,
-    given_up: bool,
+    was_interrupted: bool,
 ) -> Result<(), Failure> {
     let mut report = fetch(ctx, name).await?;
-    // It is paused, or goes on without whoever followed it; to them it is over.
-    if given_up && report.end.is_none() {
+    // The loop is paused or goes on, but for this command it was canceled.
+    if was_interrupted && report.end.is_none() {
         report.end = Some(LoopEnd::Cancelled);
     }
     match format {
@@ -28,7 +28,7 @@ pub(super) async fn print(
     }
 }
 
-/// The document's result.
+/// Converts a report to the documented result.
 fn result_of(report: &Report) -> RalphLoopResult {
     let iterations: Vec<LoopIteration> = report.iterations.iter().map(LoopIteration::from).collect();
     RalphLoopResult {
@@ -43,12 +43,12 @@ fn result_of(report: &Report) -> RalphLoopResult {
     }
 }
 
-/// What `swarm loop` says at its end.
+/// Formats the result as text.
 fn page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!("{}: {} ({})", report.name, end_word(report), used(report))];
     match report.iterations.last() {
         Some(last) => lines.extend(gates(last)),
-        // Nothing else says why.
+        // Without an iteration, the reason is the only explanation.
         None => {
             let why = before_first(report).or_else(|| report.reason.as_deref().map(printable));
             lines.extend(why.map(|why| format!("  FAIL  {why}")));

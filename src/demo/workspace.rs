@@ -1,4 +1,4 @@
-//! The demo's own small world: a temporary directory, and in the end nothing.
+//! The temporary directory of the demo, with its own SWARM_DIR, daemon and tmux server, and its removal.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -17,31 +17,31 @@ use crate::error::{Error, Result};
 use crate::paths::Paths;
 use crate::tmux::{Options, Socket, Tmux};
 
-/// How long each step of the end may take.
-const STEP: Duration = Duration::from_secs(10);
+/// The timeout of each cleanup step.
+const CLEANUP_STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) struct Stage {
+pub(super) struct Workspace {
     root: PathBuf,
 }
 
-impl Stage {
-    /// A project with a prompt and a task list, and an empty swarm directory beside it.
+impl Workspace {
+    /// Creates a project with a prompt and a task list, and an empty SWARM_DIR next to it.
     pub(super) fn build(prompt: &str, todo: &str, tasks: &str) -> Result<Self> {
-        let stage = Self { root: fresh_directory()? };
+        let workspace = Self { root: fresh_directory()? };
         let made = || -> std::io::Result<()> {
-            DirBuilder::new().mode(0o700).create(stage.project())?;
-            std::fs::write(stage.project().join("PROMPT.md"), prompt)?;
-            std::fs::write(stage.project().join(todo), tasks)
+            DirBuilder::new().mode(0o700).create(workspace.project())?;
+            std::fs::write(workspace.project().join("PROMPT.md"), prompt)?;
+            std::fs::write(workspace.project().join(todo), tasks)
         };
         if let Err(e) = made() {
-            let error = Error::system(format!("cannot build the demo in {}", stage.root.display()), e);
-            let _ = std::fs::remove_dir_all(&stage.root);
+            let error = Error::system(format!("cannot build the demo in {}", workspace.root.display()), e);
+            let _ = std::fs::remove_dir_all(&workspace.root);
             return Err(error);
         }
-        Ok(stage)
+        Ok(workspace)
     }
 
-    /// Where the agent works.
+    /// The agent's working directory.
     pub(super) fn project(&self) -> PathBuf {
         self.root.join("project")
     }
@@ -50,7 +50,7 @@ impl Stage {
         Paths::new(self.root.join("swarm"))
     }
 
-    /// swarm itself, in this world. A Ctrl-C at the terminal is for the demo, not for this.
+    /// Returns a swarm command in this workspace. It has its own process group, so that Ctrl-C reaches only the demo.
     pub(super) fn swarm(&self) -> Result<Command> {
         let mut command = Command::new(own_program()?);
         command
@@ -63,16 +63,15 @@ impl Stage {
         Ok(command)
     }
 
-    /// Ends the daemon and the tmux server and removes the directory. Everything is tried, the first
-    /// failure is told.
-    pub(super) async fn strike(self) -> Result<()> {
+    /// Ends the daemon and the tmux server, and removes the directory. All steps are tried; the first error is returned.
+    pub(super) async fn remove_all(self) -> Result<()> {
         let paths = self.paths();
         let quiet = |mut command: Command| async move {
             command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-            timeout(STEP, command.status()).await
+            timeout(CLEANUP_STEP_TIMEOUT, command.status()).await
         };
         for args in [&["kill", "--all"][..], &["daemon", "stop"]] {
-            // Without a daemon there is nothing to kill, and it must not be started for that.
+            // Without a daemon there is no worker, and `kill` must not start one.
             if paths.socket().exists() {
                 let mut command = self.swarm()?;
                 command.args(args);
@@ -96,7 +95,7 @@ impl Stage {
     }
 }
 
-/// A directory of this name did not exist before, and nobody else can look into it.
+/// Creates a new directory that other users cannot read.
 fn fresh_directory() -> Result<PathBuf> {
     let parent = short_temporary_directory();
     let failed = |e| Error::system(format!("cannot make a directory in {}", parent.display()), e);
@@ -111,13 +110,13 @@ fn fresh_directory() -> Result<PathBuf> {
     Err(failed(std::io::ErrorKind::AlreadyExists.into()))
 }
 
-/// Where a demo may live: the socket's path must stay short.
+/// Returns the parent directory. Its path must be short, because a socket's path is limited.
 fn short_temporary_directory() -> PathBuf {
     let usual = std::env::temp_dir();
     if usual.as_os_str().len() <= 60 { usual } else { Path::new("/tmp").to_path_buf() }
 }
 
-/// A daemon that did not stop when it was asked to is ended by its process id, which it holds in its lock.
+/// Kills a daemon that did not stop, by the process id in its lock file.
 async fn end_daemon(paths: &Paths) -> Result<()> {
     let Ok(text) = std::fs::read_to_string(paths.lock()) else { return Ok(()) };
     let Some(pid) = text.trim().parse().ok().filter(|pid| *pid > 1).map(Pid::from_raw) else { return Ok(()) };
@@ -136,14 +135,14 @@ async fn end_daemon(paths: &Paths) -> Result<()> {
     Ok(())
 }
 
-/// Whether the process is a swarm daemon: process ids are used again.
+/// Whether the process is a swarm daemon, since process ids are reused.
 fn is_ours(pid: Pid) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).map_or(cfg!(not(target_os = "linux")), |line| {
         line.split(|b| *b == 0).any(|word| word == b"--ready-on-stdout")
     })
 }
 
-/// Files may still be written while it is removed: a few tries.
+/// Removes the directory, with retries since files may still be written in the meantime.
 async fn remove(root: &Path) -> Result<()> {
     let mut last = Ok(());
     for _ in 0..20 {

@@ -1,8 +1,8 @@
-//! Tells the daemon what a hook of a worker's agent knows.
+//! Reports an event of a worker's agent to the daemon.
 //!
-//! Used by `swarm hook`. An agent waits while its hook runs, so all of it is bounded by a fraction of a second, and a
-//! daemon that is away, stopped or of another version is no error: the screen says the rest. It is never started
-//! from here. Deliberately absent: the client's own connection, which waits, retries and starts a daemon.
+//! Used by `swarm hook`. The agent waits while its hook runs, so the exchange has a short timeout. A daemon that does not
+//! run, does not answer or has another version is not an error: the daemon also reads the screen. The daemon is never
+//! started from here. Deliberately absent: the client's connection, which waits, retries and starts the daemon.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,23 +14,23 @@ use crate::protocol::{
     Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE, Request, Response, VERSION,
 };
 
-/// How long the daemon may take for the whole exchange, one wait at a time.
-const WAIT: Duration = Duration::from_millis(100);
+/// The timeout of each read and write of the exchange.
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The worker of which this process is a part, by its environment.
+/// The worker that this process belongs to, by its environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WorkerPlace {
     /// The worker.
     pub name: String,
     /// The run.
     pub run: Option<u64>,
 }
 
-impl Place {
-    /// Reads the marks that a worker's processes carry; `None` outside a worker.
+impl WorkerPlace {
+    /// Reads the variables that mark a worker's processes; `None` outside a worker.
     pub fn of(var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let text = |name: &str| var(name)?.into_string().ok().filter(|text| !text.is_empty());
-        // A check is a process of swarm's own, whatever it calls.
+        // A check is a process of swarm and not of the agent.
         if text("SWARM_CHECK").is_some() {
             return None;
         }
@@ -38,20 +38,20 @@ impl Place {
     }
 }
 
-/// What is told beside the news.
+/// The agent's session, which is reported with every event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
+pub struct AgentSession {
     /// Its id.
     pub id: Option<String>,
-    /// Its transcript.
+    /// The path of its transcript.
     pub transcript: Option<String>,
 }
 
-/// Tells it; true when the daemon says that it was news. Whatever goes wrong is `None`.
-pub fn tell(socket: &Path, place: &Place, session: &Session, news: HookNews) -> Option<bool> {
+/// Reports an event. Returns whether it was new to the daemon; `None` on any error.
+pub fn report(socket: &Path, place: &WorkerPlace, session: &AgentSession, news: HookNews) -> Option<bool> {
     let mut stream = UnixStream::connect(socket).ok()?;
-    stream.set_read_timeout(Some(WAIT)).ok()?;
-    stream.set_write_timeout(Some(WAIT)).ok()?;
+    stream.set_read_timeout(Some(ANSWER_TIMEOUT)).ok()?;
+    stream.set_write_timeout(Some(ANSWER_TIMEOUT)).ok()?;
     let call = Call::Hook(Box::new(HookParams {
         name: place.name.clone(),
         run: place.run,
@@ -68,15 +68,15 @@ pub fn tell(socket: &Path, place: &Place, session: &Session, news: HookNews) -> 
     serde_json::from_value::<HookHeard>(response.ok?).ok().map(|answer| answer.heard)
 }
 
-/// Hello and call, in one write.
+/// Returns handshake and call, to be sent with one write.
 fn lines(call: &Call) -> Option<Vec<u8>> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct CallParts {
         method: String,
         params: serde_json::Value,
     }
     let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
-    let named: Named = serde_json::from_value(serde_json::to_value(call).ok()?).ok()?;
+    let named: CallParts = serde_json::from_value(serde_json::to_value(call).ok()?).ok()?;
     let request = Request { id: 1, method: named.method, params: named.params };
     let mut lines = serde_json::to_vec(&hello).ok()?;
     lines.push(b'\n');
@@ -94,12 +94,14 @@ mod tests {
         let of = |pairs: &[(&str, &str)]| {
             let pairs: Vec<(String, String)> =
                 pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-            Place::of(move |name| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.into()))
+            WorkerPlace::of(move |name| {
+                pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.into())
+            })
         };
         assert_eq!(of(&[]), None);
-        assert_eq!(of(&[("SWARM_WORKER", "a")]), Some(Place { name: "a".into(), run: None }));
+        assert_eq!(of(&[("SWARM_WORKER", "a")]), Some(WorkerPlace { name: "a".into(), run: None }));
         let marks = [("SWARM_WORKER", "a"), ("SWARM_RUN", "7")];
-        assert_eq!(of(&marks), Some(Place { name: "a".into(), run: Some(7) }));
+        assert_eq!(of(&marks), Some(WorkerPlace { name: "a".into(), run: Some(7) }));
         assert_eq!(of(&[("SWARM_WORKER", "a"), ("SWARM_CHECK", "/x")]), None);
     }
 
@@ -107,9 +109,9 @@ mod tests {
     fn a_daemon_that_is_away_or_says_nothing_is_no_news() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("s");
-        let place = Place { name: "a".into(), run: None };
-        assert_eq!(tell(&socket, &place, &Session::default(), HookNews::TurnOver), None);
+        let place = WorkerPlace { name: "a".into(), run: None };
+        assert_eq!(report(&socket, &place, &AgentSession::default(), HookNews::TurnOver), None);
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        assert_eq!(tell(&socket, &place, &Session::default(), HookNews::TurnOver), None);
+        assert_eq!(report(&socket, &place, &AgentSession::default(), HookNews::TurnOver), None);
     }
 }

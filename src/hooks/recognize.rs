@@ -1,37 +1,37 @@
-//! Which hook of a settings file is ours.
+//! Recognizes swarm's own hooks in a settings file.
 //!
-//! Used by [`super::merge`]. A hook is known by its form and not by the path of its program, which may have moved, nor by
-//! its script, which another release may have written otherwise. A line that does more than ours is its owner's.
-//! Deliberately absent: how a line is written ([`super::command`]).
+//! Used by [`super::merge`]. A hook is recognized by its form: the program may have moved, and another release may have
+//! another script. A command that does more than swarm's belongs to the user. Deliberately absent: building a command
+//! ([`super::command`]).
 
 use std::path::Path;
 
 use swarm_state::hook::HookEvent;
 
-use super::command::MARK;
+use super::command::SHELL_NAME;
 
-/// A line of ours, taken apart.
+/// A hook of swarm, parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ours {
-    /// The program that it runs first; a bare name is looked for in `PATH`.
+pub struct OwnHook {
+    /// The program that it runs first. A name without a slash is found in `PATH`.
     pub binary: String,
-    /// The event's word.
+    /// The word of the event.
     pub word: String,
 }
 
-/// `line` taken apart, when it is ours: `sh` with [`MARK`], or a bare `swarm hook WORD`.
-pub fn recognise(line: &str) -> Option<Ours> {
+/// Parses `line` when it is a hook of swarm: `sh` with [`SHELL_NAME`], or a bare `swarm hook WORD`.
+pub fn recognize(line: &str) -> Option<OwnHook> {
     let words = split(line)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (binary, word) = match words[..] {
-        ["sh", "-c", _, MARK, binary, word] if is_word(word) => (binary, word),
+        ["sh", "-c", _, SHELL_NAME, binary, word] if is_word(word) => (binary, word),
         [binary, "hook", word] if HookEvent::of(word).is_some() && is_named_swarm(binary) => (binary, word),
         _ => return None,
     };
-    Some(Ours { binary: binary.to_owned(), word: word.to_owned() })
+    Some(OwnHook { binary: binary.to_owned(), word: word.to_owned() })
 }
 
-/// A later release may know more events.
+/// A later release may have more events, so any word counts.
 fn is_word(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
@@ -100,7 +100,7 @@ mod tests {
             &command(Path::new("/it's/here/swarm"), HookEvent::Stop),
         ];
         for line in ours {
-            assert!(recognise(line).is_some(), "{line}");
+            assert!(recognize(line).is_some(), "{line}");
         }
         let foreign = [
             "",
@@ -120,7 +120,7 @@ mod tests {
             "echo swarm hook stop",
         ];
         for line in foreign {
-            assert_eq!(recognise(line), None, "{line}");
+            assert_eq!(recognize(line), None, "{line}");
         }
     }
 
@@ -131,12 +131,12 @@ mod tests {
             event in proptest::sample::select(&HookEvent::ALL[..]),
         ) {
             let line = command(Path::new(&binary), event);
-            prop_assert_eq!(recognise(&line), Some(Ours { binary, word: event.word().to_owned() }));
+            prop_assert_eq!(recognize(&line), Some(OwnHook { binary, word: event.word().to_owned() }));
         }
 
         #[test]
         fn no_line_is_too_strange(line in "\\PC*") {
-            let _ = recognise(&line);
+            let _ = recognize(&line);
         }
     }
 }
