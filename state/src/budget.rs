@@ -1,6 +1,7 @@
-//! When a loop or a worker that is started again must end, and how long it waits after a failure.
+//! Decides when a loop or a restarted worker must end, and how long it waits after a failure.
 //!
-//! Time is time that the machine was awake; money is counted in millionths of a dollar, so that sums are exact.
+//! Called by the engine at the end of each run. Time counts only while the machine is awake. Costs are millionths of
+//! a US dollar, so that sums are exact.
 
 use std::time::Duration;
 
@@ -12,16 +13,17 @@ use crate::model::{RestartSpec, RestartWhen};
 /// Failures in a row that end a loop.
 pub const MAX_FAILURES: u32 = 5;
 
-/// Why a loop is paused whose limit is not held.
-pub const USAGE_UNKNOWN: &str = "the agent did not tell what it used, so its budget cannot be held";
+/// Why a loop is paused when its budget cannot be enforced.
+pub const USAGE_UNKNOWN: &str = "the agent did not report its usage, so its budget cannot be enforced";
 
 /// The longest wait after a failure.
 pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
-/// The wait between a run that ended well and its restart: a command that ends at once must not storm.
+/// The wait between a successful run and its restart, so that a command that exits at once does not restart in a tight
+/// loop.
 pub const RESTART_DELAY: Duration = Duration::from_secs(1);
 
-/// A run that lived this long (awake time) shows that the worker works: failures before it do not count.
+/// After a run of this length (awake time), earlier failures no longer count.
 pub const PROVEN_RUN_TIME: Duration = Duration::from_secs(600);
 
 /// The wait after the `n`th failure in a row: `min(2^(n-1), 300)` seconds; none for `n` = 0.
@@ -33,21 +35,21 @@ pub fn backoff(n: u32) -> Duration {
     }
 }
 
-/// The limits of a loop beside its iterations. What is not set does not limit.
+/// The limits of a loop in addition to its iterations. `None` means no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budgets {
-    /// Seconds awake for the whole loop, pauses without an agent left out.
+    /// Seconds awake for the whole loop; pauses without an agent do not count.
     pub max_time: Option<u64>,
     /// Millionths of a US dollar.
     pub max_cost: Option<u64>,
-    /// Tokens read and written; what came from a cache is left out.
+    /// Input and output tokens; cached tokens do not count.
     pub max_tokens: Option<u64>,
     /// Failures in a row; at least 1.
     pub max_failures: u32,
     /// Seconds awake for one iteration.
     pub iteration_timeout: Option<u64>,
-    /// Iterations in a row that change nothing in the tree and in the checks that fail.
+    /// Iterations in a row that change neither the tree nor the set of failing checks.
     pub no_progress: Option<u32>,
 }
 
@@ -64,10 +66,10 @@ impl Default for Budgets {
     }
 }
 
-/// What a loop has used.
+/// The usage of a loop so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
-    /// Time awake.
+    /// Awake time.
     pub time: Duration,
     /// Millionths of a US dollar.
     pub cost: u64,
@@ -75,9 +77,9 @@ pub struct Spent {
     pub tokens: u64,
 }
 
-/// What has been used up at the end of an iteration, if anything. The failure limit is asked first, then the count,
-/// then what costs, as [`crate::ends::LoopEnd`] has it. `out_of_iterations` is what
-/// [`out_of_iterations`] says of the loop.
+/// Returns the limit that was reached at the end of an iteration, if any: failures first, then iterations, then cost,
+/// tokens and time, in the order of [`crate::ends::LoopEnd`]. `out_of_iterations` is the result of
+/// [`out_of_iterations`].
 pub fn exhausted(
     budgets: &Budgets,
     spent: Spent,
@@ -99,8 +101,8 @@ pub fn exhausted(
     }
 }
 
-/// How a loop ends that has used up its iterations. `gated`: more was requested than a done pattern. `succeeded`: at
-/// least one iteration did.
+/// Returns how a loop ends at its iteration limit. `gated`: a gate other than a done pattern was requested.
+/// `succeeded`: at least one iteration succeeded.
 pub fn out_of_iterations(gated: bool, succeeded: bool) -> StopReason {
     match (gated, succeeded) {
         (true, _) => StopReason::Unverified,
@@ -109,19 +111,19 @@ pub fn out_of_iterations(gated: bool, succeeded: bool) -> StopReason {
     }
 }
 
-/// What follows the end of a run of a plain worker.
+/// The next step after a run of a plain worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterRun {
-    /// Nothing: its end is the worker's.
+    /// The worker has finished.
     Over,
-    /// So many restarts in a row were of no use.
+    /// The worker has finished: this many restarts in a row failed.
     GiveUp(u32),
-    /// Another run after this wait.
+    /// Another run starts after this wait.
     Again(Duration),
 }
 
-/// What follows the end of a run, by the worker's restart policy. `failures` counts the failures in a row,
-/// this run's included where it was one: 0 after exit status 0.
+/// Applies the worker's restart policy after a run. `failures` counts the failures in a row, this run included: 0 after
+/// exit status 0.
 pub fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
     match (spec.when, failures) {
         (RestartWhen::OnFailure, 0) => AfterRun::Over,

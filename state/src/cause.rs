@@ -1,8 +1,9 @@
-//! Why a worker or loop is in its state, as data.
+//! The cause: why a worker or loop is in its state, as data.
 //!
-//! The engine derives it ([`crate::engine::Worker::cause`]); the daemon adds what only the daemon knows: a full disk,
-//! running checks, a worker of an earlier swarm. Clients receive it beside [`Cause::text`] and decide by the variant,
-//! never by the text. Deliberately absent: what a person does about it ([`crate::advice`]).
+//! The engine derives the cause ([`crate::engine::Worker::cause`]). The daemon adds the causes that only it can see:
+//! a full disk, running checks, a worker of an earlier swarm. Clients receive the cause in addition to
+//! [`Cause::text`]. They decide by the variant, never by the text. Deliberately absent: what a person should do
+//! ([`crate::advice`]).
 
 use chrono::{DateTime, FixedOffset, Timelike};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -15,9 +16,9 @@ use crate::outage;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Cause {
-    /// It has stopped and does not start again by itself.
+    /// The worker has finished.
     Stopped {
-        /// How.
+        /// Why it finished.
         reason: StopReason,
         /// Why the last iteration failed, where the reason alone does not explain the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,7 @@ pub use progress::{HEADING, ProgressEntry};
 
 use crate::promise::Promise;
 
-/// The characters of one failed check's output that the next iteration is told, its last ones.
+/// Maximum length of a failed check's output in the next contract, characters; the end is kept.
 pub const MAX_OUTPUT_CHARS: usize = 2_000;
 
 /// What changed since the loop began.
@@ -37,7 +37,7 @@ pub struct Failed<'a> {
     pub output: &'a str,
 }
 
-/// All that an iteration is told.
+/// The contents of a contract.
 #[derive(Clone, Copy, Debug)]
 pub struct Contract<'a> {
     /// The task or the spec.

@@ -1,13 +1,13 @@
-//! Typing a text into an agent's input box: which key is pressed next, and when the text counts as accepted.
+//! Types a text into an agent's input box: decides the next key, and when the agent has accepted the text.
 //!
-//! The daemon looks at the pane, this module decides: wait, paste, press Enter, or stop with a reason. A look
-//! comes before every key. Enter is pressed only while the text, or the token to which the agent folds a long
-//! paste, stands in the input box. A dialog that appears meanwhile is never answered.
+//! The daemon captures the pane before every key. This module decides: wait, paste, press Enter, or stop with a
+//! reason. Enter is pressed only while the input box holds the text, or the token to which the agent folds a long
+//! paste. A dialog that appears meanwhile is never answered.
 //!
-//! The text is accepted when the box no longer holds it, the agent reports it, or its turn has begun. A screen
-//! that merely changed proves nothing.
+//! The text is accepted when the box no longer holds it, the agent's hook reports it, or the agent's turn has begun.
+//! A changed screen alone proves nothing.
 //!
-//! Agents whose box swarm cannot read (programs that echo nothing) get one Enter without that proof.
+//! An agent that echoes nothing gets one Enter without that proof.
 //!
 //! Deliberately absent: reading a screen's shape (see [`crate::screen`]) and terminals that read whole lines,
 //! which have no box (see the daemon's `deliver`).
@@ -22,22 +22,22 @@ mod tests;
 
 pub use held::{BoxContent, Typed, marked};
 
-/// Between a paste and the first Enter: some agents read an earlier Enter as a line break of the paste.
+/// The wait between a paste and the first Enter. Some agents read an earlier Enter as a line break of the paste.
 pub const ENTER_DELAY: Duration = Duration::from_millis(400);
 
-/// The same for an agent that folded the paste: it reads Enter as a line break for longer.
+/// The same for an agent that folded the paste, which reads Enter as a line break for longer.
 pub const FOLDED_ENTER_DELAY: Duration = Duration::from_millis(1000);
 
-/// How long a text may take to show in a known input box.
+/// Maximum time until a text shows in a known input box.
 pub const MAX_SHOW_TIME: Duration = Duration::from_secs(30);
 
-/// How long a text may take to show in an agent that no profile knows, before Enter is pressed without it.
+/// The wait before Enter for an agent without a profile that does not show the text.
 pub const BLIND_ENTER_DELAY: Duration = Duration::from_secs(3);
 
-/// How long a known input box may be off the screen.
+/// Maximum time that a known input box may be off the screen.
 pub const MAX_BOX_ABSENCE: Duration = Duration::from_secs(5);
 
-/// How long each Enter may take to show its effect. Its length is the limit of how often Enter is pressed.
+/// The wait for an effect after each Enter. The length is the maximum number of presses.
 pub const ENTER_INTERVALS: [Duration; 6] = [
     Duration::from_millis(1200),
     Duration::from_millis(2000),
@@ -47,14 +47,14 @@ pub const ENTER_INTERVALS: [Duration; 6] = [
     Duration::from_millis(2500),
 ];
 
-/// How long an agent that uses the processor may take before Enter is pressed again: it may be working on the first
-/// one, and a second could answer whatever it shows next.
+/// Maximum wait for an agent that uses the CPU before Enter is pressed again: it may be working on the first one, and
+/// a second could answer its next dialog.
 pub const MAX_BUSY_TIME: Duration = Duration::from_secs(30);
 
-/// How long all of it may take from the first Enter on.
+/// Maximum time from the first Enter until the text is accepted.
 pub const MAX_ACCEPT_TIME: Duration = Duration::from_secs(40);
 
-/// One look at the pane.
+/// One capture of the pane, compared with the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// What the input box holds.
@@ -73,10 +73,10 @@ pub struct Look {
     pub untouched: bool,
 }
 
-/// What to do next.
+/// The daemon's next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Look again in a moment.
+    /// Capture the pane again after a moment.
     Wait,
     /// Paste the text.
     Paste,
@@ -94,7 +94,7 @@ pub enum Step {
     NotAccepted,
 }
 
-/// What swarm knows of the agent and the text before it types.
+/// The facts about the agent and the text before swarm types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The profile knows the input box: nothing is pressed unless the box shows the text.

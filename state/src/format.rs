@@ -1,15 +1,15 @@
-//! What is on disk: the formats, their versions, and how an older one becomes the current one.
+//! The formats on disk, their versions, and the migration of older ones.
 //!
-//! `store` in the binary reads and writes the bytes; this module says what they mean. Two kinds of file:
+//! `store` in the binary reads and writes the bytes; this module converts them. Two kinds of file:
 //! a worker's record ([`Record`], `workers/NAME.json`) and a loop's state ([`RalphFile`],
 //! `ralph/NAME/state.json`, which people read and edit by hand). Both carry a `format` number:
 //!
 //! * none, or 0, is the Python predecessor's shape ([`v0`] for its list of workers);
 //! * [`FORMAT`] is ours;
-//! * a larger one was written by a newer swarm. Such a file is never guessed at and never written.
+//! * a larger one was written by a newer swarm. swarm does not interpret or write such a file.
 //!
-//! Two rules hold for every input. A file that cannot be understood is [`FormatError::Broken`], never an
-//! empty or made-up value. Keys that are not known here are kept in `extra` and written back.
+//! Two rules hold for every input. A file that cannot be parsed is [`FormatError::Broken`], never an empty or default
+//! value. Unknown keys are kept in `extra` and written back.
 //!
 //! Deliberately absent: files, clocks, time zones (the caller gives them), and the engine's snapshot
 //! inside a record, which the engine owns and which is a plain [`serde_json::Value`] here.

@@ -1,9 +1,9 @@
-//! When a loop is complete.
+//! Decides when a loop is complete.
 //!
-//! A gate is a condition that the user asked for. At the end of a run the engine asks for a verdict, the
-//! edge tries every gate, and the verdict comes back as data. A gate that was not asked for has no say;
-//! a loop without gates is never complete, it only runs out of iterations. Deliberately absent: how a
-//! gate is tried (that is the edge's work), and the rule of a promise without work ([`crate::promise`]).
+//! A gate is a condition that the user requested. At the end of a run the engine requests a [`Verdict`]; the daemon
+//! checks every gate and returns the verdict as data. A loop without gates is never complete: it only runs out of
+//! iterations. Deliberately absent: running checks (`checks` and `loops` in the binary), and the rule for a promise
+//! without work ([`crate::promise`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -13,50 +13,49 @@ use crate::promise::{Claim, OnNoWork, Promise, Source};
 #[cfg(test)]
 mod tests;
 
-/// How long a check may take when nobody says, seconds.
+/// Default time limit of a check, seconds.
 pub const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
-/// What cuts a check short beside its own limit.
+/// Why a check was ended before its own time limit.
 pub const TIME_OVER: &str = "the loop's time was over";
 
-/// What keeps an iteration without an agent from being done, however well things stand.
+/// The remark on an iteration whose agent never started. Passing gates prove nothing then.
 pub fn not_started(why: &str) -> String {
     format!("the agent was not started: {why}")
 }
 
-/// Why a loop ends before its first iteration when its base line excuses everything.
+/// Why a loop ends before its first iteration: the baseline excuses every check, and no other gate was requested.
 pub const NO_GATE: &str =
     "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
 
-/// The remark on a promise that was not given.
+/// The remark on a missing promise.
 pub const NO_PROMISE: &str = "the promise was not given";
 
-/// The remark on a promise that nobody could hear.
+/// The remark on a promise that could not be read, because the agent's transcript is missing.
 pub const TRANSCRIPT_LOST: &str =
     "the agent's transcript is gone or empty: what its screen shows is not taken for its words";
 
-/// What has to hold before a loop is complete, as it was fixed at the start; beside it may stand the worker's
-/// done pattern.
+/// The gates of a loop, fixed when it was started. The worker's done pattern is one more gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gates {
-    /// Shell commands that must exit with 0, in this order.
+    /// Shell commands that must exit with 0, in order.
     pub checks: Vec<String>,
-    /// Seconds each of them may take; at least 1.
+    /// Time limit of each check, seconds; at least 1.
     pub check_timeout: u64,
-    /// How many run side by side; at least 1.
+    /// How many checks run at the same time; at least 1.
     pub check_jobs: u32,
-    /// What the agent must say.
+    /// The promise that the agent must print.
     pub promise: Option<Promise>,
-    /// The tool calls that make a promise worth hearing; 0: any is.
+    /// Tool calls without which a promise counts as given without work; 0: none required.
     pub min_tool_calls: u64,
-    /// What becomes of a promise with fewer.
+    /// What swarm does with a promise after fewer tool calls.
     pub on_promise_no_work: OnNoWork,
-    /// Ask only for the checks that passed before the first iteration.
+    /// Require only the checks that passed before the first iteration.
     pub allow_preexisting: bool,
-    /// Files that no iteration may change: globs relative to the worker's directory.
+    /// Watched files that an iteration may not change: globs relative to the worker's directory.
     pub protect: Vec<String>,
-    /// Let iterations change the scripts that checks run, and protected files.
+    /// Allow iterations to change watched files.
     pub allow_changed_checks: bool,
 }
 
@@ -77,18 +76,18 @@ impl Default for Gates {
 }
 
 impl Gates {
-    /// True when nothing is asked for: the loop then ends by its done pattern or its limits.
+    /// True when neither a check nor a promise is required: the loop then ends by its done pattern or its limits.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty() && self.promise.is_none()
     }
 
-    /// The checks that need not pass, of those that `failed` before the first iteration.
+    /// The checks that need not pass, out of those that `failed` before the first iteration.
     pub fn excused(&self, failed: Vec<String>) -> Vec<String> {
         if self.allow_preexisting { failed } else { vec![] }
     }
 
-    /// Whether all that was asked for is excused, so that nothing could ever show that the work is done. A done pattern
-    /// beside the gates is one more of them.
+    /// True when every requested gate is excused, so that nothing could prove that the work is done. A done pattern
+    /// is one more gate.
     pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
         let excused = self.excused(failed);
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
@@ -96,30 +95,30 @@ impl Gates {
     }
 }
 
-/// What one check came to.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The command.
     pub name: String,
-    /// It exited with 0 in time.
+    /// True when it exited with 0 in time.
     pub passed: bool,
-    /// The last characters of what it printed, and how it ended when that was not well.
+    /// The end of its output, then how it ended when it did not pass.
     pub output: String,
-    /// How long it took, seconds.
+    /// Its duration, seconds.
     pub seconds: f64,
-    /// The loop's time was over before it was through, or before it was run at all: that says nothing about the work.
+    /// True when the loop's time limit ended or prevented the check. Its result then proves nothing about the work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
 }
 
 impl CheckResult {
-    /// A check that was not run, since the loop's time was over.
+    /// The result of a check that did not run because the loop's time limit was reached.
     pub fn not_run(name: &str) -> Self {
         let output = format!("not run: {TIME_OVER}");
         Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true }
     }
 
-    /// Why it did not pass, a sentence.
+    /// Why it did not pass.
     fn remark(&self) -> String {
         let name = &self.name;
         if self.cut {
@@ -130,80 +129,80 @@ impl CheckResult {
     }
 }
 
-/// What became of the gates at the end of one run.
+/// The state of all gates at the end of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Verdict {
-    /// Whether the done pattern stands in new output; `None` when none was asked for.
+    /// Whether the done pattern matched in new output; `None` when none was requested.
     pub done_pattern: Option<bool>,
-    /// What the promise came to; `None` when none was asked for.
+    /// Whether the promise counts; `None` when none was requested.
     pub promise: Option<Claim>,
-    /// The record of the agent's words was there and is gone, so nothing else is taken for them.
+    /// The agent's transcript existed and is now missing, so the screen is not accepted instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transcript_lost: bool,
-    /// Where it was read; `None` when it was not given.
+    /// Where the promise was read; `None` when it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise_seen: Option<Source>,
-    /// Each check, in the order in which they were asked for.
+    /// The results of the checks, in the order of [`Gates::checks`].
     pub checks: Vec<CheckResult>,
-    /// Checks that need not pass, because they failed before any agent worked and the user allowed that.
+    /// Checks that need not pass: they failed in the baseline, and the user allowed that.
     pub excused: Vec<String>,
-    /// Files that no iteration may change and that were changed, relative to the worker's directory.
+    /// Watched files that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
-    /// What keeps the agent from working, where that is why it ended as it did.
+    /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
-    /// The error that the agent's screen shows as the end of its turn. Without an outage it fails the iteration.
+    /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_error: Option<String>,
-    /// What the iteration cost, millionths of a US dollar; `None` where nobody says.
+    /// Cost of the iteration, millionths of a US dollar; `None` when unknown.
     pub cost: Option<u64>,
-    /// The tokens it used; `None` where nobody says.
+    /// Tokens used; `None` when unknown.
     pub tokens: Option<u64>,
-    /// A limit that is not held, since the iteration did not tell what it used: a sentence.
+    /// The budget that cannot be enforced, because the iteration did not report its usage: a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
-    /// Names the state of the tree: equal names are equal files. `None` where there is no repository.
+    /// Identifies the files of the tree: equal ids mean equal files. `None` outside of a repository.
     pub tree: Option<String>,
-    /// Whether the tree or the checks that fail are others than before; `None` where that cannot be seen.
+    /// Whether the tree or the set of failing checks changed; `None` when unknown.
     pub moved: Option<bool>,
-    /// The gates could not be tried: why. That is no word about the work, but nothing holds.
+    /// Why the gates could not be checked. Then no gate holds.
     pub trouble: Option<String>,
 }
 
 impl Verdict {
-    /// True when at least one gate was asked for and all that were asked for hold.
+    /// True when at least one gate was requested and all requested gates hold.
     pub fn is_complete(&self) -> bool {
         self.is_asked() && self.remarks().is_empty()
     }
 
-    /// Whether anything has to hold.
+    /// True when at least one gate was requested.
     fn is_asked(&self) -> bool {
         self.done_pattern.is_some() || self.promise.is_some() || self.asks_for_checks()
     }
 
-    /// Whether at least one check has to pass: one that is excused proves nothing.
+    /// True when at least one check must pass. An excused check proves nothing.
     pub fn asks_for_checks(&self) -> bool {
         self.checks.iter().any(|check| !self.excused.contains(&check.name))
     }
 
-    /// Whether every check that has to pass did.
+    /// True when every required check passed.
     pub fn checks_hold(&self) -> bool {
         self.failed_checks().next().is_none()
     }
 
-    /// The checks that had to pass and did not.
+    /// The required checks that did not pass.
     pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
     }
 
-    /// Why it is not complete, a sentence a gate; empty when nothing that was asked for is missing.
+    /// Why the loop is not complete, one sentence for each gate; empty when every requested gate holds.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = self.other_remarks();
         remarks.extend(self.failed_checks().map(CheckResult::remark));
         remarks
     }
 
-    /// The same without the checks, for those who tell these one by one.
+    /// The same without the checks, for callers that print each check on its own.
     pub fn other_remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
         if self.done_pattern == Some(false) {

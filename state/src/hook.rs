@@ -1,9 +1,8 @@
-//! What an agent CLI tells its hooks: one JSON object, read with patience.
+//! Parses the input of an agent's hooks: one JSON object.
 //!
-//! Claude Code and Codex give their hooks the same shape; Codex's `notify` has one of its own. Versions differ in
-//! which fields they give, so each is optional, an unknown one is passed over, and one of an unexpected type
-//! counts as absent. Used by `swarm hook EVENT` for the loops within a session and for what the daemon
-//! is told of a worker. Deliberately absent: what follows from any of it.
+//! Claude Code and Codex send the same shape; Codex's `notify` has its own. Versions differ in their fields, so each
+//! field is optional: an unknown field is ignored, and a field of an unexpected type counts as absent. Used by `swarm
+//! hook EVENT` for session loops and for reports to the daemon. Deliberately absent: what follows from the input.
 
 use std::path::PathBuf;
 
@@ -20,19 +19,19 @@ pub enum HookEvent {
     SubagentStop,
     /// The turn ended with an API error.
     StopFailure,
-    /// A session began, or began anew.
+    /// A session started, or was resumed.
     SessionStart,
-    /// A session is over.
+    /// A session ended.
     SessionEnd,
-    /// A prompt was taken.
+    /// The agent accepted a prompt.
     UserPromptSubmit,
     /// A tool is about to be called.
     PreToolUse,
     /// A tool was called.
     PostToolUse,
-    /// The context is about to be compacted: it is spent.
+    /// The context is full and about to be compacted.
     PreCompact,
-    /// The agent wants a person's attention.
+    /// The agent asks for a person's attention.
     Notification,
     /// Codex's `notify` program.
     CodexNotify,
@@ -71,7 +70,7 @@ impl HookEvent {
         }
     }
 
-    /// The name in a CLI's settings; `None` for what is no event there.
+    /// The event's name in a CLI's settings; `None` for an event that the settings do not have.
     pub fn setting(self) -> Option<&'static str> {
         match self {
             Self::Stop => Some("Stop"),
@@ -88,34 +87,34 @@ impl HookEvent {
         }
     }
 
-    /// The event of a word; `None` for one that is not known (it passes).
+    /// The event with this [`Self::word`]; `None` for an unknown one, which `swarm hook` ignores.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.word() == word)
     }
 }
 
-/// Which CLI speaks, as far as its input tells.
+/// The CLI that called the hook, derived from the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HookHost {
-    /// Claude Code, or one that speaks like it.
+    /// Claude Code, or a CLI with the same format.
     #[default]
     Claude,
     /// Codex.
     Codex,
 }
 
-/// What a hook was told.
+/// The input of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HookInput {
-    /// Who speaks.
+    /// The CLI that called the hook.
     pub host: HookHost,
     /// The CLI's own name of the event, which tells whatever its settings call for it.
     pub event: Option<String>,
     /// The session's own id; never empty.
     pub session: Option<String>,
-    /// Where the session's transcript lies.
+    /// The path of the session's transcript.
     pub transcript: Option<PathBuf>,
-    /// Where the session works.
+    /// The session's working directory.
     pub cwd: Option<PathBuf>,
     /// What tells one turn from the next (`prompt_id`, `turn_id`, `turn-id`).
     pub turn: Option<String>,
@@ -142,7 +141,7 @@ pub struct HookInput {
 }
 
 impl HookInput {
-    /// Reads what came on standard input or in an argument; `None` when it is no JSON object.
+    /// Parses the text from standard input or from an argument; `None` when it is not a JSON object.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(bytes) else { return None };
         let text =
@@ -173,8 +172,8 @@ impl HookInput {
     }
 }
 
-/// What an event means to the loop around the agent; `None` for what it does not decide by. `held`: a loop of ours keeps
-/// the agent going.
+/// What an event means to the loop around the agent; `None` for what it does not decide by. `held`: a loop of ours
+/// keeps the agent going.
 pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
     match event {
         HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
@@ -202,7 +201,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
     }
 }
 
-/// The kind of the error and what the person was told of it, each where it is given.
+/// The kind and the message of an error, each if present.
 fn api_error(input: &HookInput) -> String {
     let given = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
     match (given(&input.error), given(&input.last_message)) {
@@ -217,7 +216,7 @@ fn is_own_note(input: &HookInput) -> bool {
     input.prompt.as_deref().is_some_and(|prompt| prompt.trim_start().starts_with("<task-notification>"))
 }
 
-/// Tasks that still run: one that says that it is over is no reason to wait.
+/// The number of tasks that still run.
 fn running(tasks: &[Value]) -> usize {
     const OVER: [&str; 6] = ["completed", "failed", "killed", "cancelled", "stopped", "done"];
     let is_over = |task: &&Value| {

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::notice::counted;
 use crate::screen::printable;
 
-/// How many paths of a group are kept by name.
+/// Maximum number of paths that a group keeps.
 const MAX_KEPT_PATHS: usize = 20;
 
-/// How many paths of a group a message names.
+/// Maximum number of paths of a group in a message.
 const MAX_NAMED_PATHS: usize = 5;
 
 /// Directories that a build or a package manager fills, whatever tool made them.

@@ -1,6 +1,6 @@
 //! The ledger: what each iteration of a loop came to, and what was there before the first.
 //!
-//! Written beside an iteration's output, read for the next iteration's contract, the progress file, `swarm
+//! Written next to an iteration's output, read for the next iteration's contract, the progress file, `swarm
 //! report` and `swarm why`. The forms are on disk: fields are only added. Deliberately absent: files.
 
 use std::collections::BTreeMap;
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 use crate::gates::{CheckResult, Verdict};
 use crate::notice::{Counts, IterationExit};
 
-/// What was there before the first iteration.
+/// The state before the first iteration: the tree, the results of all checks, and the watched files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Base {
-    /// Which loop: a name used again starts another.
+    /// Identifies the loop, since its name can be used again.
     pub id: String,
     /// The commit that was checked out; `None` outside of a repository and before its first commit.
     pub head: Option<String>,
-    /// The snapshot of the tree as it was; `None` outside of a repository.
+    /// The snapshot of the tree; `None` outside of a repository.
     pub commit: Option<String>,
     /// Its tree.
     pub tree: Option<String>,
-    /// The checks, as they came out before any agent worked.
+    /// The results of the checks before the first iteration.
     pub checks: Vec<CheckResult>,
-    /// Files that no iteration may change, relative to the worker's directory, by the hash of their content.
+    /// Watched files, relative to the worker's directory, with the hashes of their contents.
     pub protected: BTreeMap<String, String>,
-    /// What a person should know of a loop that begins so.
+    /// Warnings about the start of the loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl Base {
-    /// The checks that failed already; one that was cut short may still pass.
+    /// The checks that already failed. A check that was ended early may still pass and is left out.
     pub fn failed(&self) -> Vec<String> {
         self.checks
             .iter()
@@ -41,7 +41,7 @@ impl Base {
             .collect()
     }
 
-    /// The protected files that are no longer as they were, in order: changed, removed or new.
+    /// The watched files that were changed, removed or added, sorted.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
         let mut changed: Vec<String> = self
             .protected
@@ -55,7 +55,7 @@ impl Base {
     }
 }
 
-/// What changed in the tree, in numbers.
+/// The size of a change to the tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiffStat {
     /// Files.
@@ -66,17 +66,17 @@ pub struct DiffStat {
     pub removed: u64,
 }
 
-/// What one iteration came to.
+/// The record of one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Iteration {
     /// Its number, from 1.
     pub iteration: u32,
-    /// The run that it was.
+    /// Its run.
     pub run: u64,
     /// When it started: RFC 3339 with offset.
     pub started: Option<String>,
-    /// When its agent had ended.
+    /// When its agent ended: RFC 3339 with offset.
     pub ended: String,
     /// Seconds between the two.
     pub seconds: f64,
@@ -89,26 +89,26 @@ pub struct Iteration {
     /// The last lines that its agent printed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_lines: Vec<String>,
-    /// The agent's exit status; `None` when a signal ended it or nobody knows.
+    /// The agent's exit status; `None` when a signal ended it, or when unknown.
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Tools called; `None` where they cannot be counted.
+    /// Tool calls; `None` when unknown.
     pub tool_calls: Option<u64>,
-    /// What the gates said; `None` while they have not.
+    /// The verdict on the gates; `None` before they were checked.
     pub verdict: Option<Verdict>,
     /// The commit that was checked out at its end.
     pub head: Option<String>,
     /// The snapshot of the tree at its end.
     pub commit: Option<String>,
-    /// The tree as its checks left it, which is how the next iteration finds it: they may write reports.
+    /// The tree after the checks, which may write reports: the tree that the next iteration starts from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
     /// What it changed.
     pub diff: Option<DiffStat>,
-    /// Things that could not be done.
+    /// What swarm could not do for this iteration.
     pub warnings: Vec<String>,
-    /// It had no agent, since none could be started: the verdict says why, and nothing of it is anybody's work.
+    /// True when the agent could not be started. The verdict has the error, and no change is the agent's work.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_agent: bool,
 }
@@ -119,7 +119,7 @@ impl Iteration {
         self.verdict.as_ref().is_some_and(Verdict::is_complete)
     }
 
-    /// Why it is no success, as a phrase; `None` when its agent did what it was started for.
+    /// Why the agent did not succeed, as a phrase; `None` when it did.
     pub fn trouble(&self) -> Option<String> {
         match (self.end, self.exit_code, self.signal) {
             (Some(IterationExit::Exit(_)) | None, _, Some(signal)) => {

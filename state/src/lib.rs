@@ -7,30 +7,62 @@
 //!
 //! # Glossary
 //!
-//! One word for one thing, here and in every message:
+//! One word for one thing, in code, help, man pages and messages. Other words are those of tmux, git, systemd and Rust.
 //!
-//! * **worker** – a named thing swarm looks after: a spec, a tmux window, a history
+//! * **worker** – a named thing that swarm supervises: a spec, a tmux window, a history
+//! * **spec** – what the user asked for when the worker was spawned
 //! * **run** – one life of the agent process inside a worker, numbered from 1 (the generation)
 //! * **loop** – the outer ralph loop of a worker: run after run, each with a fresh context
 //! * **iteration** – a run that belongs to a loop
-//! * **gate** – a condition that must hold before a loop is complete
-//! * **budget** – a limit that ends a loop
-//! * **session loop** – the other kind of loop: one agent session, kept going by its own Stop hook
+//! * **gate** – a condition that must hold before a loop is complete: done pattern, promise, checks
+//! * **check** – a gate that is a shell command; it passes when it exits with 0
+//! * **done pattern** – a regular expression that must match in new output of the agent
 //! * **promise** – the exact text `<promise>TOKEN</promise>`
-//! * **profile** – what swarm knows of one agent CLI
-//! * **notice** – something that happened, as the daemon tells those who listen
+//! * **verdict** – the state of all gates at the end of one run
+//! * **baseline** – the results of all checks, and the tree, before the first iteration
+//! * **excused** – a check that failed in the baseline and need not pass (`--allow-preexisting`)
+//! * **watched file** – a file whose change needs approval before an iteration counts
+//! * **budget** – a limit that ends a loop: iterations, time, cost, tokens, failures, no progress
+//! * **failure** – an iteration that did not do its work; **backoff** – the wait after it
+//! * **outage** – a usage limit, an overloaded API or a failed login; not a failure
+//! * **cause** – why a worker or loop is in its state, as data; the text is derived from it
+//! * **advice** – the next step that swarm suggests to a person, derived from the cause
+//! * **stop reason** – why a worker has finished, as data; **end** – its class, as results and exit statuses report it
+//! * **finished** – a worker or loop that has ended and does not start again by itself
+//! * **paused** – a loop that starts no iteration until it is resumed
+//! * **lost** – a worker whose tmux server went away; its end is unknown
+//! * **orphan** – a pane that belongs to no current run
+//! * **notice** – an event of a worker, as the daemon sends it to subscribers
+//! * **profile** – what swarm knows of one agent CLI; **marker** – a pattern in it for a state of the screen
+//! * **reading** – the result of reading one captured screen; **fingerprint** – its hash, which shows activity
+//! * **ink** – the characters of a text without spaces, frames and marks, for comparing wrapped text
+//! * **echo** – the agent's input as its own screen repeats it; it never counts as output
+//! * **delivery** – typing a text into an agent's input box until the agent has accepted it
+//! * **dialog** – a question on the screen that swarm leaves to a person
+//! * **one-shot** – a command of an agent that does one task and exits, such as `claude -p`
+//! * **contract** – the text for the agent: the prompt of an iteration, or the text that a Stop hook feeds back
+//! * **ledger** – the records of a loop's iterations on disk
+//! * **transcript** – the file in which an agent CLI records its session
+//! * **hook** – a program that an agent CLI calls at an event; **host** – the CLI that called it
+//! * **session loop** – a loop within one agent session, which the session's Stop hook keeps going
+//! * **turn** – the agent's work between two prompts; **stop** – the event at its end
+//! * **ceiling** – the limit of turns of a session loop
+//! * **book** – swarm's own data about a session loop, in addition to its state file
+//! * **do-it loop** – a session loop on a project's contract instead of a task
+//! * **effect** – an action that the engine requests; **event** – a fact that the daemon reports to it
+//! * **predecessor** – the Python swarm whose files swarm still reads
 //!
 //! # Reading order
 //!
-//! [`model`] (the nouns), [`spec`] (what a user asked for), [`engine`] (the heart: states x events -> effects), [`gates`] and [`budget`]
-//! (what the heart asks and counts), [`screen`] and [`profiles`] (what a captured screen means),
-//! [`reconcile`] (what a fresh daemon makes of what it finds), [`notice`] (what is told, and in which
-//! words), [`mod@format`] (what is on disk); [`transcript`] and [`promise`] (what an agent said and what it claims),
-//! [`contract`] (what it is told), [`ledger`] (what each iteration came to), [`scripts`] (which files a check
-//! runs), [`outage`] (what is nobody's failure), [`ends`] (how a loop ended, for people and scripts), [`cause`] and
-//! [`advice`] (why a worker is in its state, and the next step); [`hook`] (what
-//! an agent CLI tells its hooks), [`session`] (the loop within one session); [`ignored`] and [`removal`] (what is lost
-//! with a worktree).
+//! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
+//! 2. [`engine`]: the heart, a worker as states x events -> effects
+//! 3. [`gates`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must end or has to wait
+//! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
+//! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
+//! 6. [`transcript`], [`hook`]: what an agent records and reports
+//! 7. [`contract`], [`template`], [`ledger`], [`scripts`]: the text of an iteration, its record, the files of its checks
+//! 8. [`session`]: loops within one agent session
+//! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
 pub mod words;

@@ -15,12 +15,12 @@ pub use status::{LoopStatus, Outcome, Status};
 
 /// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
 ///
-/// It becomes a tmux window, a git branch and a file name, so it is checked once, here, and nowhere else.
+/// It becomes a tmux window, a git branch and a file name. It is checked once, when it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkerName(String);
 
-/// Why a text is no [`WorkerName`].
+/// A text that is not a valid [`WorkerName`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid worker name {0:?}: use 1 to 64 of A-Z a-z 0-9 _ -, not starting with -")]
 pub struct InvalidName(pub String);
@@ -72,7 +72,7 @@ impl From<WorkerName> for String {
     }
 }
 
-/// The number of one life of the agent process in a worker; the first is 1, 0 means "none yet".
+/// The number of a run, from 1; 0 means that there was no run yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Run(pub u64);
@@ -91,7 +91,7 @@ impl fmt::Display for Run {
     }
 }
 
-/// How a run ended. The four ways are told apart for ever: "unknown" is never success.
+/// How a run ended. Unknown is never success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
@@ -99,23 +99,23 @@ pub enum Exit {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// Its pane vanished; what became of the program is not known.
+    /// Its pane vanished; the end of the program is unknown.
     Lost,
-    /// The pane was there but nobody could say how the program ended.
+    /// The pane existed, but the end of the program is unknown.
     Unknown,
 }
 
 impl Exit {
-    /// True for exit status 0 and nothing else.
+    /// True for exit status 0.
     pub fn is_success(self) -> bool {
         self == Self::Code(0)
     }
 
-    /// The status as a shell would give it (128 + signal), where one is known.
+    /// The status as a shell reports it (128 + signal); `None` when unknown.
     pub fn code(self) -> Option<i32> {
         match self {
             Self::Code(code) => Some(code),
-            // A file may say any number.
+            // The number may come from an edited file.
             Self::Signal(signal) => Some(signal.saturating_add(128)),
             Self::Lost | Self::Unknown => None,
         }
@@ -152,7 +152,7 @@ pub struct Pane {
     pub window: String,
     /// The process in the pane (swarm's wrapper, the parent of the agent).
     pub pid: i32,
-    /// The pid of the tmux server that holds it, so that a new server is never taken for the old one.
+    /// The pid of its tmux server, which identifies the server after a restart.
     pub server_pid: i32,
 }
 

@@ -1,9 +1,9 @@
-//! What happened, as a value, and the words for it.
+//! Notices: events of a worker as data, and their text.
 //!
-//! The engine emits an [`Entry`] for everything worth telling. The daemon sends it to those who listen
-//! (the wire form is this type's serde form and is append-only), writes [`Entry::log_lines`] into
-//! `iterations.log`, and the following client prints [`Entry::follow_line`]. The sentences are the ralph
-//! document's; where it is silent they are ours.
+//! The engine emits an [`Entry`] for each event that a person may care about. The daemon sends it to subscribers (the
+//! wire form is this type's serde form and is append-only) and writes [`Entry::log_lines`] to `iterations.log`. A
+//! following client prints [`Entry::follow_line`]. The texts are those of the ralph document, and ours where it has
+//! none.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,28 +22,27 @@ pub use crate::words::{counted, dollars, duration, named};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Entry {
-    /// A run's pane is up.
+    /// The pane of a run was created.
     Started {
         /// The run.
         run: u64,
     },
-    /// The agent's input box is there.
+    /// The agent shows its input box.
     Ready {
         /// The run.
         run: u64,
     },
-    /// The agent's turn is over, as far as the screen tells: its input box is there and has not changed for
-    /// a few seconds.
+    /// The agent's turn is over by its screen: the input box has not changed for a few seconds.
     Idle {
         /// The run.
         run: u64,
     },
-    /// The prompt was delivered and taken.
+    /// The agent accepted the prompt.
     PromptSent {
         /// The run.
         run: u64,
     },
-    /// The prompt could not be delivered; the agent is left alone.
+    /// The prompt could not be delivered. swarm leaves the agent alone.
     PromptFailed {
         /// The run.
         run: u64,
@@ -54,7 +53,7 @@ pub enum Entry {
     Waiting {
         /// The run.
         run: u64,
-        /// What it waits for.
+        /// The dialog or question.
         reason: String,
     },
     /// A loop's next iteration is about to start.
@@ -64,7 +63,7 @@ pub enum Entry {
         /// The limit.
         max: u32,
     },
-    /// An iteration ended and is no failure.
+    /// An iteration ended and did not fail.
     IterationEnded {
         /// Its number.
         iteration: u32,
@@ -81,34 +80,34 @@ pub enum Entry {
         exit: IterationExit,
         /// How long it took.
         seconds: u64,
-        /// How many failed in a row, this one counted.
+        /// Failures in a row, this one included.
         attempt: u32,
-        /// How many in a row end the loop.
+        /// Failures in a row that end the loop.
         limit: u32,
-        /// Seconds until the next try; absent when there is none.
+        /// Seconds until the next try; absent when the loop ends.
         backoff: Option<u64>,
-        /// More than `exit` says, where there is more.
+        /// Details that `exit` does not have.
         message: Option<String>,
     },
-    /// The screen did not change for the time-out, and the agent is being ended.
+    /// The screen did not change for the inactivity timeout. swarm is ending the agent.
     Inactivity {
         /// The iteration.
         iteration: u32,
-        /// The time-out, seconds.
+        /// The timeout, seconds.
         timeout: u64,
         /// Whether another iteration may follow.
         restarting: bool,
     },
-    /// The screen did not change, but the agent's processes are computing: it gets more time.
+    /// The screen did not change, but the agent's processes use the CPU. swarm gives the agent more time.
     InactivityExtended {
         /// The iteration.
         iteration: u32,
-        /// The time-out, seconds.
+        /// The timeout, seconds.
         timeout: u64,
     },
     /// A check was run.
     Checked {
-        /// At the end of which iteration; 0: before the first.
+        /// The iteration that it ran after; 0: the baseline.
         iteration: u32,
         /// The command.
         check: String,
@@ -117,11 +116,11 @@ pub enum Entry {
         /// How long it took.
         seconds: u64,
     },
-    /// The gates of a loop were tried at the end of an iteration and not all hold.
+    /// The gates were checked at the end of an iteration, and not all hold.
     GatesMissed {
         /// The iteration.
         iteration: u32,
-        /// What is missing, a sentence a gate.
+        /// What is missing, one sentence for each gate.
         missing: Vec<String>,
     },
     /// Every gate holds.
@@ -129,22 +128,22 @@ pub enum Entry {
         /// The iteration.
         iteration: u32,
     },
-    /// An iteration came to nothing through no fault of its own; it is done again after a wait.
+    /// An outage ended an iteration. swarm repeats it after a wait.
     Outage {
         /// The iteration.
         iteration: u32,
-        /// In the CLI's words.
+        /// The CLI's message.
         message: String,
         /// Seconds until the next try.
         wait: u64,
     },
-    /// The time of an iteration or of the loop is up, and the agent is being ended.
+    /// The time limit of an iteration or of the loop was reached. swarm is ending the agent.
     OutOfTime {
         /// The iteration.
         iteration: u32,
         /// The limit, seconds.
         limit: u64,
-        /// True when it is the loop's.
+        /// True for the loop's limit.
         whole: bool,
     },
     /// The done pattern matched in new output.
@@ -152,14 +151,14 @@ pub enum Entry {
         /// The iteration (0 for a plain worker).
         iteration: u32,
     },
-    /// A loop is over and did what was asked.
+    /// A loop has finished successfully.
     LoopComplete {
         /// Iterations used.
         iterations: u32,
         /// Why it ended.
         reason: StopReason,
     },
-    /// A loop is over and did not.
+    /// A loop has finished without success.
     LoopFailed {
         /// Iterations used.
         iterations: u32,
@@ -171,36 +170,36 @@ pub enum Entry {
         /// By whom.
         by: PauseBy,
     },
-    /// A loop goes on.
+    /// A loop was resumed.
     Resumed,
-    /// A run of a plain worker that is started again after its end is over.
+    /// A run of a plain worker with a restart policy ended.
     RunEnded {
         /// The run.
         run: u64,
         /// How.
         exit: IterationExit,
-        /// How many failed in a row, this one counted; 0 when it ended well.
+        /// Failures in a row, this one included; 0 after a success.
         attempt: u32,
-        /// How many restarts in a row there may be.
+        /// The maximum of restarts in a row.
         limit: u32,
-        /// Seconds until the next run; absent when there is none.
+        /// Seconds until the next run; absent when the worker has finished.
         backoff: Option<u64>,
-        /// What could not be done, when the command never started.
+        /// The error, when the command could not be started.
         message: Option<String>,
     },
-    /// A plain worker has ended.
+    /// A plain worker has finished.
     Stopped {
         /// Why.
         reason: StopReason,
     },
-    /// The tmux server went away under the worker.
+    /// The tmux server went away.
     Lost {
         /// What is known.
         reason: String,
     },
-    /// A worker that was over was forgotten, with all that was left of it.
+    /// A finished worker was deleted with its files.
     Cleaned,
-    /// Something a person should know; the worker goes on.
+    /// A warning for a person; the worker goes on.
     Warning {
         /// What.
         message: String,

@@ -1,11 +1,10 @@
-//! What keeps an agent from working though it did nothing wrong: a usage limit, an overloaded API, a failed login.
+//! Outages: a usage limit, an overloaded API or a failed login that stops an agent.
 //!
-//! Such an end of an iteration is no failure: the loop waits, until the reset where it is known, and the
-//! iteration is not used up. What the CLI states in its own record comes first ([`Outage::of_error`]), then the error
-//! that its screen shows above the input box ([`Outage::of_shown`]); a screen's last words are asked only of an agent
-//! that failed ([`Outage::of_output`]). The wordings are data:
-//! a profile can add its own. Deliberately absent: errors that waiting does not mend and that are nobody's
-//! order (a prompt that is too long, a bad request); they are failures like others.
+//! An iteration that ends in an outage does not count as a failure and is not used up. The loop waits until the reset
+//! time where it is known. What the CLI states in its own record comes first ([`Outage::of_error`]), then the error
+//! that its screen shows above the input box ([`Outage::of_shown`]); the end of its output counts only for an agent
+//! that failed ([`Outage::of_output`]). The wordings are data: a profile can add its own. Deliberately absent: errors
+//! that waiting does not fix (a prompt that is too long, a bad request). They are failures.
 
 mod reset;
 
@@ -28,13 +27,13 @@ pub use reset::reset_in;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutageKind {
-    /// The account has used up what it may use for now.
+    /// The account has reached its usage limit.
     Limit,
     /// The API is overloaded or cannot be reached.
     Overload,
-    /// Nobody is logged in, or the key is refused, or there is no credit: a person is needed.
+    /// The agent is not logged in, its key was refused, or the account has no credit. A person has to act.
     Login,
-    /// Somebody forbade it: waiting does not help, the loop stops.
+    /// An administrator disabled the access. Waiting does not help, so the loop stops.
     Forbidden,
 }
 
@@ -52,19 +51,19 @@ pub struct Wording {
 pub struct Outage {
     /// What kind.
     pub kind: OutageKind,
-    /// In the CLI's words, one line.
+    /// The CLI's message, one line.
     pub message: String,
-    /// When it is over, where that was said.
+    /// When it ends, if the message has a time.
     pub until: Option<DateTime<FixedOffset>>,
 }
 
-/// Tries in a row that may end in an outage. Nothing may be tried for ever on the word of a screen.
+/// Maximum of tries in a row that end in an outage: swarm does not retry forever because of a text on a screen.
 pub const MAX_OUTAGE_TRIES: u32 = 40;
 
-/// The last lines of an agent's output in which its reason to fail is looked for.
+/// Lines at the end of an agent's output that may contain the reason for its failure.
 const REASON_LINES: usize = 12;
 
-/// The longest message that is kept, characters.
+/// Maximum length of a message, characters.
 const MAX_OUTAGE_CHARS: usize = 300;
 
 /// The HTTP status in the text of an error: `"code":401`, `[API Error: 429 …`, `(Status: 503)`. A JSON text within a
@@ -80,7 +79,7 @@ static STATUS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub fn common() -> Vec<Wording> {
     let wording = |kind, pattern: &str| Wording { pattern: pattern.to_owned(), kind };
     vec![
-        // A count of retries is no limit of the account: the status says what it was.
+        // A retry limit is not an account limit: the status is decisive.
         wording(OutageKind::Login, r"(?i)\bretry limit\b[^\n]{0,40}\b401\b"),
         wording(OutageKind::Overload, r"(?i)\bretry limit\b[^\n]{0,40}\b(?:429|5\d\d)\b"),
         wording(
@@ -106,7 +105,7 @@ impl OutageKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Limit, Self::Overload, Self::Login, Self::Forbidden];
 
-    /// Whether it lasts until a person does something.
+    /// True when the outage lasts until a person acts.
     pub fn needs_person(self) -> bool {
         match self {
             Self::Login | Self::Forbidden => true,
@@ -126,7 +125,7 @@ impl OutageKind {
 }
 
 impl Outage {
-    /// What an error that the CLI stated means; `None` for one that waiting does not mend.
+    /// The outage behind an error that the CLI reported; `None` for an error that waiting does not fix.
     pub fn of_error(error: &ApiError, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         let by_words = Self::of_text(&error.message, wordings, wall);
         let by_status = match error.status {
@@ -138,7 +137,7 @@ impl Outage {
         Some(by_words.unwrap_or(plain))
     }
 
-    /// What an error that the CLI shows on its screen means; `None` for one that waiting does not fix.
+    /// The outage behind an error on the CLI's screen; `None` for an error that waiting does not fix.
     pub fn of_shown(error: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         let groups = STATUS.as_ref().and_then(|status| status.captures(error));
         let number = groups.and_then(|groups| groups.iter().skip(1).flatten().next());
@@ -146,7 +145,7 @@ impl Outage {
         Self::of_error(&ApiError { message: error.to_owned(), status }, wordings, wall)
     }
 
-    /// What the last words of an agent that failed mean.
+    /// The outage behind the last output of an agent that failed.
     pub fn of_output(output: &str, wordings: &[Wording], wall: DateTime<FixedOffset>) -> Option<Self> {
         // The frames of a stack trace would hide the error above them.
         let counts = |line: &&str| !line.trim().is_empty() && !line.starts_with("    at ");
@@ -164,9 +163,9 @@ impl Outage {
         Some(Self { kind: wording.kind, message, until })
     }
 
-    /// How long to wait before the next try: until the reset where it is known, else longer and longer.
-    /// `n` counts the outages in a row, from 1. `None`: waiting does not help, or has not helped for
-    /// [`MAX_OUTAGE_TRIES`] tries: then it is a failure like another.
+    /// The wait before the next try: until the reset where it is known, otherwise growing with `n`, the number of
+    /// outages in a row. `None` when waiting does not help, or has not helped for [`MAX_OUTAGE_TRIES`] tries: then
+    /// the iteration has failed.
     pub fn wait(&self, n: u32, wall: DateTime<FixedOffset>) -> Option<Duration> {
         let growing = |first: u64, longest: u64| {
             let factor = 1_u64 << n.saturating_sub(1).min(20);

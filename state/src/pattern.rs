@@ -18,7 +18,7 @@ use python::Translation;
 /// Steps of the backtracking matcher before it gives up.
 const BACKTRACK_LIMIT: usize = 200_000;
 
-/// The most matches that one look lists; a text with more is no longer a text.
+/// Maximum number of matches that one search lists.
 const MAX_MATCHES: usize = 10_000;
 
 /// A compiled pattern.
@@ -39,7 +39,7 @@ enum Engine {
     Fancy(Box<fancy_regex::Regex>),
 }
 
-/// Why a text is no [`Pattern`].
+/// A text that is not a valid [`Pattern`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid pattern {pattern:?}: {}", self.trouble())]
 pub struct PatternError {
@@ -141,7 +141,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// What a matcher says of a text that it does not take.
+/// The error of a matcher for a pattern that it does not support.
 struct CompileTrouble {
     message: String,
     /// In characters of the translated text.

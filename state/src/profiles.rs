@@ -1,4 +1,4 @@
-//! The table of known agent CLIs: how each takes a prompt and what its screens mean.
+//! The table of known agent CLIs: how each accepts a prompt and what its screens mean.
 //!
 //! A profile is data. Settings (`[agents.NAME]`) can change or add rows; the merged row travels in the
 //! worker's spec, so a loop keeps the profile it was started with. [`crate::screen::ScreenReader`] compiles the

@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::transcript::Account;
 
-/// The longest token, bytes: it has to fit a line of any screen.
+/// Maximum length of a token, bytes, so that it fits on one line of a screen.
 pub const MAX_PROMISE_BYTES: usize = 100;
 
-/// The word that must stand inside the tag.
+/// The token inside the promise's tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Promise(String);
 
-/// Why a text is no token, as a sentence.
+/// Why a text is not a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// Nothing would complete at once.
+    /// Empty: the loop would complete at once.
     #[error("a promise cannot be empty")]
     Empty,
-    /// White space at its ends or a line break within: no agent would repeat it exactly.
+    /// Leading or trailing spaces or a line break, which an agent would not repeat exactly.
     #[error("a promise has no white space at its ends and no line break")]
     Space,
     /// The tag's own characters.
@@ -36,11 +36,11 @@ pub enum TokenError {
 }
 
 impl Promise {
-    /// Takes a token as a user gave it.
+    /// Parses a token.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it; see [`TokenError`].
+    /// [`TokenError`] when the token is not valid.
     pub fn new(token: &str) -> Result<Self, TokenError> {
         if token.trim().is_empty() {
             Err(TokenError::Empty)

@@ -1,43 +1,42 @@
-//! What a fresh daemon makes of what it finds: saved workers against the panes that exist.
+//! Compares saved workers with the panes that exist, and decides what became of each run.
 //!
-//! Used at the daemon's start and whenever the tmux server turns out to be another one. Pure: the edge
-//! lists panes and reads the marks that the pane's wrapper left, this decides, the engine acts.
+//! Called when the daemon starts and when the tmux server was replaced. The daemon lists the panes and reads the
+//! files of the wrappers; this module decides; the engine acts.
 
 use crate::engine::{Event, Phase, SpawnError, Worker};
 use crate::model::{Exit, Run};
 
-/// Why there was no agent in a pane whose program read nothing.
+/// Why a run failed whose wrapper never read its orders.
 const UNREAD: &str = "swarm's wrapper in the pane ended before it started the agent";
 
-/// What is known of one run of one worker after a restart.
+/// The facts about one run of one worker after a restart of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunEvidence {
     /// Its pane exists and the wrapper in it is alive.
     pub alive: bool,
-    /// Its pane exists but is dead; what tmux says of the exit, if it says anything.
+    /// Its pane exists but is dead, with the exit that tmux reports, if any.
     pub dead: Option<Option<Exit>>,
-    /// What the wrapper wrote down.
+    /// The exit that the wrapper recorded.
     pub recorded: Option<Exit>,
-    /// The wrapper wrote down that its pane was closed under it.
+    /// The wrapper recorded that its pane was closed while the agent ran.
     pub closed_under_it: bool,
-    /// The wrapper wrote down that the agent had started.
+    /// The wrapper recorded that the agent had started.
     pub started: bool,
-    /// Nobody has read what the wrapper was to run.
+    /// No wrapper has read its orders.
     pub unread: bool,
     /// The tmux server that held the pane is still there (the same process). None when something listens at the
     /// socket and does not answer.
     pub same_server: Option<bool>,
 }
 
-/// Whether only the tmux server can tell how a run ended whose wrapper is gone, and it does not answer. The edge
-/// then waits for it, for a bounded time.
+/// True when the wrapper is gone, only the tmux server can report how the run ended, and it does not answer. The
+/// daemon then waits for the server, for a bounded time.
 pub fn needs_server(worker: &Worker, seen: RunEvidence) -> bool {
     let has_run = worker.has_pane() && !matches!(worker.phase(), Phase::Judging { .. });
     has_run && !seen.alive && ended(worker, seen).is_none()
 }
 
-/// The event that tells the engine what became of its current run; `None` when it has none to ask about, or when
-/// [`needs_server`] holds.
+/// The event for the engine about its current run; `None` without a current run, or when [`needs_server`] holds.
 pub fn finding(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     let run = worker.run();
     match worker.phase() {
@@ -56,7 +55,7 @@ pub fn finding(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     if seen.alive { Some(Event::Adopted(run)) } else { ended(worker, seen) }
 }
 
-/// How a run ended whose wrapper is gone; `None` when only a server that does not answer knows.
+/// How a run ended whose wrapper is gone; `None` when only the tmux server can report it and does not answer.
 fn ended(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     let run = worker.run();
     let spawning = matches!(worker.phase(), Phase::Spawning { .. });
@@ -71,17 +70,17 @@ fn ended(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     }
 }
 
-/// What a pane says that it is, for the worker of that name.
+/// The identity of a pane, from its tmux options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaneClaim {
-    /// The run as the pane has it.
+    /// The run in the pane's options.
     pub run: Run,
-    /// Nothing runs in it any more.
+    /// No process runs in the pane.
     pub dead: bool,
 }
 
-/// True when a pane is nobody's current run and is to be closed; `worker` is the saved worker of the name that
-/// it bears. A live one of a worker that was taken for lost is not: what was lost is found again.
+/// True when a pane belongs to no current run and must be closed. `worker` is the saved worker with the pane's name.
+/// A live pane of a lost worker is kept: the worker is found again.
 pub fn is_orphan(claim: PaneClaim, worker: Option<&Worker>) -> bool {
     let Some(worker) = worker.filter(|worker| worker.run() == claim.run) else { return true };
     !worker.has_pane() && (claim.dead || *worker.phase() != Phase::Lost)

@@ -47,7 +47,7 @@ pub enum RemovalCommand {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     losses: Losses,
-    given: Permission,
+    permission: Permission,
 }
 
 impl Losses {
@@ -58,19 +58,19 @@ impl Losses {
     pub fn allow(self, permission: Permission) -> Result<Self, Box<Refusal>> {
         let is_covered = (self.work.is_empty() || permission.force_dirty)
             && (self.ignored.data.is_empty() || permission.discard_ignored);
-        if is_covered { Ok(self) } else { Err(Box::new(Refusal { losses: self, given: permission })) }
+        if is_covered { Ok(self) } else { Err(Box::new(Refusal { losses: self, permission })) }
     }
 }
 
 impl Refusal {
     /// Work is in the way.
     fn needs_force(&self) -> bool {
-        !self.losses.work.is_empty() && !self.given.force_dirty
+        !self.losses.work.is_empty() && !self.permission.force_dirty
     }
 
     /// Ignored files are in the way.
     fn needs_discard(&self) -> bool {
-        !self.losses.ignored.data.is_empty() && !self.given.discard_ignored
+        !self.losses.ignored.data.is_empty() && !self.permission.discard_ignored
     }
 
     /// What is refused, and why.
@@ -96,8 +96,8 @@ impl Refusal {
 
     /// The command that removes the worktree all the same.
     pub fn command(&self, verb: RemovalCommand, name: &WorkerName) -> String {
-        let force = self.given.force_dirty || self.needs_force();
-        let discard = self.given.discard_ignored || self.needs_discard();
+        let force = self.permission.force_dirty || self.needs_force();
+        let discard = self.permission.discard_ignored || self.needs_discard();
         let flags = |verb: String| {
             let force = if force { " --force-dirty" } else { "" };
             format!("{verb}{force}{}", if discard { " --discard-ignored" } else { "" })

@@ -1,11 +1,11 @@
-//! Captured text -> what it means.
+//! Reads captured screens.
 //!
-//! The edge captures a pane, this module says what is on it: a fingerprint (did it change?), whether the
-//! agent is ready, working or blocked, and whether the done pattern stands in new output. The engine
-//! consumes [`Reading`]; logs and tables use [`strip`] and [`printable`].
+//! The daemon captures a pane. This module derives a [`Reading`] from the text: a fingerprint, whether the agent is
+//! ready, working or blocked, and whether the done pattern matches in new output. The engine uses the reading. Logs
+//! and tables use [`strip`] and [`printable`].
 //!
-//! What is deliberately absent: the markers of the agent CLIs (they are data, see [`crate::profiles`]) and
-//! any memory of earlier readings (that an unchanged screen means silence is the engine's business).
+//! Deliberately absent: the markers of the agent CLIs ([`crate::profiles`]) and the comparison with earlier readings,
+//! which the engine does.
 
 use std::sync::Arc;
 
@@ -33,26 +33,26 @@ use known_text::KnownText;
 use markers::Markers;
 pub use text::{printable, strip};
 
-/// What one look at a pane says.
+/// The result of reading one captured screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// MD5 of the last 20 lines, escapes stripped, blank rows at the end trimmed first.
+    /// MD5 of the last 20 lines, without escapes and without empty rows at the end.
     pub fingerprint: [u8; 16],
-    /// The same with each run of digits, of white space and of spinner glyphs as one sign: a clock changes nothing.
+    /// The same with each run of digits, spaces or spinner glyphs as one character, so that a clock does not change it.
     pub calm_fingerprint: [u8; 16],
-    /// Rows in use, and rows that have scrolled off above the screen; the edge fills the latter in.
+    /// Rows in use, and rows that have scrolled off above the screen; the daemon sets the latter.
     pub rows: (usize, u64),
     /// Columns and rows of the pane; a change of size is not activity.
     pub size: (u16, u16),
-    /// The input box is there and nothing blocks it.
+    /// The input box is shown and no dialog blocks it.
     pub ready: bool,
-    /// The agent says that it is at work.
+    /// The agent shows that it is working.
     pub working: bool,
-    /// It waits for a person.
+    /// The agent waits for a person.
     pub blocked: Option<Blocked>,
-    /// Something stands on it that is neither what the agent was given nor what stood there before that.
+    /// The screen has text that is neither the agent's input nor was there before.
     pub printed: bool,
-    /// The done pattern stands in output that is new and not the prompt's echo.
+    /// The done pattern matches in new output outside the echo of the prompt.
     pub done: bool,
 }
 
@@ -73,7 +73,7 @@ impl ScreenReader {
     /// where nothing can echo it.
     ///
     /// # Errors
-    /// [`PatternError`] when a marker of the profile is no pattern.
+    /// [`PatternError`] when a marker of the profile is not a valid pattern.
     pub fn new(
         profile: &Profile,
         done: Option<Pattern>,
@@ -85,7 +85,7 @@ impl ScreenReader {
         Ok(markers.looking_for(done, prompt))
     }
 
-    /// A reader for another run of the same agent, with nothing on the screen yet: `done` and `prompt` as in
+    /// A reader for another run of the same agent, with an empty screen: `done` and `prompt` as in
     /// [`ScreenReader::new`].
     #[must_use]
     pub fn looking_for(&self, done: Option<Pattern>, prompt: Option<String>) -> Self {
@@ -97,8 +97,8 @@ impl ScreenReader {
         reader
     }
 
-    /// Notes a text that the agent is given, whose echo on the screen must not count: its prompt, or what a
-    /// person sends. False where no echo of it could fool anybody, since it holds nothing that is looked for.
+    /// Registers input of the agent, whose echo on the screen must not count: its prompt, or a person's text. Returns
+    /// false when the text does not match the done pattern, so that its echo cannot be mistaken for output.
     pub fn note_input(&mut self, text: &str) -> bool {
         self.known_text.note(text);
         let Some(echo) = self.done.as_ref().and_then(|done| Echo::new(done, text)) else { return false };
@@ -108,19 +108,18 @@ impl ScreenReader {
         true
     }
 
-    /// Notes what was on the screen before the prompt was delivered: a done pattern that stood there
-    /// already does not count.
+    /// Registers the screen before the prompt was delivered: a done pattern that already matched there does not count.
     pub fn set_baseline(&mut self, text: &str) {
         let matches = |view: &str| self.done.as_ref().is_some_and(|done| done.is_match(view));
         let plain = text::plain(text);
         let rows = text::rows(&plain);
         self.known_text.set_before(&rows);
         let view = rows.join("\n");
-        // Nearly always there is nothing to remember.
+        // Nearly always nothing matches.
         self.baseline = (matches(&view) || matches(&dedent(&view))).then(|| Baseline::new(&view));
     }
 
-    /// Reads a captured screen (scrollback above it does no harm) of a pane of `size` columns and rows.
+    /// Reads a captured screen of a pane of `size` columns and rows. The text may include scrollback.
     pub fn read(&self, text: &str, size: (u16, u16)) -> Reading {
         let plain = text::plain(text);
         let height = usize::from(size.1);
@@ -144,7 +143,7 @@ impl ScreenReader {
         }
     }
 
-    /// What stands in the input box; `None` where there is none, or the profile does not know it.
+    /// The text in the input box; `None` when no box is shown, or the profile has no marker for it.
     pub fn input(&self, text: &str, size: (u16, u16)) -> Option<String> {
         let plain = text::plain(text);
         let screen = visible(&plain, &text::rows(&plain), usize::from(size.1));
@@ -197,7 +196,7 @@ impl ScreenReader {
     }
 }
 
-/// The rows of the screen alone: markers are not looked for in what has scrolled off above it.
+/// The rows of the screen without the scrollback above it.
 fn visible(plain: &str, rows: &[&str], height: usize) -> String {
     let breaks = plain.strip_suffix('\n').unwrap_or(plain).bytes().filter(|byte| *byte == b'\n').count();
     let hidden = if height == 0 { 0 } else { (breaks + 1).saturating_sub(height).min(rows.len()) };

@@ -1,28 +1,28 @@
-//! Which files of the tree a check runs: the words of a shell command that stand where a program stands.
+//! Finds the files that a check runs: the words of its shell command in the position of a program or script.
 //!
-//! An agent that cannot make a check pass may make the check easier. Files that a check runs directly are
-//! therefore watched without being asked for ([`crate::ledger::Base::protected`]). This is no shell: it finds
-//! the plain cases, and what it misses the user names with `--protect`. A program like `make` runs what a file says
-//! that nobody names; that file is one of them. Deliberately absent: the disk; whoever asks drops what is no file.
+//! An agent that cannot make a check pass may make the check easier. swarm therefore watches the files that a check
+//! runs directly ([`crate::ledger::Base::protected`]), and the file that a program like `make` reads. This is not a
+//! shell: it finds the plain cases, and the user names other files with `--protect`. Deliberately absent: the disk;
+//! the caller drops words that are not files.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Programs that run the file that their first argument names.
+/// Programs that run the file in their first argument.
 const INTERPRETERS: [&str; 12] =
     ["sh", "bash", "dash", "zsh", "ksh", "python", "python3", "perl", "ruby", "node", "source", "."];
 
-/// Programs that run what follows them.
+/// Words that are followed by a program.
 const PREFIXES: [&str; 18] = [
     "env", "exec", "time", "nice", "nohup", "command", "timeout", "sudo", "!", "setsid", "stdbuf", "xargs",
     "if", "then", "elif", "else", "while", "until",
 ];
 
-/// The word before what a loop does.
+/// The word before the body of a loop.
 const DO: &str = "do";
 
-/// Programs that do what a file of the directory says: the names that it may have, and the flags that name another.
+/// Programs that run commands from a file of the directory: its possible names, and the flags that name another file.
 const BUILDERS: [(&str, &[&str], &[&str]); 7] = [
     ("make", &MAKEFILES, &["-f", "--file", "--makefile"]),
     ("gmake", &MAKEFILES, &["-f", "--file", "--makefile"]),
@@ -33,34 +33,34 @@ const BUILDERS: [(&str, &[&str], &[&str]); 7] = [
     ("bun", &PACKAGES, &[]),
 ];
 
-/// What `make` looks for.
+/// The files that `make` reads.
 const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
 
-/// What `just` looks for.
+/// The files that `just` reads.
 const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
 
 /// The file that holds scripts among other things.
 const PACKAGE: &str = "package.json";
 
-/// It, and the settings beside it that say which shell or program runs its scripts.
+/// `package.json`, and the settings that choose the shell or program for its scripts.
 const PACKAGES: [&str; 6] =
     [PACKAGE, ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml", "pnpm-workspace.yaml"];
 
-/// Flags of such a program that name the directory in which it works.
+/// Flags of such a program that name its working directory.
 const INTO: [&str; 5] = ["-C", "--directory", "--prefix", "--dir", "--cwd"];
 
-/// How deep `sh -c 'sh -c …'` is followed.
+/// Maximum depth of nested `sh -c`.
 const DEPTH: u8 = 4;
 
-/// The words that may name files which the command runs, in order and without repetition.
+/// The words that may name files which the command runs, in order, without duplicates.
 pub fn candidates(command: &str) -> Vec<String> {
     let mut found = vec![];
     gather(command, "", DEPTH, &mut found);
     found
 }
 
-/// The files in whose place, or beside which, a program would read this one: where one of them was there and this one
-/// was not, what the program does has changed.
+/// The files that a program would read instead of this one, or together with it. If one of them existed and this file
+/// is new, the program's behavior has changed.
 pub fn anchors(file: &str) -> Vec<String> {
     let (dir, name) = file.rsplit_once('/').map_or(("", file), |(dir, name)| (dir, name));
     let beside: &[&str] = match name {
@@ -74,12 +74,12 @@ pub fn anchors(file: &str) -> Vec<String> {
     others.map(|other| if dir.is_empty() { (*other).to_owned() } else { format!("{dir}/{other}") }).collect()
 }
 
-/// Whether a file holds more than scripts, so that changing the rest of it changes no check.
+/// True for a file that has other contents than scripts, which may change.
 pub fn is_shared(file: &str) -> bool {
     file.rsplit('/').next() == Some(PACKAGE)
 }
 
-/// What is run of such a file; all of it, where that cannot be told.
+/// The scripts of such a file; the whole file when it cannot be parsed.
 pub fn scripts_of(content: &[u8]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Package {
@@ -130,19 +130,19 @@ fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
     }
 }
 
-/// What stands before a program, and is none.
+/// True for a word before a program.
 fn is_prefix(word: &str) -> bool {
     PREFIXES.contains(&word) || word == DO
 }
 
-/// Where a `cd` goes.
+/// The directory of a `cd`.
 fn entered(words: &[String]) -> Option<&str> {
     let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
     let (cd, to) = (rest.next()?, rest.find(|word| !word.starts_with('-'))?);
     (cd == "cd" && rest.next().is_none()).then_some(to.as_str())
 }
 
-/// Whether it is an interpreter that is given no file, so that it runs what it reads.
+/// True for an interpreter without a file argument, which runs its standard input.
 fn reads_its_text(words: &[String]) -> bool {
     let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
     let interprets = rest.find(|word| !is_option_or_number(word)).is_some_and(|word| is_interpreter(word));
@@ -222,7 +222,7 @@ fn simple_commands(command: &str) -> Vec<Simple> {
     commands
 }
 
-/// What stands between quotes and is run all the same.
+/// A command substitution within quotes.
 fn evaluated(text: String) -> Simple {
     Simple { words: vec!["eval".to_owned(), text], input: None }
 }

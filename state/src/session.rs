@@ -1,11 +1,12 @@
-//! The loop within one agent session: a Stop hook does not let it end before its promise is given.
+//! Session loops: a Stop hook keeps an agent's session going until its promise is given.
 //!
-//! Two documents describe the machine, with other names: `/ralph-loop` and `/ulw-loop` feed a task back with a reminder,
-//! `/do-it:ralph` feeds a project's contract back as it stands. Here it is once, pure: what a loop is
-//! ([`SessionLoop`]), the file that holds it ([`SessionFile`]), what is remembered beside it ([`Book`]), what follows
-//! from a stop ([`decide()`]), what the agent is told ([`start_text`], [`block_text`]), what was typed ([`Words`]) and
-//! whether a project is ready ([`preflight()`]). Used by `swarm hook` and `swarm session`. Deliberately absent: where
-//! the files lie, locks, clocks, transcripts (the caller reads them), and who prints.
+//! Two documents describe the machine, with other names: `/ralph-loop` and `/ulw-loop` feed a task back with a
+//! reminder,
+//! `/do-it:ralph` feeds a project's contract back as it stands. Here it is once, pure: the loop's state
+//! ([`SessionLoop`]), its state file ([`SessionFile`]), swarm's own data about it ([`Book`]), the decision on a stop
+//! ([`decide()`]), the texts for the agent ([`start_text`], [`block_text`]), the arguments that were typed
+//! ([`Words`]) and the checks of a project ([`preflight()`]). Used by `swarm hook` and `swarm session`. Deliberately
+//! absent: paths, locks, clocks, transcripts (the caller reads them) and printing.
 
 mod book;
 mod ceiling;

@@ -1,9 +1,9 @@
 //! The starter prompt of `swarm ralph init` and `swarm ralph template`.
 //!
-//! It is the documented text to the byte, with a final newline. What is deliberately absent: writing it
-//! to a file, which is the client's business.
+//! The text is the documented one, byte for byte, with a final newline. Deliberately absent: writing it to a file,
+//! which the client does.
 
-/// The starter prompt: the least an agent needs to pick a task, do it and leave it verified.
+/// The starter prompt: how an agent picks a task, does it and verifies it.
 pub const PROMPT_TEMPLATE: &str = "\
 study specs/README.md
 study CLAUDE.md and pick the most important incomplete task

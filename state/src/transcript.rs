@@ -1,14 +1,13 @@
-//! What an agent's own record says of a session: its words, its tool calls, its price, its troubles.
+//! Reads an agent's transcript: its messages, tool calls, usage, cost and errors.
 //!
-//! One reader for every shape that a known CLI writes: Claude Code's transcript and its `json` and
-//! `stream-json` results, `codex exec --json` and Codex's own record of a session, `opencode run --format json`, Gemini's `json` and
-//! `stream-json`. Each line tells by itself what it is, so the reader needs no hint and passes over what it
-//! does not know, torn lines and plain text among it. Used by the gates (the promise and the work rule),
-//! the budgets and the Stop hook. Deliberately absent: where a transcript lies and how it is read from a
-//! disk, and what to do about what it says.
+//! One reader for every format that a known CLI writes: Claude Code's transcript and its `json` and
+//! `stream-json` results, `codex exec --json` and Codex's own record of a session, `opencode run --format json`,
+//! Gemini's `json` and `stream-json`. The format of each line is derived from the line itself. Unknown lines,
+//! incomplete lines and plain text are ignored. Used by the gates (the promise and the work rule), the budgets and
+//! the Stop hook. Deliberately absent: finding and reading the file, and what follows from its contents.
 //!
-//! Two rules. Only what the agent itself said is in [`Account::texts`]: no prompt, no tool result, no
-//! sub-agent's text and no error message of the CLI. And what a CLI does not tell is `None`, never zero.
+//! Two rules: [`Account::texts`] holds the agent's own messages only, without prompts, tool results, texts of
+//! sub-agents and error messages of the CLI. A number that the CLI does not report is `None`, never zero.
 
 mod claude;
 mod fields;
@@ -25,50 +24,50 @@ use serde_json::Value;
 use fields::dollars;
 pub use story::Story;
 
-/// What a record says.
+/// The contents of a transcript.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Account {
-    /// The agent's own words, in order, sub-agents left out.
+    /// The agent's own messages, in order, without sub-agents.
     pub texts: Vec<String>,
-    /// How many tools it called; `None` where the record cannot tell.
+    /// Tool calls; `None` when the format does not record them.
     pub tool_calls: Option<u64>,
-    /// Tokens it used.
+    /// Tokens used.
     pub usage: Option<Usage>,
-    /// What it cost, USD.
+    /// Cost, US dollars.
     pub cost: Option<f64>,
-    /// The CLI's own name of the session.
+    /// The CLI's session id.
     pub session: Option<String>,
-    /// The last error of the CLI or its API that the agent did not get over.
+    /// The last error of the CLI or its API, if the agent did not continue after it.
     pub error: Option<ApiError>,
 }
 
-/// Tokens, as the CLI counted them.
+/// Token counts, as the CLI reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Read by the model, without what came from its cache.
+    /// Input tokens, without cached ones.
     pub input: u64,
-    /// Read from the cache.
+    /// Cached input tokens.
     pub cached: u64,
-    /// Written by the model.
+    /// Output tokens.
     pub output: u64,
 }
 
-/// An error that the CLI reported of itself or of its API.
+/// An error of the CLI or of its API.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
-    /// In the CLI's words.
+    /// The CLI's message.
     pub message: String,
-    /// The HTTP status, where it was told.
+    /// The HTTP status, if reported.
     pub status: Option<u16>,
 }
 
 impl Usage {
-    /// What a token budget counts: input and output; reading the cache again is left out.
+    /// The tokens that a budget counts: input and output, without cached ones.
     pub fn total(self) -> u64 {
         self.input.saturating_add(self.output)
     }
 
-    /// What came after `before`, of a sum that runs on.
+    /// The difference to an earlier value of a running sum.
     pub fn since(self, before: Self) -> Self {
         Self {
             input: self.input.saturating_sub(before.input),
@@ -85,7 +84,7 @@ impl Usage {
 }
 
 impl Account {
-    /// Reads a whole record.
+    /// Reads a whole transcript.
     pub fn of(record: &str) -> Self {
         let mut reader = TranscriptReader::default();
         for line in record.lines() {
@@ -94,18 +93,18 @@ impl Account {
         reader.finish()
     }
 
-    /// The agent's last words.
+    /// The agent's last message.
     pub fn last_text(&self) -> Option<&str> {
         self.texts.last().map(String::as_str)
     }
 
-    /// True when the record was none that this reader knows.
+    /// True when the text had no line in a known format.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Reads a record line by line; what has gone by is not kept, but for the agent's words.
+/// Reads a transcript line by line. Only the agent's messages are kept in memory.
 #[derive(Debug, Default)]
 pub struct TranscriptReader {
     account: Account,
@@ -127,11 +126,11 @@ pub struct TranscriptReader {
     open: Option<String>,
 }
 
-/// An object over more lines than this is none of ours, bytes.
+/// Maximum size of an object that spans several lines, bytes.
 const MAX_OBJECT_BYTES: usize = 16 << 20;
 
 impl TranscriptReader {
-    /// Takes the next line.
+    /// Reads the next line.
     pub fn line(&mut self, line: &str) {
         let trimmed = line.trim();
         if let Some(open) = &mut self.open {
@@ -151,7 +150,7 @@ impl TranscriptReader {
         }
     }
 
-    /// What was read.
+    /// Returns the contents.
     pub fn finish(self) -> Account {
         let by_message = (!self.messages.is_empty()).then(|| {
             let mut sum = Usage::default();

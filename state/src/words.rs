@@ -1,6 +1,6 @@
 //! Amounts, durations and lists as text, for every message.
 
-/// `$1.50`; with more places where cents do not tell it.
+/// `$1.50`; four decimal places when the amount is not a whole number of cents.
 pub fn dollars(millionths: u64) -> String {
     let amount = millionths as f64 / 1e6;
     if millionths.is_multiple_of(10_000) { format!("${amount:.2}") } else { format!("${amount:.4}") }
@@ -12,7 +12,7 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, thing: &st
     format!("{count} {thing}{ending}")
 }
 
-/// `a, b and 3 more`: at most so many by name.
+/// `a, b and 3 more`: lists at most `most` things.
 pub fn named(things: &[String], most: usize) -> String {
     match things.split_at_checked(most) {
         Some((shown, rest)) if !rest.is_empty() => format!("{} and {} more", shown.join(", "), rest.len()),
@@ -29,7 +29,7 @@ pub fn excerpt(text: &str) -> String {
     format!("{start:?}")
 }
 
-/// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts (the log uses none).
+/// `42s`, `3m 42s`, `1h 3m 42s`, with `gap` between the parts; the log uses an empty gap.
 pub fn duration(seconds: u64, gap: &str) -> String {
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     match (h, m) {

@@ -1,4 +1,5 @@
-//! What a loop may use up, what it waits for, and how it ends then: time, money, tokens, failures, no progress, outages.
+//! What a loop may use up, what it waits for, and how it ends then: time, money, tokens, failures, no progress,
+//! outages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -271,11 +272,12 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a
         let cmd = w.cli(name, &says).display().to_string();
         let mut follower = w.follow(&w.cli_loop("a", &["-n", "9", limit, "1000"], &[&cmd, "-p"]));
         assert_eq!(follower.wait(&w), 1, "{says}");
-        follower
-            .says("[ralph] a: paused (the agent did not tell what it used, so its budget cannot be held)\n");
+        follower.says(
+            "[ralph] a: paused (the agent did not report its usage, so its budget cannot be enforced)\n",
+        );
         follower.says("hint: to go on: swarm ralph resume a\n");
         let warning = format!("{limit} did not count iteration 1: the agent told no ");
-        let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be held");
+        let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be enforced");
         assert!(
             why.out.lines().last().unwrap().ends_with("for one more iteration: swarm ralph resume a"),
             "{}",

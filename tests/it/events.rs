@@ -46,7 +46,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     assert_eq!(events(&world, &["b"]), all[2..]);
     assert_eq!(events(&world, &["a", "b", "a"]), all);
     let text = world.swarm(&["events", "a"]).ok().out;
-    assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: over: exited\n"), "{text}");
+    assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: finished: exited\n"), "{text}");
     world.swarm(&["clean", "a"]).ok();
     let told = events(&world, &["--since", &seq(&all[3]).to_string()]);
     assert_eq!((kinds(&told), &told[0]["worker"]), (vec!["cleaned"], &"a".into()));

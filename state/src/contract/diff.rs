@@ -1,6 +1,6 @@
 //! A diff cut to what a prompt can bear, with a line a file for what was cut.
 
-/// The characters of the diff that an iteration is told.
+/// Maximum length of the diff in a contract, characters.
 pub const MAX_DIFF_CHARS: usize = 5_000;
 
 /// The first [`MAX_DIFF_CHARS`] characters of a diff; when that is not all, a count of what is missing follows,

@@ -14,7 +14,7 @@ pub struct ProgressEntry<'a> {
     pub passed: bool,
     /// Tools called, where they could be counted.
     pub steps: Option<u64>,
-    /// USD, where it was told.
+    /// Cost in US dollars, if reported.
     pub cost: Option<f64>,
     /// Seconds.
     pub duration: f64,

@@ -1,21 +1,21 @@
-//! Whether an input box holds a text, however the agent wraps, frames, cuts or folds it.
+//! Decides whether an input box holds a text that the agent may wrap, frame, cut or fold.
 //!
-//! Box and text are compared by their *ink*: the characters that remain without spaces, frames and the marks
-//! that stand before a row of a box.
+//! Box and text are compared by their *ink*: their characters without spaces, frames and the marks before the rows of
+//! a box.
 
-/// Characters of the text's end that are looked for.
+/// Characters at the end of the text that a box must show.
 const TAIL_CHARS: usize = 40;
 
-/// Characters of the pieces by which a box that shows only a part of the text is compared with it.
+/// Length of the pieces in which a partly shown text is compared.
 const PIECE_CHARS: usize = 6;
 
-/// Characters of a text that no dialog holds by chance.
+/// Minimum length of a text that no dialog contains by chance.
 const MIN_DISTINCT_CHARS: usize = 8;
 
-/// The fewest characters of a screen that a box fills.
+/// Minimum number of characters on a screen that a box fills.
 const MIN_FULL_SCREEN_CHARS: usize = 200;
 
-/// The most characters between the brackets of a token.
+/// Maximum number of characters between the brackets of a fold token.
 const MAX_FOLD_TOKEN_CHARS: usize = 60;
 
 /// What the input box holds.
@@ -54,7 +54,7 @@ impl Typed {
         Self { ink: ink(text), before: before.map(ink), below: None }
     }
 
-    /// True for a text that is long enough to be told from the words of a dialog.
+    /// True for a text that is too long to occur in a dialog by chance.
     pub fn is_distinct(&self) -> bool {
         self.ink.chars().count() >= MIN_DISTINCT_CHARS
     }

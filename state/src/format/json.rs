@@ -7,18 +7,18 @@ use serde_json::{Map, Value};
 /// The format that this swarm writes.
 pub const FORMAT: u32 = 1;
 
-/// Why the bytes of a file are no value.
+/// Why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// They are damaged, or something else altogether; the text says where.
+    /// The file is damaged or has another format; the text has the place.
     #[error("{0}")]
     Broken(String),
-    /// A newer swarm wrote them, in this format.
+    /// A newer swarm wrote the file, in this format.
     #[error("written by a newer swarm (format {0}; this one knows up to {FORMAT})")]
     Newer(u64),
 }
 
-/// Parses `bytes` as one JSON object and tells its format; `what` names the kind of file in errors.
+/// Parses `bytes` as one JSON object and returns its format number. `what` names the kind of file in errors.
 pub(super) fn object(bytes: &[u8], what: &str) -> Result<(Map<String, Value>, u32), FormatError> {
     // Some editors put a byte order mark in front.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -34,7 +34,7 @@ pub(super) fn object(bytes: &[u8], what: &str) -> Result<(Map<String, Value>, u3
         None => 0,
         Some(value) => value
             .as_u64()
-            .ok_or_else(|| FormatError::Broken(format!("`format`: {value} is no format number")))?,
+            .ok_or_else(|| FormatError::Broken(format!("`format`: {value} is not a format number")))?,
     };
     match u32::try_from(format) {
         Ok(known) if known <= FORMAT => Ok((map, known)),
@@ -60,7 +60,7 @@ pub(super) fn need<T: DeserializeOwned>(map: &mut Map<String, Value>, key: &str)
     take(map, key)?.ok_or_else(|| FormatError::Broken(format!("`{key}` is missing")))
 }
 
-/// A value as JSON; the only thing without a JSON form is a path that is no UTF-8.
+/// A value as JSON. Only a path that is not UTF-8 has no JSON form.
 pub(super) fn value<T: Serialize>(key: &str, of: &T) -> Result<Value, FormatError> {
     serde_json::to_value(of).map_err(|e| FormatError::Broken(format!("`{key}` cannot be written: {e}")))
 }
@@ -76,8 +76,8 @@ pub(super) fn to_bytes(
     Ok(bytes)
 }
 
-/// An object whose keys stand in the order given, whatever map `serde_json` was built with: people read
-/// these files. Keys of `extra` come last, and never shadow one of ours.
+/// An object with its keys in a fixed order, since people read these files. Keys of `extra` come last and never
+/// replace one of ours.
 struct Ordered<'a> {
     ours: Vec<(&'static str, Value)>,
     extra: &'a Map<String, Value>,

@@ -27,7 +27,7 @@ const KEYS: [&str; 14] = [
     "format",
 ];
 
-/// A loop's state as people see it. Times are local and carry no offset, as the document has it.
+/// The state of a loop. Times are local and have no offset, as in the document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RalphFile {
     /// The worker.
@@ -38,7 +38,7 @@ pub struct RalphFile {
     pub max_iterations: u32,
     /// The current (or last) iteration; 0 before the first.
     pub current_iteration: u32,
-    /// How the loop is.
+    /// The loop's status.
     pub status: LoopStatus,
     /// When it was spawned.
     pub started: NaiveDateTime,
@@ -52,14 +52,14 @@ pub struct RalphFile {
     pub done_pattern: Option<String>,
     /// Seconds of an unchanged screen that end an iteration. A hand-edited file may hold 0.
     pub inactivity_timeout: u64,
-    /// Why it is so, where there is something to say.
+    /// The reason for the status, if any.
     pub reason: Option<String>,
     /// Who paused it.
     pub paused_by: Option<PauseBy>,
     /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
     /// [`QUESTION_TIMEOUT_SECONDS`].
     pub question_timeout: u64,
-    /// What went wrong with the last iteration, where swarm knows it; the file has the key only then.
+    /// The error of the last iteration, if known; the file has the key only then.
     pub message: Option<String>,
     /// The format it was read in; writing always gives [`FORMAT`].
     pub format: u32,
@@ -71,7 +71,7 @@ impl RalphFile {
     /// The file's content: pretty JSON with a final newline, in the current format.
     ///
     /// # Errors
-    /// [`FormatError::Broken`] for what JSON cannot hold: a path that is no UTF-8.
+    /// [`FormatError::Broken`] for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let values: [Value; 14] = [
             value("worker_name", &self.worker_name)?,
@@ -146,9 +146,9 @@ fn time(at: NaiveDateTime) -> String {
 
 fn take_time(map: &mut Map<String, Value>, key: &str) -> Result<Option<NaiveDateTime>, FormatError> {
     let Some(text) = take::<String>(map, key)?.filter(|text| !text.is_empty()) else { return Ok(None) };
-    parse_time(&text)
-        .map(Some)
-        .ok_or_else(|| FormatError::Broken(format!("`{key}`: {text:?} is no time like 2024-01-15T10:30:00")))
+    parse_time(&text).map(Some).ok_or_else(|| {
+        FormatError::Broken(format!("`{key}`: {text:?} is not a time like 2024-01-15T10:30:00"))
+    })
 }
 
 /// Local time; an offset that a hand put there is dropped, a space for the `T` is taken.
@@ -162,16 +162,16 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
         .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
 }
 
-/// What a person changed by hand in a loop's state file. Everything else in it is swarm's to say.
+/// The settings that a person changed in a loop's state file. swarm ignores changes of other keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RalphEdits {
     /// A new limit, at least 1. It may be below the current iteration: then that one is the last.
     pub max_iterations: Option<u32>,
-    /// A new time-out in seconds, at least 1.
+    /// A new inactivity timeout in seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
     /// A new limit for unanswered questions, seconds; 0: none.
     pub question_timeout: Option<u64>,
-    /// A new done pattern (never empty, not compiled yet); `Some(None)` takes it away.
+    /// A new done pattern (never empty, not compiled yet); `Some(None)` removes it.
     pub done_pattern: Option<Option<String>>,
     /// A new prompt file, absolute.
     pub prompt_file: Option<PathBuf>,
@@ -187,8 +187,7 @@ impl RalphEdits {
 /// Compares the settings in the file with those the daemon knows.
 ///
 /// # Errors
-/// Every bad value in one sentence each, joined by `; `. Nothing of the edit is to be taken over then: it
-/// is one edit, and half of it is not what anybody asked for.
+/// One sentence for each invalid value, joined by `; `. The whole edit is then rejected.
 pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<RalphEdits, String> {
     let mut bad = vec![];
     if on_disk.max_iterations == 0 {

@@ -8,7 +8,7 @@ use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
 use crate::model::{Pane, WorkerName, Worktree};
 use crate::spec::WorkerSpec;
 
-/// What the record says of a worker to those who read it with `jq`.
+/// The part of the record that scripts read (with `jq`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// The worker is a loop.
@@ -43,15 +43,15 @@ impl Metadata {
     }
 }
 
-/// What the predecessor said of a worker that it started.
+/// The predecessor's record of a worker that it started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Legacy {
-    /// Its word for how the worker was (`running`, `stopped`); it may be long out of date.
+    /// The status that it recorded (`running`, `stopped`); possibly out of date.
     pub status: String,
     /// The worker's window; absent for one that ran without tmux.
     #[serde(default)]
     pub tmux: Option<LegacyTmux>,
-    /// The worker's process, when it ran without tmux. The number may belong to a stranger by now.
+    /// The worker's process, if it ran without tmux. The pid may be in use by another process.
     #[serde(default)]
     pub pid: Option<i32>,
 }
@@ -87,9 +87,9 @@ pub struct Record {
     pub worktree: Option<Worktree>,
     /// The engine's snapshot, in the engine's own shape; `null` when there is none.
     pub engine: Value,
-    /// Present when the predecessor started it: it is shown, and never touched.
+    /// Present when the predecessor started it. swarm shows such a worker and does not change it.
     pub legacy: Option<Legacy>,
-    /// The request that made it, where its client named one: asked again, it is answered alike.
+    /// The id of the spawn request, if the client sent one. A repeated request gets the same answer.
     pub request: Option<String>,
     /// Keys that are not ours; they survive.
     pub extra: Map<String, Value>,
@@ -99,7 +99,7 @@ impl Record {
     /// The file's content: pretty JSON with a final newline, in the current format.
     ///
     /// # Errors
-    /// [`FormatError::Broken`] for what JSON cannot hold: a path that is no UTF-8.
+    /// [`FormatError::Broken`] for a path that is not UTF-8.
     pub fn to_bytes(&self) -> Result<Vec<u8>, FormatError> {
         let mut ours = vec![
             ("format", FORMAT.into()),
@@ -124,7 +124,7 @@ impl Record {
 /// Reads a record.
 ///
 /// # Errors
-/// [`FormatError`]. A record without a number is no record of ours: version 0 kept all workers in one
+/// [`FormatError`]. A record without a format number is not one of ours: version 0 kept all workers in one
 /// file, which [`super::v0::parse_workers`] reads.
 pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     let (mut map, format) = object(bytes, "a worker's record")?;
@@ -154,10 +154,10 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record, FormatError> {
     })
 }
 
-/// Reads a spec. Keys that a release added later are filled with what they mean when nobody asked for
-/// them, so that a record of an earlier release of the same format stays readable.
+/// Reads a spec. Keys that a later release added get their defaults, so that records of earlier releases of the same
+/// format stay readable.
 fn spec(mut map: Map<String, Value>, name: &WorkerName) -> Result<WorkerSpec, FormatError> {
-    // Only what has a harmless default: a record that lost its command or directory is broken.
+    // These have no harmless default: a record without its command or directory is broken.
     let Value::Object(mut defaults) = value("spec", &WorkerSpec::bare(name.clone()))? else {
         return Err(FormatError::Broken("`spec` is no JSON object".into()));
     };

@@ -1,8 +1,8 @@
 //! Version 0: the Python predecessor's `state.json`, `{"workers":[…]}`.
 //!
-//! Its workers live on a tmux server that is not ours, or in no tmux at all. What can honestly be said of
-//! them is what the file says; so they become records that carry a [`Legacy`] and no engine snapshot, are
-//! shown, and are never touched. The file itself is read and never written.
+//! Its workers run on another tmux server, or without tmux, so swarm has only the contents of the file. They become
+//! records with a [`Legacy`] and without an engine snapshot. swarm shows these workers and does not change them. It
+//! reads the file and never writes it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,19 +17,19 @@ use crate::model::{WorkerName, Worktree};
 use crate::spec::WorkerSpec;
 use crate::spec::{LoopSpec, Prompt};
 
-/// A worker of the list that could not be read: its name, as far as it has one, and what is wrong.
+/// A worker of the list that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The name as it stands there.
+    /// Its name, if it has one.
     pub name: Option<String>,
-    /// One sentence.
+    /// The error.
     pub message: String,
 }
 
 /// Reads the predecessor's list of workers. `local` places its local times on the time line.
 ///
 /// # Errors
-/// [`FormatError`] when the file as a whole is no such list; one bad worker does not hide the others.
+/// [`FormatError`] when the file is not a list of workers. An unreadable worker does not hide the others.
 pub fn parse_workers(
     bytes: &[u8],
     local: &dyn Fn(NaiveDateTime) -> DateTime<FixedOffset>,
@@ -48,7 +48,7 @@ fn worker(
     local: &dyn Fn(NaiveDateTime) -> DateTime<FixedOffset>,
 ) -> Result<Record, FormatError> {
     let Value::Object(mut map) = worker else {
-        return Err(FormatError::Broken("a worker is no JSON object".into()));
+        return Err(FormatError::Broken("a worker is not a JSON object".into()));
     };
     let name: WorkerName = need(&mut map, "name")?;
     let mut spec = WorkerSpec::bare(name.clone());
@@ -63,7 +63,7 @@ fn worker(
     }
     let started: String = need(&mut map, "started")?;
     let started = ralph::parse_time(&started)
-        .ok_or_else(|| FormatError::Broken(format!("`started`: {started:?} is no time")))?;
+        .ok_or_else(|| FormatError::Broken(format!("`started`: {started:?} is not a time")))?;
     let legacy = Legacy {
         status: need(&mut map, "status")?,
         tmux: take(&mut map, "tmux")?,

@@ -1,28 +1,28 @@
-//! The words for how a worker and its loop are.
+//! The status of a worker and of its loop.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The one word for how a worker is, as `status` shows it.
+/// The status of a worker, as `status` shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Its pane is being made, or it is not ready yet.
+    /// Its pane is being created, or the agent is not ready yet.
     Starting,
     /// The agent is alive.
     Running,
     /// The agent is alive and waits for a person.
     Waiting,
-    /// Between two runs: after a failure, or before a restart.
+    /// Waits between two runs: after a failure, or before a restart.
     BackingOff,
-    /// tmux does not answer; what became of the agent is not known yet.
+    /// tmux does not answer; the state of the agent is unknown.
     Unreachable,
-    /// Ended as it was meant to, or was told to end; a paused loop with no agent is also `stopped`.
+    /// Finished with success or killed, or a paused loop without an agent.
     Stopped,
-    /// Ended badly.
+    /// Finished without success.
     Failed,
-    /// The tmux server (or the pane) went away under it.
+    /// The tmux server went away.
     Lost,
 }
 
@@ -41,7 +41,7 @@ impl Status {
         }
     }
 
-    /// True while swarm still looks after it (exit status 0 of `swarm status`).
+    /// True while swarm supervises it (exit status 0 of `swarm status`).
     pub fn is_live(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Waiting | Self::BackingOff | Self::Unreachable => true,
@@ -50,15 +50,15 @@ impl Status {
     }
 }
 
-/// How a worker that is over has ended.
+/// How a finished worker ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Well: it did what was asked, or its command exited with 0.
+    /// With success: its loop is complete, or its command exited with 0.
     Done,
-    /// Badly.
+    /// Without success.
     Failed,
-    /// Somebody ended it.
+    /// A person or script killed it.
     Killed,
 }
 
@@ -68,17 +68,17 @@ impl fmt::Display for Status {
     }
 }
 
-/// The document's word for how a loop is, as `state.json` holds it.
+/// The status of a loop in `state.json`, in the document's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopStatus {
-    /// Going on (also while its worker is lost).
+    /// Running, or its worker is lost.
     Running,
     /// Will not start another iteration until it is resumed.
     Paused,
-    /// Over: complete, out of iterations, or killed.
+    /// Finished: complete, out of iterations, or killed.
     Stopped,
-    /// Over: gave up.
+    /// Finished without success.
     Failed,
 }
 

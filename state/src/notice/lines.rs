@@ -1,4 +1,4 @@
-//! A notice in words: the line of `iterations.log`, and what the follower prints.
+//! The text of a notice: the line for `iterations.log`, and the line that the follower prints.
 
 use super::{Entry, IterationExit, duration};
 
@@ -35,7 +35,7 @@ impl Entry {
         }
     }
 
-    /// What happened, in words without the worker's name.
+    /// The text of the notice, without the worker's name.
     pub fn words(&self) -> String {
         match self {
             Self::IterationStarted { iteration, max } => format!("starting iteration {iteration}/{max}"),
@@ -87,8 +87,8 @@ impl Entry {
             Self::Ready { .. } => "ready".to_owned(),
             Self::Idle { .. } => "idle: the agent's turn is over".to_owned(),
             Self::PromptSent { .. } => "prompt sent".to_owned(),
-            Self::Cleaned => "cleaned: nothing is left of it".to_owned(),
-            Self::Stopped { reason } => format!("over: {}", reason.text()),
+            Self::Cleaned => "deleted, with its files".to_owned(),
+            Self::Stopped { reason } => format!("finished: {}", reason.text()),
             Self::RunEnded { run, exit, backoff, message, .. } => {
                 let why = message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
                 let next = backoff.map(|s| format!(", next run in {}", duration(s, " "))).unwrap_or_default();
@@ -97,7 +97,7 @@ impl Entry {
         }
     }
 
-    /// The lines for `iterations.log`, without the time; empty when the log holds nothing of it.
+    /// The lines for `iterations.log`, without the time; empty for notices that the log does not have.
     pub fn log_lines(&self) -> Vec<String> {
         match self {
             Self::IterationStarted { iteration, max } => vec![format!("[START] iteration {iteration}/{max}")],
@@ -157,7 +157,7 @@ fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {
     format!("[END] iteration {iteration} exit={} duration={}", exit.word(), duration(seconds, ""))
 }
 
-/// A command of several lines, in one.
+/// A command of several lines on one line.
 fn one_line(command: &str) -> String {
     command.split_whitespace().collect::<Vec<_>>().join(" ")
 }

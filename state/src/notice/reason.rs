@@ -1,51 +1,51 @@
-//! How an iteration ended, and who paused a loop.
+//! How an iteration ended, and who paused a loop, with the words for both.
 
 use serde::{Deserialize, Serialize};
 
 use crate::budget::USAGE_UNKNOWN;
 
-/// How an iteration ended, as the log and the follower word it.
+/// How an iteration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IterationExit {
-    /// The agent ended by itself.
+    /// The agent exited by itself.
     Exit(crate::model::Exit),
-    /// swarm ended it: its interactive agent printed something and then nothing for the timeout.
+    /// swarm ended an interactive agent that had printed something and then nothing for the inactivity timeout.
     Inactivity,
-    /// swarm ended it: nothing on screen for the timeout, from an agent that had to print or exit.
+    /// swarm ended an agent that had to print or exit and printed nothing for the inactivity timeout.
     Silent,
-    /// swarm ended it: the done pattern had matched and the agent's turn was over.
+    /// swarm ended the agent: the done pattern had matched and its turn was over.
     Done,
-    /// swarm ended it: it was killed.
+    /// A person or script killed the worker.
     Killed,
-    /// It never started.
+    /// The agent never started.
     SpawnFailed,
-    /// swarm ended it: the iteration's time was up.
+    /// swarm ended the agent: the iteration's time limit was reached.
     Timeout,
-    /// swarm ended it: the loop's time was up.
+    /// swarm ended the agent: the loop's time limit was reached.
     OutOfTime,
-    /// A usage limit, an overloaded API or a login: it is done again and not used up.
+    /// A usage limit, an overloaded API or a failed login. swarm repeats the iteration; it does not count.
     Outage,
-    /// swarm ended it: the agent said that its API had failed it.
+    /// swarm ended the agent: its hook reported an API error.
     ApiError,
-    /// swarm ended it: the agent said that its context was full.
+    /// swarm ended the agent: its hook reported that its context was full.
     ContextSpent,
-    /// swarm ended it: the agent's hooks reported the end of its turn.
+    /// swarm ended the agent: its hook reported the end of its turn.
     TurnOver,
-    /// The prompt did not reach the agent.
+    /// The prompt was not delivered.
     Undelivered,
-    /// swarm ended it: nobody answered the agent's question in time.
+    /// swarm ended the agent: nobody answered its question in time.
     Unanswered,
 }
 
-/// What an iteration counts as.
+/// What an iteration counts as in the row of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
-    /// It ends a row of failures.
+    /// Resets the count of failures.
     Success,
-    /// One more in the row.
+    /// One more failure.
     Failure,
-    /// Neither.
+    /// Leaves the count as it is.
     Neither,
 }
 
@@ -73,7 +73,7 @@ impl IterationExit {
         }
     }
 
-    /// The same as a phrase, for a person.
+    /// The end as a phrase, for a person.
     pub fn phrase(self) -> String {
         use crate::model::Exit;
         match self {
@@ -97,13 +97,13 @@ impl IterationExit {
         }
     }
 
-    /// Whether an API error on the agent's screen turns this end into a failure. It holds for ends that count as a success
-    /// and that nothing but the screen explains.
+    /// Whether an API error on the agent's screen turns this end into a failure. It holds for ends that count as a
+    /// success and that nothing but the screen explains.
     pub fn fails_by_api_error(self) -> bool {
         self == Self::Inactivity || matches!(self, Self::Exit(exit) if exit.is_success())
     }
 
-    /// What it counts as. Whether the gates hold is asked first, and an outage counts as nothing.
+    /// What the iteration counts as, if the gates do not hold.
     pub fn counts_as(self) -> Counts {
         match self {
             Self::Exit(exit) if exit.is_success() => Counts::Success,
@@ -127,9 +127,9 @@ pub enum PauseBy {
     User,
     /// `swarm daemon stop` or a SIGTERM to the daemon.
     Shutdown,
-    /// swarm, because nothing moved for as many iterations as `--no-progress` says.
+    /// swarm, after as many iterations without progress as `--no-progress` allows.
     NoProgress,
-    /// swarm, because an iteration did not tell what it used, so that `--max-cost` or `--max-tokens` is not held.
+    /// swarm, because an iteration did not report its usage, so that `--max-cost` or `--max-tokens` cannot be enforced.
     BudgetUnseen,
 }
 

@@ -1,4 +1,4 @@
-//! When a usage limit is over, as CLIs word it.
+//! Reads from a CLI's message when a usage limit ends.
 
 use chrono::{
     DateTime, Datelike, Days, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone,
@@ -6,11 +6,11 @@ use chrono::{
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 
-/// No limit is longer than this; a date further away was misread.
+/// Maximum time until a reset. A later date was misread.
 const MAX_RESET_DISTANCE: TimeDelta = TimeDelta::days(40);
 
-/// A time that passed less than this ago is meant. The message was printed before it, and read later: the same time of
-/// the next day would cost the night.
+/// A reset time that passed less than this ago belongs to today: the message was printed before it and read after it.
+/// The same time tomorrow would be wrong.
 pub(super) const PASSED_TOLERANCE: TimeDelta = TimeDelta::minutes(10);
 
 /// `resets 8:20pm (Europe/Istanbul)`, `resets Oct 7 at 8am`, `try again at 15:00`.
@@ -67,7 +67,7 @@ fn span(said: &Captures<'_>) -> Option<TimeDelta> {
 /// A time of day, of a day if one is named, in a zone if one is named.
 fn at(said: &Captures<'_>, wall: DateTime<FixedOffset>) -> Option<DateTime<FixedOffset>> {
     let half = said.name("half").map(|half| half.as_str().to_ascii_lowercase());
-    // A bare number is no time: `resets 3 times`.
+    // A bare number is not a time: `resets 3 times`.
     if half.is_none() && said.name("minute").is_none() {
         return None;
     }

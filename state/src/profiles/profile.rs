@@ -46,7 +46,7 @@ pub struct Profile {
     /// Flags with which the command chooses its session itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_own: Vec<String>,
-    /// Its transcript or its results tell what a session costs.
+    /// Its transcript or its results report the cost of a session.
     #[serde(skip_serializing_if = "is_no")]
     pub tells_cost: bool,
     /// What a million tokens that the model reads cost, millionths of a US dollar: for a command that tells tokens
@@ -59,37 +59,37 @@ pub struct Profile {
     /// The same for tokens that the model writes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<u64>,
-    /// What it says when it cannot work, looked at before [`crate::outage::common`].
+    /// Wordings of its outages, tried before [`crate::outage::common`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outage: Vec<Wording>,
     /// Arguments with which a one-shot command prints a record, of its own words above all. Without them its
     /// words cannot be told from what its tools print. Empty where it needs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
-    /// How it is given hooks that tell what it does.
+    /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "HookStyle::is_off")]
     pub hooks: HookStyle,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_flag: Option<String>,
-    /// Any of these means that the input box is there.
+    /// Patterns for a screen that shows the input box.
     pub ready: Vec<String>,
     /// The input box, with the text in it as the group `input`. Enter is pressed only while the box holds what was
     /// typed. Where none is given swarm goes by the last row with an input mark.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<String>,
-    /// A request that failed for good, as the CLI's own row directly above its input box shows it, with the error's text
-    /// as the group `error`. Only the CLI can draw the mark of that row, so no answer of the agent's matches.
+    /// A request that failed for good, as the CLI's own row directly above its input box shows it, with the error's
+    /// text as the group `error`. Only the CLI can draw the mark of that row, so no answer of the agent's matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub error: Vec<String>,
-    /// The input box leaves the screen while the agent works.
+    /// The agent hides its input box while it works.
     #[serde(skip_serializing_if = "is_no")]
     pub hides_input: bool,
     /// How many milliseconds a ready screen must stand before anything is typed: for an agent that replaces its first
     /// screen by a dialog.
     #[serde(skip_serializing_if = "is_zero")]
     pub settle_ms: u64,
-    /// Any of these means that the agent is at work.
+    /// Patterns for a screen of a working agent.
     pub working: Vec<String>,
     /// Dialogs at start-up: the next run would meet the same, so nothing is killed. Beside these, those of
     /// [`super::common_startup`] hold for every agent.
@@ -108,11 +108,11 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// How a CLI is given hooks for one run.
+/// How swarm passes hooks to a CLI for one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookStyle {
-    /// Not at all: its screen is all there is.
+    /// The CLI has no hooks; swarm relies on its screen.
     #[default]
     Off,
     /// Claude Code's settings file.
@@ -258,9 +258,9 @@ impl Profile {
         self.tells_cost || self.price(Usage::default()).is_some()
     }
 
-    /// What an iteration cost, millionths of a US dollar: as the command told it, else its tokens by their prices.
+    /// The cost of an iteration, millionths of a US dollar: as the command reports it, or computed from its tokens.
     pub fn cost(&self, account: &Account) -> Option<u64> {
-        // What can be no price was not told.
+        // An invalid amount counts as not reported.
         let told = account.cost.filter(|dollars| dollars.is_finite() && *dollars >= 0.0);
         told.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
     }
@@ -295,10 +295,10 @@ impl Profile {
         args.is_empty() || cmd.windows(args.len()).any(|words| words == args) || cmd.contains(&joined)
     }
 
-    /// Whether what looks like a record on the screen of this command is only what its tools print: it shows its words as
-    /// text.
+    /// Whether what looks like a record on the screen of this command is only what its tools print: it shows its
+    /// words as text.
     pub fn shows_text(&self, cmd: &[String], via: PromptVia) -> bool {
-        // Nobody knows what a command prints that no row knows, or that is told its prompt as a one-shot is.
+        // The output of an unknown command is unknown, and so is that of a command that runs like a one-shot.
         match self.is_one_shot(cmd) {
             true => !self.leaves_record(cmd),
             false => !self.one_shot.is_empty() && via == PromptVia::Paste,

@@ -1,8 +1,8 @@
-//! Screen of a dialog -> the answers that it offers.
+//! Reads the answers that a dialog on the screen offers.
 //!
-//! The daemon types nothing else into a dialog: most dialogs ignore a key that they do not offer, and the Enter behind
-//! it would take the highlighted row. Deliberately absent: whether the screen shows a dialog at all (see
-//! [`super::ScreenReader`]) and what an answer means.
+//! The daemon types only these answers: most dialogs ignore other keys, and the Enter after such a key would select the
+//! highlighted row. Deliberately absent: whether the screen shows a dialog ([`super::ScreenReader`]), and the
+//! meaning of an answer.
 
 use std::fmt;
 

@@ -1,18 +1,18 @@
-//! Which matches stood on the screen before the prompt was delivered.
+//! Tells old matches from new ones: those that were on the screen before the prompt was delivered.
 //!
-//! A screen that goes on keeps its old rows where they were, or moves them up by some rows, below a head
-//! that may stand still. Rows that line up so are old, all others are new. Where nothing lines up the text
-//! was wrapped anew or is gone: then an old match is known by the text before it.
+//! A screen keeps its old rows in place or scrolls them up, below a header that may not move. Rows that align with
+//! the old screen are old, all others are new. If no row aligns, the text was wrapped again or is gone. Then an old
+//! match is recognized by the text before it.
 
 use std::ops::Range;
 
 use super::echo::{Detail, Ink};
 use crate::pattern::Pattern;
 
-/// Characters before a match that tell it from its like when the rows have changed.
+/// Characters before a match that identify it when the rows have changed.
 const CONTEXT_CHARS: usize = 80;
 
-/// The rows of the old screen.
+/// The screen before the prompt.
 #[derive(Clone, Debug)]
 pub(super) struct Baseline {
     rows: Vec<String>,

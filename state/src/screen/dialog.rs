@@ -3,8 +3,8 @@
 /// Why an agent waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// True for a start-up dialog (login, trust, theme, bypass, no credit): the next run would meet it too.
+    /// True for a start-up dialog (login, trust, theme, bypass, no credit), which the next run would show again.
     pub startup: bool,
-    /// What it is, for a person.
+    /// A short description for a person.
     pub what: String,
 }

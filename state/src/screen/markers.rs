@@ -1,8 +1,7 @@
-//! The compiled markers of agent profiles, each profile's once for all its workers.
+//! The compiled markers of agent profiles, shared by all workers of a profile.
 //!
-//! Compiling takes longer than a thousand readings, and what it makes more memory than the rest of a worker: a
-//! hundred workers of one agent share it. The store behind [`Markers::of`] only saves work; no answer depends
-//! on what is in it.
+//! Compiling takes longer than a thousand readings, and the result takes more memory than the rest of a worker. The
+//! cache behind [`Markers::of`] does not change any result.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -29,7 +28,7 @@ pub(super) struct Markers {
     pub input: Vec<Pattern>,
     /// A failed request above the input box, its text in the group `error`.
     pub error: Vec<Pattern>,
-    /// The input box leaves the screen while the agent works.
+    /// The agent hides its input box while it works.
     pub hides_input: bool,
     /// How long a ready screen must stand before anything is typed.
     pub settle: Duration,
@@ -43,7 +42,7 @@ impl Markers {
     /// The markers of a profile, shared with whoever else has them.
     ///
     /// # Errors
-    /// [`PatternError`] when one of them is no pattern.
+    /// [`PatternError`] when one of them is not a valid pattern.
     pub(super) fn of(profile: &Profile) -> Result<Arc<Self>, PatternError> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = known.iter().filter(|(other, _)| other == profile);

@@ -1,7 +1,7 @@
-//! Terminal text -> plain text: escapes stripped, control characters made harmless, fingerprints.
+//! Turns terminal text into plain text: removes escapes and control characters, and computes fingerprints.
 //!
-//! Used for captured screens, for logs and for everything that goes into a table. What is deliberately
-//! absent: a terminal. Text that moves the cursor about is made readable, not laid out.
+//! Used for captured screens, logs and tables. Deliberately absent: a terminal emulation. Text that moves the cursor
+//! is made readable, but not laid out.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! What is remembered of a session loop beside its state file: the book, and the log's lines.
+//! swarm's own data about a session loop (the book, `loop.json`), and the lines of its log.
 //!
-//! The state file is the truth of a loop and has a fixed form; the book holds what only swarm needs, and outlives
-//! it. A book that is lost loses no loop: everything in it has a default under which the loop goes on.
-//! Used by `swarm hook`, `swarm session status` and `swarm session logs`. Deliberately absent: where it lies.
+//! The state file is authoritative and has a fixed form. The book holds data that only swarm needs, and outlives the
+//! state file. A loop survives the loss of its book: every field has a default. Used by `swarm hook`, `swarm session
+//! status` and `swarm session logs`. Deliberately absent: its path.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ pub struct Mark {
     pub message: Option<String>,
 }
 
-/// What tells one stop from another.
+/// Identifies a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StopKey {
@@ -100,7 +100,7 @@ impl StopKey {
     }
 }
 
-/// What became of the last stop, so that the same one told twice gets the same answer.
+/// The answer to the last stop, so that a repeated report of the same stop gets the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastStop {
     /// Which stop.
@@ -197,7 +197,7 @@ impl Book {
         }
     }
 
-    /// Reads a book. What is broken in it is left out, and all of it when it is no book: nothing in it is needed.
+    /// Reads a book. Invalid fields get their defaults, since no field is required.
     pub fn parse(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_else(|_| Self::sound(bytes).unwrap_or_default())
     }

@@ -1,27 +1,27 @@
-//! How many turns a session loop may take.
+//! The limit of turns of a session loop.
 //!
-//! Used by `swarm session start` for a number that was typed and for a project's own default. Deliberately
-//! absent: what a hand-written state file says, which counts as it stands.
+//! Used by `swarm session start` for a typed number and for a project's default. Deliberately absent: the limit in a
+//! state file that was written by hand, which swarm accepts as it is.
 
 use crate::words::excerpt;
 
-/// The turns when nobody says how many.
+/// Default limit of turns.
 pub const DEFAULT_CEILING: u32 = 20;
 
-/// The highest number that is believed to be meant.
+/// Maximum limit of turns.
 pub const MAX_CEILING: u32 = 100;
 
-/// A number of turns that was checked.
+/// A valid limit of turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ceiling(u32);
 
-/// Why a number is no ceiling.
+/// Why a limit is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CeilingError {
-    /// It is none at all.
+    /// Not a number.
     #[error("{} is no number of iterations: 1 to {MAX_CEILING}, or 0 for no limit", excerpt(.0))]
     NoNumber(String),
-    /// It is too high.
+    /// Over [`MAX_CEILING`].
     #[error("{0} iterations are more than the {MAX_CEILING} that a session loop may have; 0 is for no limit")]
     TooHigh(String),
 }
@@ -33,11 +33,11 @@ impl Default for Ceiling {
 }
 
 impl Ceiling {
-    /// Takes a number as it was typed.
+    /// Parses a typed number.
     ///
     /// # Errors
     ///
-    /// Says what is wrong with it.
+    /// When the text is not a number, or the number is too high.
     pub fn parse(text: &str) -> Result<Self, CeilingError> {
         let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         if !is_number {
@@ -47,7 +47,7 @@ impl Ceiling {
         text.parse().map_err(|_| CeilingError::TooHigh(text.to_owned())).and_then(Self::new)
     }
 
-    /// Takes a number.
+    /// Checks a number.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Ceiling {
         self.0
     }
 
-    /// What the user should know of it.
+    /// A warning for the user.
     pub fn warning(self) -> Option<&'static str> {
         (self.0 == 0).then_some(
             "there is no limit of iterations: nothing but a promise, a cancel or the host ends this loop",

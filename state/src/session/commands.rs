@@ -1,7 +1,7 @@
-//! The commands that a person types into an agent: `/ralph-loop` and similar ones.
+//! The slash commands that a person types into an agent, such as `/ralph-loop`.
 //!
-//! Used by the prompt hook, which carries them out, and by [`super::queue`], which looks for a cancel among the messages
-//! that wait. Deliberately absent: what follows the command ([`super::words`]).
+//! Used by the prompt hook, which runs them, and by [`super::queue`], which searches queued messages for a cancel.
+//! Deliberately absent: the arguments ([`super::words`]).
 
 use crate::session::state::SessionKind;
 

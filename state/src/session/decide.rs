@@ -1,11 +1,11 @@
-//! What follows from a stop: the agent goes on, or it may end.
+//! Decides on a stop: the agent continues, or its turn may end.
 //!
-//! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the first
-//! of the two promises in the agent's text, with the work rule for the completion alone; then a cancel that waits in the
-//! CLI's queue; then the ceiling; then any other message that waits there, which the CLI submits once the stop has happened;
-//! then the text that keeps the agent going. Whatever could not be found out lets the stop happen and keeps the
-//! loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`]. Deliberately absent:
-//! how any of it is found out, and the texts ([`crate::session::texts`]).
+//! One function, [`decide()`], pure and total. Order: a stop that is none of this loop's changes nothing; then the
+//! first of the two promises in the agent's text, with the work rule for the completion alone; then a cancel that
+//! waits in the CLI's queue; then the ceiling; then any other message that waits there, which the CLI submits once
+//! the stop has happened; then the text that keeps the agent going. Whatever could not be found out lets the stop
+//! happen and keeps the loop. Used by `swarm hook stop`, and by `swarm session` for [`cancel`] and [`resume`].
+//! Deliberately absent: how any of it is found out, and the texts ([`crate::session::texts`]).
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -17,10 +17,10 @@ use crate::session::state::{Owner, SessionId, SessionKind, SessionLoop, SessionS
 use crate::session::stop::{After, Failure, Stop, StopAnswer, StopOutcome};
 use crate::session::texts::{ANSWERED_TWICE, block_text};
 
-/// The longest text that may be an error message, bytes.
+/// Maximum length of an error message, bytes.
 const MAX_ERROR_BYTES: usize = 300;
 
-/// Two reports of one stop come within this time.
+/// Maximum time between two reports of the same stop.
 const SAME_STOP_WINDOW: TimeDelta = TimeDelta::seconds(1);
 
 /// Decides on a stop.
@@ -121,8 +121,8 @@ fn untouched(book: &Book, status: Option<SessionStatus>) -> StopOutcome {
     }
 }
 
-/// Whether a stop looks like the one that was decided last, reported by a second hook. It can also be the next stop, with
-/// the same last message and a transcript that is late.
+/// Whether a stop looks like the one that was decided last, reported by a second hook. It can also be the next stop,
+/// with the same last message and a transcript that is late.
 fn is_same(last: &LastStop, stop: &Stop) -> bool {
     let since = stop.now.signed_duration_since(last.at);
     let nothing_since = stop.is_news.map_or(since.abs() <= SAME_STOP_WINDOW, |is_news| !is_news);

@@ -1,8 +1,8 @@
-//! Whether a project is ready for a do-it loop, and with which values.
+//! Checks whether a project is ready for a do-it loop, and collects its values.
 //!
-//! The checks of the document's first two steps, all at once, so that a user learns everything that is
-//! missing and how to mend it. Used by `swarm session start --do-it`, which starts nothing unless all hold.
-//! Deliberately absent: reading the project and asking git; the caller brings what it found.
+//! The checks are those of the document's first two steps. All of them run, so that the user sees everything that is
+//! missing and how to fix it. `swarm session start --do-it` starts a loop only if all of them pass. Deliberately
+//! absent: reading the project and running git; the caller passes the results.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::session::questions::open_questions;
 /// The file with a project's settings.
 const META: &str = ".do-it/specs/_meta.json";
 
-/// What was found of a project.
+/// The facts about a project.
 #[derive(Clone, Copy, Debug)]
 pub struct Project<'a> {
     /// `.do-it/specs/_meta.json`, when there is one.
@@ -25,7 +25,7 @@ pub struct Project<'a> {
     pub branch: Branch,
     /// The user approved that a missing branch is made.
     pub may_create_branch: bool,
-    /// The ceiling that was asked for.
+    /// The requested limit of turns.
     pub ceiling: Option<Ceiling>,
 }
 
@@ -34,11 +34,11 @@ pub struct Project<'a> {
 pub struct Doc {
     /// Its path, as the user knows it.
     pub path: String,
-    /// What it says.
+    /// Its contents.
     pub text: String,
 }
 
-/// A change that is worked on.
+/// A change in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// The folder's name.
@@ -47,14 +47,14 @@ pub struct Change {
     pub docs: Vec<Doc>,
 }
 
-/// How git stands to the branch of `_meta.json`.
+/// The state of the branch of `_meta.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Branch {
-    /// The project is in no repository.
+    /// The project is not in a repository.
     NoRepository,
-    /// There is no such branch.
+    /// The branch does not exist.
     Missing,
-    /// It exists.
+    /// The branch exists.
     Exists,
 }
 
@@ -87,7 +87,7 @@ pub struct Ready {
 pub struct Missing {
     /// What.
     pub what: String,
-    /// How to mend it.
+    /// How to fix it.
     pub fix: String,
 }
 

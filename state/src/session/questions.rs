@@ -1,4 +1,4 @@
-//! The open questions of a document: what a person has to answer before an agent builds on it.
+//! Finds the open questions of a document, which a person has to answer before an agent uses it.
 //!
 //! An item under a heading "Open questions" is open unless it is ticked, struck out or says that there is none.
 //! Fenced code and comments are passed over, and so is what is indented below an item, which tells more about it,

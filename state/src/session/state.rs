@@ -7,22 +7,22 @@ use crate::promise::{OnNoWork, Promise};
 use crate::session::ceiling::Ceiling;
 use crate::session::preflight::Ready;
 
-/// The directory of a project in which the state files lie.
+/// The directory of a project that holds the state files.
 pub const STATE_DIR: &str = ".claude";
 
-/// The state file of a do-it loop: one in a project.
+/// The state file of a do-it loop; a project has at most one.
 pub const DO_IT_FILE: &str = "do-it-ralph.local.md";
 
-/// What a do-it loop is completed with.
+/// The completion promise of a do-it loop.
 pub const DO_IT_COMPLETE: &str = "COMPLETE";
 
-/// What a do-it loop is paused with.
+/// The pause promise of a do-it loop.
 pub const DO_IT_PAUSE: &str = "PAUSE";
 
-/// What `/ralph-loop` and `/ulw-loop` are completed with when nothing else was asked for.
+/// The default completion promise of `/ralph-loop` and `/ulw-loop`.
 pub const RALPH_COMPLETE: &str = "DONE";
 
-/// The tool calls that a promise of `/ralph-loop` needs when nothing else was asked for.
+/// Default number of tool calls that a promise of `/ralph-loop` requires.
 pub const MIN_TOOL_CALLS: u64 = 1;
 
 /// The id of an agent's session, as its CLI gives it. It becomes part of file names, so it is parsed once.
@@ -30,20 +30,20 @@ pub const MIN_TOOL_CALLS: u64 = 1;
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// Why a text is no session id.
+/// A text that is not a valid session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session id is 1 to 128 letters, digits, '.', '_' or '-', and does not start with '.'")]
 pub struct SessionIdError;
 
 impl SessionId {
-    /// The longest, bytes.
+    /// Maximum length, bytes.
     pub const MAX_BYTES: usize = 128;
 
-    /// Takes an id.
+    /// Parses an id.
     ///
     /// # Errors
     ///
-    /// When it could not be part of a file's name.
+    /// When the text cannot be part of a file name.
     pub fn new(id: &str) -> Result<Self, SessionIdError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let is_ok =
@@ -77,7 +77,7 @@ impl From<SessionId> for String {
     }
 }
 
-/// Which of the three commands a loop comes from.
+/// The command that started a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SessionKind {
@@ -104,7 +104,7 @@ impl SessionKind {
         [Self::Ralph, Self::Ulw, Self::DoIt].into_iter().find(|kind| kind.word() == word)
     }
 
-    /// The tool calls that a promise needs when nothing else was asked for.
+    /// Default number of tool calls that a promise requires.
     pub fn min_tool_calls(self) -> u64 {
         match self {
             Self::Ralph | Self::Ulw => MIN_TOOL_CALLS,
@@ -121,39 +121,39 @@ impl SessionKind {
     }
 }
 
-/// Whose loop it is.
+/// The session that a loop belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The file says nothing: a do-it file written by hand, which the first session that stops there takes.
+    /// The file has no id: a do-it file written by hand. It is assigned to the first session that stops there.
     Unclaimed,
-    /// The file names nobody, or something that is no session id: it holds no session.
+    /// The id in the file is empty or invalid: the loop belongs to no session.
     Nobody,
-    /// This session's.
+    /// This session.
     Session(SessionId),
 }
 
-/// What a state file says.
+/// The contents of a state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLoop {
-    /// Which command it comes from.
+    /// The command that started it.
     pub kind: SessionKind,
     /// False while it is paused.
     pub active: bool,
-    /// The turn that is going on, from 1.
+    /// The current turn, from 1.
     pub iteration: u32,
     /// The number of turns; 0 for no limit.
     pub max_iterations: u32,
-    /// What completes it. `None` (an empty value in the file): nothing does.
+    /// The completion promise. `None` (an empty value in the file): nothing completes the loop.
     pub completion: Option<Promise>,
-    /// What pauses it for a person.
+    /// The pause promise.
     pub pause: Option<Promise>,
-    /// When it began; `None` when the file does not say it in a known form.
+    /// When it began; `None` when the file has no valid time.
     pub started_at: Option<DateTime<Utc>>,
     /// The project's name, or empty.
     pub project: String,
     /// The project's branch, or empty.
     pub branch: String,
-    /// Whose it is.
+    /// The session that it belongs to.
     pub owner: Owner,
     /// Tool calls since the loop began that a completion promise needs.
     pub min_tool_calls: u64,
@@ -213,7 +213,7 @@ impl SessionLoop {
         }
     }
 
-    /// Whether a stop of this session is one of this loop.
+    /// Whether this loop handles the stops of this session.
     pub fn belongs_to(&self, session: &SessionId) -> bool {
         match &self.owner {
             Owner::Unclaimed => self.kind == SessionKind::DoIt,
@@ -222,7 +222,7 @@ impl SessionLoop {
         }
     }
 
-    /// The session that it is known to belong to.
+    /// The session that it belongs to, if known.
     pub fn session(&self) -> Option<&SessionId> {
         match &self.owner {
             Owner::Unclaimed | Owner::Nobody => None,
@@ -230,27 +230,27 @@ impl SessionLoop {
         }
     }
 
-    /// Whether its turns are used up when this one ends.
+    /// True when the current turn is the last one.
     pub fn is_last_turn(&self) -> bool {
         self.max_iterations > 0 && self.iteration >= self.max_iterations
     }
 }
 
-/// How a loop stands once a stop was let through. The words are what `swarm session` and its log say.
+/// The status of a loop after a stop was allowed, as `swarm session` and its log print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SessionStatus {
     /// The completion promise was given.
     PromiseAccepted,
-    /// Its turns are used up.
+    /// The limit of turns was reached.
     MaxIterationsReached,
     /// The pause promise was given, or something needs a person: an API error, no progress.
     Paused,
-    /// Somebody ended it.
+    /// A person canceled it.
     Cancelled,
-    /// There is no loop, or it is paused.
+    /// There is no active loop.
     NotActive,
-    /// The host does not let a hook hold a turn any longer. The loop stays.
+    /// The host's limit of blocked stops was reached. The loop stays.
     HostCap,
 }
 

@@ -1,7 +1,7 @@
-//! What is known of a stop, and what can follow from it.
+//! The facts about a stop, and the outcomes that a decision can have.
 //!
-//! Used by [`crate::session::decide()`], and by `swarm hook stop`, which brings the one and carries out the other.
-//! Deliberately absent: any judgement.
+//! `swarm hook stop` collects the facts, calls [`crate::session::decide()`] and carries out the outcome. Deliberately
+//! absent: the decision.
 
 use chrono::{DateTime, Utc};
 
@@ -9,14 +9,14 @@ use crate::session::book::{Book, LogLine, Mark, StopKey};
 use crate::session::queue::QueueChange;
 use crate::session::state::{SessionId, SessionLoop, SessionStatus};
 
-/// What the caller found out about a stop.
+/// The facts about a stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// Whose stop it is. `None`: a session that says no id, or none that can be one, which no loop holds.
     pub session: Option<SessionId>,
     /// The time.
     pub now: DateTime<Utc>,
-    /// When the hook was called; `None` where that is not known.
+    /// When the hook was called; `None` when unknown.
     pub called: Option<DateTime<Utc>>,
     /// It is a sub-agent's, not the session's.
     pub is_sub_agent: bool,

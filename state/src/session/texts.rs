@@ -1,8 +1,8 @@
-//! What a session loop tells the agent, and what the user is told when one begins.
+//! The texts of a session loop: for the agent at each stop, and for the user when a loop begins.
 //!
 //! The task or contract itself always goes in as it stands, at the end, so that nothing in it can be taken for words
-//! of ours. Used by [`crate::session::decide()`] for what a Stop hook feeds back and by `swarm session start`. Deliberately
-//! absent: when which of them is due.
+//! of ours. Used by [`crate::session::decide()`] for what a Stop hook feeds back and by `swarm session start`.
+//! Deliberately absent: when which of them is due.
 
 use crate::promise::Promise;
 use crate::session::book::PromiseFound;

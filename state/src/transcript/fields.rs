@@ -7,7 +7,7 @@ pub(super) fn text_at<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path)?.as_str()
 }
 
-/// A count: 0 where none is told, `None` where it cannot be read.
+/// A count: 0 when absent, `None` when invalid.
 pub(super) fn count_at(value: &Value, path: &str) -> Option<u64> {
     match value.pointer(path) {
         None | Some(Value::Null) => Some(0),
@@ -15,7 +15,7 @@ pub(super) fn count_at(value: &Value, path: &str) -> Option<u64> {
     }
 }
 
-/// An amount of money; `None` where it cannot be one.
+/// An amount of money; `None` when invalid.
 pub(super) fn dollars(value: &Value) -> Option<f64> {
     value.as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0)
 }
