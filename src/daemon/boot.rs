@@ -15,7 +15,7 @@ use swarm_state::spec::WorkerSpec;
 use crate::daemon::messages::{Input, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
-use crate::daemon::slot::{self, Slot};
+use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem};
@@ -56,7 +56,7 @@ impl Supervisor {
             self.recover_lost_records(&socket, &found);
             self.reconcile(&socket, &found);
             panes::end_panes(&tmux, self.sweep(&socket, &found)).await;
-            if self.slots.values().any(|s| s.unreconciled && s.spec.tmux_socket == socket) {
+            if self.slots.values().any(|s| !s.reconciled && s.spec.tmux_socket == socket) {
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
                     let found = panes::look_until_it_answers(&tmux).await;
@@ -97,41 +97,43 @@ impl Supervisor {
     fn load(&mut self, record: Record) -> Result<()> {
         let context = self.context(&record.name, &record.spec.tmux_socket);
         let foreign = record.legacy.is_some();
-        let mut engine = match &record.legacy {
+        let mut engine: Worker = match &record.legacy {
             Some(legacy) => self.legacy_engine(&record, legacy),
             None => serde_json::from_value(record.engine)
                 .map_err(|e| Error::system("its state cannot be read", e))?,
         };
         engine.rebase(self.now());
         let marks = if foreign { vec![] } else { self.store.marks(&record.name) };
+        let name = record.name.clone();
+        let mut slot = Slot::new(record.spec, engine, context)?;
         for mark in &marks {
             let event = match mark {
                 Mark::Killed => Event::Kill,
                 Mark::Paused(by) => Event::Pause(*by),
             };
-            // Only what it wants changes here; what must be done for it follows from what is found.
-            engine.step(event, self.now());
+            // This changes the worker's goal only. Its effects follow from the panes that are found.
+            drop(slot.step(event, self.now()));
         }
-        let name = record.name.clone();
-        let mut slot = Slot::new(record.spec, engine, context)?;
-        slot.started = record.started;
+        slot.origin.started = record.started;
         slot.pane = record.pane;
         slot.worktree = record.worktree.or_else(|| {
             let wanted = slot.spec.worktree.as_ref();
             wanted.and_then(|_| self.store.noted_worktree(&name, slot.engine.run()))
         });
-        slot.extra = record.extra;
-        slot.request = record.request;
-        slot.since = self.notices.seq();
-        slot.legacy = record.legacy;
-        slot.unreconciled = !foreign;
+        slot.origin.extra = record.extra;
+        slot.origin.request = record.request;
+        slot.origin.first_notice = self.notices.seq();
+        slot.origin.legacy = record.legacy;
+        slot.reconciled = foreign;
         // What the marks said is to be written down even if nothing else happens to the worker.
-        slot.unsaved = !marks.is_empty();
+        if !marks.is_empty() {
+            slot.saving.state = SaveState::Unsaved { error: None, marked: false };
+        }
         slot.rebuild_reader();
         if !foreign {
             // The stamp is not known, so the first look at the file compares it with what the record holds:
             // an edit made while no daemon was there is found.
-            slot.ralph_known = slot.ralph_file();
+            slot.saving.ralph_file = slot.ralph_file();
         }
         self.slots.insert(name.clone(), slot);
         Ok(())
@@ -151,7 +153,7 @@ impl Supervisor {
             let spec = lost_spec(name.clone(), row, socket.clone());
             let engine = Worker::found(slot::policy(&spec), run);
             let Ok(mut slot) = Slot::new(spec, engine, context) else { continue };
-            slot.unreconciled = true;
+            slot.reconciled = false;
             let message = format!("worker '{name}': its record is gone; its agent lives and was found again");
             self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
             self.slots.insert(name.clone(), slot);
@@ -163,7 +165,7 @@ impl Supervisor {
         let names: Vec<WorkerName> = self
             .slots
             .iter()
-            .filter(|(_, s)| s.spec.tmux_socket == *socket && s.unreconciled)
+            .filter(|(_, s)| s.spec.tmux_socket == *socket && !s.reconciled)
             .map(|(name, _)| name.clone())
             .collect();
         for name in names {
@@ -175,7 +177,7 @@ impl Supervisor {
                 self.step(&name, Event::Reachable(false));
                 continue;
             }
-            slot.unreconciled = false;
+            slot.reconciled = true;
             let row = own_row(slot, found);
             if let (Some(row), Some(server)) = (row, found.server) {
                 slot.pane = Some(Pane {

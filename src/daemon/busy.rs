@@ -1,25 +1,71 @@
-//! What is being done to a worker in several steps, so that nobody begins something else in between.
+//! Work on a worker that takes several steps. No other such work begins meanwhile.
 //!
-//! A respawn, or the removal of a worktree after a kill, takes its time in a driver or in git; meanwhile the
-//! worker looks like one that is over, and a spawn, a respawn or a clean of its name would end what the first
-//! one begins. So the one who does it holds an [`Busy`], and the worker knows of it as long as somebody
-//! does: whichever way it ends, it is forgotten with its holder. A kill is never refused; it calls off what
-//! would start the worker again. Removing a worker for good has a mark of its own (`Slot::leaving`).
+//! A respawn, a clean-up, or the removal of a worktree after a kill takes time in the driver or in git. Meanwhile the
+//! worker looks stopped, and a spawn, respawn or clean of its name would interfere. So whoever does the work holds a
+//! [`Busy`], and the slot keeps weak references: the work ends when the holder is dropped. A kill is never refused; it
+//! cancels a respawn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
-/// Something that is under way; it is over when the last holder lets go of it.
+/// What is being done to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BusyKind {
+    /// It is started again.
+    Respawn,
+    /// Its worktree is removed after a kill.
+    RemoveWorktree,
+    /// Its files and its name are deleted.
+    Clean,
+}
+
+impl BusyKind {
+    /// The text after "worker 'NAME'" in a refusal.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Respawn => " is being respawned",
+            Self::RemoveWorktree => ": its worktree is being removed",
+            Self::Clean => " is being removed",
+        }
+    }
+}
+
+/// Work under way; it ends when the last reference is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy {
-    /// What is being done, as the end of "worker 'w' …".
-    pub(crate) what: &'static str,
-    /// Somebody killed the worker meanwhile.
-    pub(crate) killed: AtomicBool,
+    kind: BusyKind,
+    killed: AtomicBool,
 }
 
 impl Busy {
-    /// True when a kill came in between.
+    /// True when the worker was killed since the work began.
     pub(crate) fn is_canceled(&self) -> bool {
         self.killed.load(Ordering::Relaxed)
+    }
+}
+
+/// All work under way on one worker.
+#[derive(Default)]
+pub(crate) struct BusyList(Vec<Weak<Busy>>);
+
+impl BusyList {
+    /// Begins work; it lasts as long as the returned value.
+    pub(crate) fn begin(&mut self, kind: BusyKind) -> Arc<Busy> {
+        let busy = Arc::new(Busy { kind, killed: AtomicBool::new(false) });
+        self.0.retain(|other| other.strong_count() > 0);
+        self.0.push(Arc::downgrade(&busy));
+        busy
+    }
+
+    /// The work that is under way, if any.
+    pub(crate) fn current(&self) -> Option<BusyKind> {
+        self.0.iter().find_map(|busy| busy.upgrade().map(|busy| busy.kind))
+    }
+
+    /// A kill arrived: the work must not start the worker again.
+    pub(crate) fn cancel(&self) {
+        for busy in self.0.iter().filter_map(Weak::upgrade) {
+            busy.killed.store(true, Ordering::Relaxed);
+        }
     }
 }

@@ -11,6 +11,7 @@ use swarm_state::notice::Entry;
 
 use crate::daemon::messages::{AfterStop, Job};
 use crate::daemon::run::exit;
+use crate::daemon::slot::Start;
 use crate::daemon::supervisor::Supervisor;
 
 impl Supervisor {
@@ -32,7 +33,7 @@ impl Supervisor {
             slot.driver.context.hurry.store(true, Ordering::Relaxed);
         }
         let was_over = slot.engine.is_stopped();
-        let effects = slot.engine.step(event, now);
+        let effects = slot.step(event, now);
         let ended = slot.engine.is_stopped() && !was_over;
         self.carry_out(name, effects);
         if ended {
@@ -51,14 +52,15 @@ impl Supervisor {
     /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
     pub(crate) fn drop_held_run(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let Some(run) = slot.held.take_if(|_| slot.engine.is_held_back()) else { return };
+        let is_held_back = slot.engine.is_held_back();
+        let Some(run) = slot.saving.held_run.take_if(|_| is_held_back) else { return };
         if slot.engine.is_killed() {
             let never = SpawnError::Other("it was never started".into());
             return self.advance(name, Event::SpawnFailed(run, never));
         }
         // The iteration begins when the loop goes on, and is logged then.
-        if let Some(at) = slot.unlogged.iter().rposition(|line| line.contains(" [START] ")) {
-            slot.unlogged.remove(at);
+        if let Some(at) = slot.saving.unwritten_log.iter().rposition(|line| line.contains(" [START] ")) {
+            slot.saving.unwritten_log.remove(at);
         }
         self.advance(name, Event::NeverStarted(run));
     }
@@ -115,8 +117,8 @@ impl Supervisor {
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
         // Rule 3 of the engine: what is not written down is not started.
-        if slot.unsaved {
-            slot.held = Some(run);
+        if slot.saving.is_unsaved() {
+            slot.saving.held_run = Some(run);
             return;
         }
         slot.pane = None;
@@ -134,7 +136,7 @@ impl Supervisor {
     /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
     /// dies in between must find the verdict again), and before a successor of the same name may use it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
-        if self.slots.get(name).is_some_and(|s| !s.unsaved) {
+        if self.slots.get(name).is_some_and(|s| !s.saving.is_unsaved()) {
             crate::daemon::crash::point("leave");
             // Left-overs are swept at the next start.
             drop(self.store.remove_run_dir(name, run));
@@ -153,12 +155,12 @@ impl Supervisor {
 
     /// What follows when a worker has come to its end: answers that wait for it.
     pub(crate) fn finish_stopped(&mut self, name: &WorkerName) {
-        if let Some(slot) = self.slots.get_mut(name).filter(|s| s.never_started) {
-            slot.never_started = false;
+        if let Some(slot) = self.slots.get_mut(name).filter(|s| matches!(s.start, Start::Failed)) {
+            slot.start = Start::Settled;
             return self.discard_worker(name);
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
-        let mut afters = std::mem::take(&mut slot.after_stop);
+        let mut afters = std::mem::take(&mut slot.waiting.after_stop);
         // Kills are answered while the worker that they ended still has the name.
         let is_kill = |after: &AfterStop| matches!(after, AfterStop::Killed(..));
         let killed = afters.iter().any(is_kill);

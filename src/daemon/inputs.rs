@@ -100,8 +100,8 @@ impl Supervisor {
                 slot.worktree = None;
                 return self.save(name);
             }
-            RunReport::Forced(names) => return slot.forced.extend(names),
-            RunReport::Unstored(why) => return slot.unstored = Some(why),
+            RunReport::Forced(names) => return slot.waiting.forced.extend(names),
+            RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
             RunReport::Notice(entry) => {
                 slot.checked(&entry);
@@ -140,7 +140,7 @@ impl Supervisor {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;
                 }
-                slot.unstored = None;
+                slot.saving.output_error = None;
                 slot.checking.clear();
                 self.advance(name, Event::Judged(run, verdict));
                 self.remove_run_dir(name, run);
@@ -151,7 +151,7 @@ impl Supervisor {
     }
 
     fn pause_all(&mut self) {
-        let ours = self.slots.iter().filter(|(_, slot)| slot.legacy.is_none());
+        let ours = self.slots.iter().filter(|(_, slot)| slot.origin.legacy.is_none());
         let names: Vec<_> = ours.map(|(name, _)| name.clone()).collect();
         for name in names {
             self.step(&name, Event::Pause(PauseBy::Shutdown));

@@ -21,11 +21,11 @@ impl Supervisor {
     pub(crate) fn log_entry(&mut self, name: &WorkerName, entry: &Entry) {
         for line in entry.log_lines() {
             let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };
-            if slot.log_tail.iter().any(|known| is_once(&line) && mark(known) == mark(&line)) {
+            if slot.saving.log_tail.iter().any(|known| is_once(&line) && mark(known) == mark(&line)) {
                 continue;
             }
-            slot.log_tail.clear();
-            slot.unlogged.push(stamped(&line));
+            slot.saving.log_tail.clear();
+            slot.saving.unwritten_log.push(stamped(&line));
         }
         self.write_log(name);
     }
@@ -33,21 +33,21 @@ impl Supervisor {
     /// Writes what is to be logged. Not while the state that it tells of is not saved: a daemon that took over
     /// would come to the same events again, and tell them again. What the disk refuses waits for the next try.
     pub(crate) fn write_log(&mut self, name: &WorkerName) {
-        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.unsaved) else { return };
-        let mut lines = std::mem::take(&mut slot.unlogged);
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.saving.is_unsaved()) else { return };
+        let mut lines = std::mem::take(&mut slot.saving.unwritten_log);
         let refused = lines.iter().position(|line| {
             let outcome = self.store.append_iteration_log(name, line);
             let waits = |error: &_| tracing::warn!(worker = %name, %error, "iterations.log waits");
             outcome.inspect_err(waits).is_err()
         });
         if let Some(first) = refused {
-            slot.unlogged = lines.split_off(first);
+            slot.saving.unwritten_log = lines.split_off(first);
         }
     }
 
     /// Adds what the daemon before did not come to write, and remembers what it did.
     pub(crate) fn repair_log(&mut self, name: &WorkerName) {
-        let ours = |s: &&Slot| s.spec.ralph.is_some() && s.legacy.is_none();
+        let ours = |s: &&Slot| s.spec.ralph.is_some() && s.origin.legacy.is_none();
         let Some(slot) = self.slots.get(name).filter(ours) else { return };
         let told = slot.engine.due_entries();
         let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
@@ -74,8 +74,8 @@ impl Supervisor {
         }
         let last_start = lines.iter().rposition(|line| line.starts_with("[START]")).unwrap_or(0);
         if let Some(slot) = self.slots.get_mut(name) {
-            slot.log_tail = lines.split_off(last_start);
-            slot.unlogged = missing;
+            slot.saving.log_tail = lines.split_off(last_start);
+            slot.saving.unwritten_log = missing;
         }
         self.write_log(name);
     }

@@ -14,7 +14,7 @@ use swarm_state::notice::{Entry, StopReason};
 
 use crate::daemon::messages::Input;
 use crate::daemon::reply::Reply;
-use crate::daemon::slot::{self, Slot};
+use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
@@ -43,7 +43,7 @@ impl Supervisor {
     pub(crate) fn resume_loop(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
         let found = self.find_loop(text).ok();
         let theirs = found.and_then(|(name, slot)| {
-            let legacy = slot.legacy.clone().filter(|_| !slot.engine.is_stopped())?;
+            let legacy = slot.origin.legacy.clone().filter(|_| !slot.engine.is_stopped())?;
             Some((name, legacy))
         });
         let Some((name, legacy)) = theirs else {
@@ -68,7 +68,7 @@ impl Supervisor {
 
     /// It has ended, or it must stay.
     pub(crate) fn finish_legacy_clean(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
-        let theirs = |slot: &&Slot| slot.legacy.is_some();
+        let theirs = |slot: &&Slot| slot.origin.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
             let message = format!("worker '{name}' is another one now");
             return reply.refuse(Error::new(ErrorCode::Conflict, message));
@@ -91,11 +91,11 @@ impl Supervisor {
         reply: Reply,
     ) {
         let resumed = outcome.and_then(|()| {
-            let theirs = self.slots.get_mut(name).and_then(|slot| slot.legacy.take());
+            let theirs = self.slots.get_mut(name).and_then(|slot| slot.origin.legacy.take());
             let resumed = self.resume(name.as_str(), peer);
             if let (Err(_), Some(slot)) = (&resumed, self.slots.get_mut(name)) {
                 // It is not ours until that is written down, so nothing of it is tried again.
-                (slot.legacy, slot.unsaved) = (theirs, false);
+                (slot.origin.legacy, slot.saving.state) = (theirs, SaveState::Saved);
             }
             resumed
         });
@@ -105,7 +105,7 @@ impl Supervisor {
 
 /// The refusal to change what another swarm made; `None` for a worker of ours.
 pub(crate) fn refuse_legacy(slot: &Slot) -> Option<Error> {
-    slot.legacy.as_ref()?;
+    slot.origin.legacy.as_ref()?;
     let name = &slot.spec.name;
     let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
     let error = Error::new(ErrorCode::Conflict, message);

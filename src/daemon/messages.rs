@@ -276,6 +276,8 @@ pub(crate) struct PendingClean {
     pub(crate) tree_gone: bool,
     pub(crate) outcome: Result<Forgotten>,
     pub(crate) reply: Reply,
+    /// Refuses other work until the worker is deleted.
+    pub(crate) busy: Arc<Busy>,
 }
 
 /// A removal as a user requested it.

@@ -67,15 +67,15 @@ impl Supervisor {
             return tracing::warn!(%error, "a directory was removed and cannot be made again");
         }
         let mut missing = BTreeSet::new();
-        for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.legacy.is_none()) {
-            let loop_file = slot.ralph_known.is_some() && !slot.engine.is_stopped();
+        for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.origin.legacy.is_none()) {
+            let loop_file = slot.saving.ralph_file.is_some() && !slot.engine.is_stopped();
             if !self.store.has_record(name) || loop_file && self.store.ralph_stamp(name).is_none() {
                 missing.insert(name.clone());
             }
         }
         for name in &missing {
             self.save(name);
-            if self.slots.get(name).is_some_and(|slot| slot.unsaved) {
+            if self.slots.get(name).is_some_and(|slot| slot.saving.is_unsaved()) {
                 continue;
             }
             let message =

@@ -11,7 +11,7 @@ use swarm_state::notice::{Entry, StopReason};
 
 use crate::daemon::messages::PendingSpawn;
 use crate::daemon::reply::Reply;
-use crate::daemon::slot::Slot;
+use crate::daemon::slot::{Slot, Start};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
 use crate::protocol::Spawned;
@@ -20,7 +20,7 @@ impl Supervisor {
     /// The worker that this very request has made.
     pub(crate) fn repeated_request(&self, request: Option<&String>) -> Option<WorkerName> {
         let request = request?;
-        let made = self.slots.iter().find(|(_, slot)| slot.request.as_ref() == Some(request));
+        let made = self.slots.iter().find(|(_, slot)| slot.origin.request.as_ref() == Some(request));
         made.map(|(name, _)| name.clone())
     }
 
@@ -33,12 +33,12 @@ impl Supervisor {
         reply: Reply,
     ) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let (seq, request) = (slot.since, slot.request.clone());
-        let warnings = slot.pending.take().map(|first| first.warnings).unwrap_or_default();
+        let (seq, request) = (slot.origin.first_notice, slot.origin.request.clone());
+        let warnings = slot.take_pending().map(|first| first.warnings).unwrap_or_default();
         if slot.is_there(until_ready) {
             return reply.answer(Ok(Spawned { worker: views::whole(slot), seq, warnings }));
         }
-        slot.pending = Some(PendingSpawn { reply, until_ready, seq, respawned, warnings, request });
+        slot.start = Start::Pending(PendingSpawn { reply, until_ready, seq, respawned, warnings, request });
         if let Some(word) = slot.last_word() {
             self.answer_spawn(name, &word);
             self.finish_stopped(name);

@@ -14,7 +14,7 @@ use swarm_state::notice::Entry;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::Prompt;
 
-use crate::daemon::slot::Slot;
+use crate::daemon::slot::{SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Mark, Problem, RalphRead, Store};
@@ -25,24 +25,29 @@ impl Supervisor {
         self.apply_file_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
         let outcome = write(&self.store, slot);
-        let was_unsaved = std::mem::replace(&mut slot.unsaved, outcome.is_err());
+        let was_unsaved = slot.saving.is_unsaved();
+        slot.saving.state = match &outcome {
+            Ok(()) => SaveState::Saved,
+            Err(error) => {
+                let marked = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
+                SaveState::Unsaved { error: Some(error.message.clone()), marked }
+            }
+        };
         for problem in self.store.take_problems() {
             self.report_problem(name, problem.message);
         }
         let Some(slot) = self.slots.get_mut(name) else { return };
         match outcome {
             Ok(()) => {
-                slot.marked = false;
-                // One that nobody wants any more is let go by who said so.
-                let held = slot.held.take_if(|_| was_unsaved && !slot.engine.is_held_back());
+                // A run that must not start any more is dropped by `drop_held_run`.
+                let may_start = was_unsaved && !slot.engine.is_held_back();
+                let held = slot.saving.held_run.take_if(|_| may_start);
                 self.write_log(name);
                 if let Some(run) = held {
                     self.spawn_run(name, run);
                 }
             }
             Err(error) => {
-                slot.save_error = Some(error.message.clone());
-                slot.marked = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
                 if !was_unsaved {
                     let message = format!("the worker's state was not saved, trying again: {error}");
                     self.notify(name, Entry::Warning { message });
@@ -64,12 +69,12 @@ impl Supervisor {
         let before = (slot.engine.clone(), slot.spec.clone());
         let event = change(slot)?;
         let by_mark = matches!(event, Event::Pause(_));
-        let mut effects = slot.engine.step(event, now);
+        let mut effects = slot.step(event, now);
         if effects.first() == Some(&Effect::Persist) {
             self.perform(name, effects.remove(0));
             let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
-            if slot.unsaved && !(by_mark && slot.marked) {
-                let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
+            if slot.saving.is_unsaved() && (!by_mark || slot.saving.may_be_lost()) {
+                let why = slot.saving.error_text();
                 (slot.engine, slot.spec) = before;
                 slot.rebuild_reader();
                 // What was written of it before the disk refused is taken back.
@@ -87,11 +92,11 @@ impl Supervisor {
     /// Tries again what could not be saved.
     pub(crate) fn retry_saves(&mut self) {
         let unsaved: Vec<_> =
-            self.slots.iter().filter(|(_, s)| s.unsaved).map(|(name, _)| name.clone()).collect();
+            self.slots.iter().filter(|(_, s)| s.saving.is_unsaved()).map(|(name, _)| name.clone()).collect();
         for name in unsaved {
             self.save(&name);
         }
-        let waiting = self.slots.iter().filter(|(_, s)| !s.unlogged.is_empty());
+        let waiting = self.slots.iter().filter(|(_, s)| !s.saving.unwritten_log.is_empty());
         for name in waiting.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.write_log(&name);
         }
@@ -100,12 +105,12 @@ impl Supervisor {
     /// Takes over settings of a loop that were changed in its state file since it was last written.
     pub(crate) fn apply_file_edits(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let Some(known) = slot.ralph_known.clone() else { return };
+        let Some(known) = slot.saving.ralph_file.clone() else { return };
         let stamp = self.store.ralph_stamp(name);
-        if stamp == slot.ralph_stamp || stamp.is_none() {
+        if stamp == slot.saving.ralph_read || stamp.is_none() {
             return;
         }
-        slot.ralph_stamp = stamp;
+        slot.saving.ralph_read = stamp;
         let message = match self.store.read_ralph(name) {
             Ok(RalphRead::Absent) => None,
             Ok(RalphRead::Bad(problem)) => Some(problem.message),
@@ -115,8 +120,8 @@ impl Supervisor {
                     // Only numbers change here; the caller is about to save or to step.
                     let now = self.now();
                     if let Some(slot) = self.slots.get_mut(name) {
-                        slot.engine.step(Event::Edited(edits), now);
-                        slot.ralph_known = slot.ralph_file();
+                        slot.step(Event::Edited(edits), now);
+                        slot.saving.ralph_file = slot.ralph_file();
                     }
                     None
                 }
@@ -132,7 +137,7 @@ impl Supervisor {
     /// What a command must tell when its change could not be saved.
     pub(crate) fn save_warnings(&self, name: &WorkerName) -> Vec<String> {
         match self.slots.get(name) {
-            Some(slot) if slot.unsaved => {
+            Some(slot) if slot.saving.is_unsaved() => {
                 vec!["the change holds, but could not be saved yet; swarm keeps trying".to_owned()]
             }
             Some(_) | None => vec![],
@@ -164,12 +169,14 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     // edit of the record's, and they are the newer ones.
     if let Some(file) = slot.ralph_file() {
         // Half of all saves change nothing in it.
-        let is_ours =
-            || slot.ralph_written.is_some() && slot.ralph_written == store.ralph_stamp(&slot.spec.name);
-        if slot.ralph_known.as_ref() != Some(&file) || !is_ours() {
-            slot.ralph_stamp = Some(store.write_ralph(&slot.spec.name, &file)?);
-            slot.ralph_written = slot.ralph_stamp;
-            slot.ralph_known = Some(file);
+        let is_ours = || {
+            slot.saving.ralph_written.is_some()
+                && slot.saving.ralph_written == store.ralph_stamp(&slot.spec.name)
+        };
+        if slot.saving.ralph_file.as_ref() != Some(&file) || !is_ours() {
+            slot.saving.ralph_read = Some(store.write_ralph(&slot.spec.name, &file)?);
+            slot.saving.ralph_written = slot.saving.ralph_read;
+            slot.saving.ralph_file = Some(file);
         }
     }
     crate::daemon::crash::point("record");

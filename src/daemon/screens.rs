@@ -22,7 +22,7 @@ const STARTING_SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 impl Supervisor {
     /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
     pub(crate) fn look_if_due(&mut self) {
-        let wanted = self.slots.values().any(|s| s.unsaved || s.engine.wants_screen());
+        let wanted = self.slots.values().any(|s| s.saving.is_unsaved() || s.engine.wants_screen());
         let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
         let next = Instant::now() + if starting { STARTING_SCREEN_INTERVAL } else { SCREEN_INTERVAL };
         match (wanted, self.next_look) {
@@ -95,8 +95,8 @@ impl Supervisor {
             if let Some(screen) = look.screen {
                 slot.last_screen = screen;
             }
-            let mut effects = slot.engine.step(Event::Reachable(true), now);
-            effects.extend(slot.engine.step(look.event, now));
+            let mut effects = slot.step(Event::Reachable(true), now);
+            effects.extend(slot.step(look.event, now));
             // Nearly always there is nothing to do, for hundreds of workers every two seconds.
             if !effects.is_empty() {
                 self.carry_out(&name, effects);

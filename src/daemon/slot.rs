@@ -1,20 +1,19 @@
 //! What the supervisor holds of one worker.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
-use swarm_state::engine::{Now, Phase, Policy, Worker};
+use swarm_state::engine::{Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
-use swarm_state::model::{Pane, PromptVia, Run, Status, WorkerName, Worktree};
+use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
 use swarm_state::pattern::Pattern;
 use swarm_state::screen::ScreenReader;
 use swarm_state::spec::{Prompt, WorkerSpec};
 use tokio::time::Instant;
 
-use crate::daemon::busy::Busy;
+use crate::daemon::busy::BusyList;
 use crate::daemon::messages::{AfterStop, IterationInfo, PendingSpawn, QueuedInput, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
@@ -24,60 +23,127 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::loops::Course;
 use crate::store::RalphStamp;
 
+/// Where a worker comes from.
+pub(crate) struct Origin {
+    pub(crate) started: DateTime<FixedOffset>,
+    /// The request that created it, for a client that repeats the request.
+    pub(crate) request: Option<String>,
+    /// All notices after this number are about this worker and not about an earlier one of the same name.
+    pub(crate) first_notice: u64,
+    /// Fields of its record that this version does not have.
+    pub(crate) extra: Map<String, Value>,
+    /// Present for a worker of the Python predecessor: the daemon shows it and changes nothing.
+    pub(crate) legacy: Option<Legacy>,
+}
+
+/// Whether the worker's state is on disk.
+#[derive(Default)]
+pub(crate) enum SaveState {
+    #[default]
+    Saved,
+    /// The last save failed, for example because the disk is full.
+    Unsaved {
+        /// The system's error; `None` when nobody has tried to save yet.
+        error: Option<String>,
+        /// A mark on disk records what must survive a crash: that the worker was killed or its loop paused.
+        marked: bool,
+    },
+}
+
+/// What is on disk of a worker, and what waits to be written.
+#[derive(Default)]
+pub(crate) struct Saving {
+    pub(crate) state: SaveState,
+    /// A run that starts when a save succeeds.
+    pub(crate) held_run: Option<Run>,
+    /// Why the output of the last run cannot be stored. Its pane keeps the output, and no run starts meanwhile.
+    pub(crate) output_error: Option<String>,
+    /// The loop's `state.json` as the daemon last wrote or read it.
+    pub(crate) ralph_file: Option<RalphFile>,
+    /// Identifies the version of the file that was last read; another stamp means that somebody edited it.
+    pub(crate) ralph_read: Option<RalphStamp>,
+    /// The stamp of the daemon's own last write.
+    pub(crate) ralph_written: Option<RalphStamp>,
+    /// Lines of `iterations.log` about the current iteration that an earlier daemon wrote. Empty after the first line
+    /// of this daemon's own.
+    pub(crate) log_tail: Vec<String>,
+    /// Lines of `iterations.log` that are not written yet.
+    pub(crate) unwritten_log: Vec<String>,
+}
+
+impl Saving {
+    pub(crate) fn is_unsaved(&self) -> bool {
+        matches!(self.state, SaveState::Unsaved { .. })
+    }
+
+    /// True when the last save failed and no mark preserves the change.
+    pub(crate) fn may_be_lost(&self) -> bool {
+        matches!(self.state, SaveState::Unsaved { marked: false, .. })
+    }
+
+    /// Why the last save failed.
+    pub(crate) fn error(&self) -> Option<&str> {
+        match &self.state {
+            SaveState::Unsaved { error, .. } => error.as_deref(),
+            SaveState::Saved => None,
+        }
+    }
+
+    /// As [`Saving::error`], for a message that needs a reason.
+    pub(crate) fn error_text(&self) -> String {
+        self.error().unwrap_or("the disk refused the write").to_owned()
+    }
+
+    /// Why the worker waits for free disk space; `None` while it does not.
+    pub(crate) fn waits_for_disk(&self) -> Option<String> {
+        if let Some(error) = &self.output_error {
+            return Some(format!("its output cannot be stored: {error}"));
+        }
+        self.held_run?;
+        Some(format!("its state cannot be saved: {}", self.error()?))
+    }
+}
+
+/// The start of a worker, as far as a client waits for it.
+pub(crate) enum Start {
+    /// No client waits.
+    Settled,
+    /// A client waits for the first run.
+    Pending(PendingSpawn),
+    /// The first run failed to start. The worker is discarded as soon as it has stopped.
+    Failed,
+}
+
+/// Requests that wait for the worker to become ready or to stop.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    /// Texts for an agent that is not ready yet.
+    pub(crate) input: Vec<QueuedInput>,
+    /// What to do when the worker has stopped.
+    pub(crate) after_stop: Vec<AfterStop>,
+    /// Processes that the current kill had to end by force.
+    pub(crate) forced: Vec<String>,
+}
+
 /// One worker.
 pub(crate) struct Slot {
     pub(crate) spec: Arc<WorkerSpec>,
     pub(crate) engine: Worker,
-    pub(crate) started: DateTime<FixedOffset>,
+    pub(crate) origin: Origin,
     pub(crate) pane: Option<Pane>,
     pub(crate) worktree: Option<Worktree>,
-    /// The request that made it.
-    pub(crate) request: Option<String>,
-    /// The notice from which on all are this worker's.
-    pub(crate) since: u64,
-    /// Fields of its record that this version does not know.
-    pub(crate) extra: Map<String, Value>,
-    /// Set for a worker that another swarm made: it is shown and never touched.
-    pub(crate) legacy: Option<Legacy>,
     pub(crate) driver: Driver,
     pub(crate) reader: SharedReader,
-    /// The last save failed: the disk is full or the like.
-    pub(crate) unsaved: bool,
-    /// What the disk said then.
-    pub(crate) save_error: Option<String>,
-    /// A mark on disk says of the unsaved state what a crash must not undo.
-    pub(crate) marked: bool,
-    /// What became of its run while no daemon was there is not known yet.
-    pub(crate) unreconciled: bool,
-    /// Its first run never came up: it goes as soon as it has stopped.
-    pub(crate) never_started: bool,
-    /// It is being forgotten: its name is not free yet.
-    pub(crate) leaving: bool,
-    /// What else is being done to it in several steps.
-    pub(crate) busy: Weak<Busy>,
-    /// Why the output of its last run cannot be stored; its pane keeps it, and nothing starts until then.
-    pub(crate) unstored: Option<String>,
+    /// The last lines of the screen, as they were captured last.
+    pub(crate) last_screen: String,
     /// The checks that run now.
     pub(crate) checking: Vec<String>,
-    /// A run that may start as soon as a save succeeds.
-    pub(crate) held: Option<Run>,
-    /// `state.json` as it was last written, and what tells that somebody else wrote it since.
-    pub(crate) ralph_known: Option<RalphFile>,
-    pub(crate) ralph_stamp: Option<RalphStamp>,
-    /// The stamp of our own last write.
-    pub(crate) ralph_written: Option<RalphStamp>,
-    /// What the daemon before logged of the current iteration; emptied by the first line that is new.
-    pub(crate) log_tail: Vec<String>,
-    /// Lines of the log that are not written yet.
-    pub(crate) unlogged: Vec<String>,
-    /// Processes that the current kill had to force.
-    pub(crate) forced: Vec<String>,
-    pub(crate) pending: Option<PendingSpawn>,
-    /// What people sent while the agent was coming up.
-    pub(crate) queued: Vec<QueuedInput>,
-    pub(crate) after_stop: Vec<AfterStop>,
-    /// The last lines of the screen as it was when it was captured, as they were captured.
-    pub(crate) last_screen: String,
+    pub(crate) saving: Saving,
+    pub(crate) start: Start,
+    /// False until the saved state was compared with the panes of its tmux server.
+    pub(crate) reconciled: bool,
+    pub(crate) busy: BusyList,
+    pub(crate) waiting: Waiting,
 }
 
 /// What the engine must know of a spec.
@@ -121,35 +187,24 @@ impl Slot {
         Ok(Self {
             spec: Arc::new(spec),
             engine,
-            started: crate::daemon::clock::local_now(),
+            origin: Origin {
+                started: crate::daemon::clock::local_now(),
+                request: None,
+                first_notice: 0,
+                extra: Map::new(),
+                legacy: None,
+            },
             pane: None,
             worktree: None,
-            request: None,
-            since: 0,
-            extra: Map::new(),
-            legacy: None,
             driver: Driver::start(context),
             reader,
-            unsaved: false,
-            save_error: None,
-            marked: false,
-            unreconciled: false,
-            never_started: false,
-            leaving: false,
-            busy: Weak::new(),
-            unstored: None,
-            checking: vec![],
-            held: None,
-            ralph_known: None,
-            ralph_stamp: None,
-            ralph_written: None,
-            log_tail: vec![],
-            unlogged: vec![],
-            forced: vec![],
-            pending: None,
-            queued: vec![],
-            after_stop: vec![],
             last_screen: String::new(),
+            checking: vec![],
+            saving: Saving::default(),
+            start: Start::Settled,
+            reconciled: true,
+            busy: BusyList::default(),
+            waiting: Waiting::default(),
         })
     }
 
@@ -164,13 +219,13 @@ impl Slot {
             name: self.spec.name.clone(),
             metadata,
             spec: (*self.spec).clone(),
-            started: self.started,
+            started: self.origin.started,
             pane: self.pane.clone(),
             worktree: self.worktree.clone(),
             engine,
-            legacy: self.legacy.clone(),
-            request: self.request.clone(),
-            extra: self.extra.clone(),
+            legacy: self.origin.legacy.clone(),
+            request: self.origin.request.clone(),
+            extra: self.origin.extra.clone(),
         })
     }
 
@@ -187,7 +242,7 @@ impl Slot {
             max_iterations: ralph.max_iterations,
             current_iteration: ralph.iteration,
             status: self.engine.loop_status()?,
-            started: self.started.naive_local(),
+            started: self.origin.started.naive_local(),
             last_iteration_started: ralph.iteration_started.map(|t| t.naive_local()),
             consecutive_failures: ralph.failures,
             total_failures: ralph.total_failures,
@@ -225,52 +280,49 @@ impl Slot {
         Some(IterationInfo {
             number: ralph.iteration,
             max: ralph.max_iterations,
-            id: loop_id(self.started),
+            id: loop_id(self.origin.started),
             started: ralph.iteration_started,
             worked: ralph.worked,
             until: ralph.time_left(now).and_then(|left| Instant::now().checked_add(left)),
         })
     }
 
-    /// Begins something that takes several steps.
-    pub(crate) fn begin(&mut self, what: &'static str) -> Arc<Busy> {
-        let busy = Arc::new(Busy { what, killed: AtomicBool::new(false) });
-        self.busy = Arc::downgrade(&busy);
-        busy
+    /// Steps the engine. Nothing else in the daemon does.
+    pub(crate) fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
+        self.engine.step(event, now)
     }
 
-    /// A kill came: what is under way does not start the worker again.
-    pub(crate) fn cancel_busy(&self) {
-        if let Some(busy) = Weak::upgrade(&self.busy) {
-            busy.killed.store(true, Ordering::Relaxed);
+    /// Takes the client that waits for the first run.
+    pub(crate) fn take_pending(&mut self) -> Option<PendingSpawn> {
+        match std::mem::replace(&mut self.start, Start::Settled) {
+            Start::Pending(pending) => Some(pending),
+            other => {
+                self.start = other;
+                None
+            }
         }
     }
 
-    /// Refuses to begin something while something else is under way that decides what becomes of the worker.
+    /// The client that waits for the first run.
+    pub(crate) fn pending(&mut self) -> Option<&mut PendingSpawn> {
+        if let Start::Pending(pending) = &mut self.start { Some(pending) } else { None }
+    }
+
+    /// Refuses to begin work on a worker while other work decides what becomes of it.
     pub(crate) fn refuse_busy(&self) -> Result<()> {
-        let name = &self.spec.name;
-        if self.leaving {
-            return Err(leaving(name));
-        }
-        let replaced = self.after_stop.iter().any(|after| matches!(after, AfterStop::Replace(..)));
-        let what = match Weak::upgrade(&self.busy) {
-            Some(busy) => busy.what,
-            None if replaced => "is just being replaced",
+        let replaced = self.waiting.after_stop.iter().any(|after| matches!(after, AfterStop::Replace(..)));
+        let what = match self.busy.current() {
+            Some(kind) => kind.text(),
+            None if replaced => " is being replaced",
             None => return Ok(()),
         };
-        Err(Error::new(ErrorCode::Conflict, format!("worker '{name}' {what}")).hint("try again in a moment"))
+        let message = format!("worker '{}'{what}", self.spec.name);
+        Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
     }
 
-    /// Why it stands still until the disk takes what is to be written; `None` while it goes on.
+    /// As [`Saving::waits_for_disk`].
     pub(crate) fn waits_for_disk(&self) -> Option<String> {
-        let why = match &self.unstored {
-            Some(why) => format!("its output cannot be stored: {why}"),
-            None if self.unsaved && self.held.is_some() => {
-                format!("its state cannot be saved: {}", self.save_error.as_ref()?)
-            }
-            None => return None,
-        };
-        Some(why)
+        self.saving.waits_for_disk()
     }
 
     /// The one word for how it is. One that stands still for want of room waits for a person like any other.
@@ -296,11 +348,5 @@ impl Slot {
 /// The loop of a worker, where it works now.
 pub(crate) fn course_of(slot: &Slot) -> Course {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
-    course(&slot.driver.context, &slot.spec, &loop_id(slot.started), cwd)
-}
-
-/// The refusal of a name that is about to be free.
-fn leaving(name: &WorkerName) -> Error {
-    Error::new(ErrorCode::Conflict, format!("worker '{name}' is just being removed"))
-        .hint("try again in a moment")
+    course(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
 }

@@ -34,7 +34,7 @@ impl Supervisor {
 
     /// As [`Supervisor::schedule_sweep`], for the server of a worker that is ours.
     pub(crate) fn sweep_server_of(&mut self, name: &WorkerName) {
-        let own = self.slots.get(name).filter(|slot| slot.legacy.is_none());
+        let own = self.slots.get(name).filter(|slot| slot.origin.legacy.is_none());
         if let Some(socket) = own.map(|slot| slot.spec.tmux_socket.clone()) {
             self.schedule_sweep(&socket);
         }

@@ -39,7 +39,7 @@ fn worker(slot: &Slot) -> WorkerView {
         cwd: slot.worktree.as_ref().map_or_else(|| spec.cwd.clone(), |w| w.path.clone()),
         tags: spec.tags.clone(),
         env: spec.env_names.iter().map(|n| (n.clone(), "***".to_owned())).collect::<BTreeMap<_, _>>(),
-        started: slot.started.to_rfc3339(),
+        started: slot.origin.started.to_rfc3339(),
         tmux: TmuxView {
             socket: context.tmux.socket_path(),
             session: "swarm".into(),
@@ -132,13 +132,13 @@ fn shorten(text: &mut String, room: usize) {
 
 /// Why it is in its state. A state that cannot be saved comes first, since a loop stands still because of it.
 pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
-    if let Some(theirs) = &slot.legacy {
+    if let Some(theirs) = &slot.origin.legacy {
         return Some(Cause::EarlierSwarm { status: theirs.status.clone() });
     }
     if let Some(error) = slot.waits_for_disk() {
         return Some(Cause::DiskFull { error });
     }
-    if let Some(error) = slot.save_error.as_ref().filter(|_| slot.unsaved) {
+    if let Some(error) = slot.saving.error() {
         return Some(Cause::Unsaved { error: error.to_string() });
     }
     match slot.checking.as_slice() {
@@ -157,7 +157,7 @@ pub(crate) fn reason(slot: &Slot) -> Option<String> {
 
 /// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.
 pub(crate) fn unsaved<'a>(slots: impl Iterator<Item = &'a Slot>) -> Option<String> {
-    let why = |slot: &&Slot| slot.waits_for_disk().is_some() || slot.unsaved && slot.save_error.is_some();
+    let why = |slot: &&Slot| slot.waits_for_disk().is_some() || slot.saving.error().is_some();
     let mut slots = slots.filter(why);
     let (first, more) = (slots.next()?, slots.count());
     let (name, why) = (&first.spec.name, reason(first)?);
@@ -178,7 +178,7 @@ fn restart(slot: &Slot) -> Option<RestartView> {
 
 fn metadata(slot: &Slot) -> Value {
     let mut metadata = loop_metadata(slot);
-    if slot.legacy.is_some() {
+    if slot.origin.legacy.is_some() {
         metadata[EARLIER_SWARM] = true.into();
     }
     metadata
@@ -215,7 +215,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         prompt_file: wanted.prompt_file.clone(),
         max_iterations: ralph.max_iterations,
         current_iteration: ralph.iteration,
-        started: slot.started.format(LOCAL_TIME_FORMAT).to_string(),
+        started: slot.origin.started.format(LOCAL_TIME_FORMAT).to_string(),
         last_iteration_started: ralph.iteration_started.map(|t| t.format(LOCAL_TIME_FORMAT).to_string()),
         consecutive_failures: ralph.failures,
         total_failures: ralph.total_failures,

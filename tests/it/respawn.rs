@@ -258,7 +258,7 @@ fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
     // One that came when the first was over is a respawn of its own.
     assert!(done >= 1, "{ended:?}");
     for (code, said) in ended.iter().filter(|(code, _)| *code != 0) {
-        let told = said.contains("is just being respawned") || said.contains("is just starting");
+        let told = said.contains("is being respawned") || said.contains("is starting");
         assert!(*code == 1 && told && said.contains("hint: try again"), "{said}");
     }
     w.until("as many ran as were said to", || (w.lines("work/pids").len() == 1 + done).then_some(()));
@@ -278,10 +278,10 @@ fn a_spawn_or_clean_of_the_name_waits_for_a_respawn_and_a_kill_calls_it_off() {
         w.status("w")["reason"].as_str().is_some_and(|why| why.contains("killed")).then_some(())
     });
     for flags in [&[][..], &["--replace"]] {
-        let _ = w.spawn("w", flags, &["sleep", "600"]).code(1).warns("worker 'w' is just being respawned");
+        let _ = w.spawn("w", flags, &["sleep", "600"]).code(1).warns("worker 'w' is being respawned");
     }
-    let _ = w.swarm(&["clean", "w"]).code(1).warns("worker 'w' is just being respawned");
-    let _ = w.swarm(&["respawn", "w"]).code(1).warns("worker 'w' is just being respawned");
+    let _ = w.swarm(&["clean", "w"]).code(1).warns("worker 'w' is being respawned");
+    let _ = w.swarm(&["respawn", "w"]).code(1).warns("worker 'w' is being respawned");
     // A kill that was heard is written down, whatever was there before.
     let version = || fs::metadata(w.swarm_dir().join("workers/w.json")).unwrap().ino();
     let before = version();

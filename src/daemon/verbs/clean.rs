@@ -10,6 +10,7 @@ use swarm_state::notice::Entry;
 use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
+use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
@@ -31,7 +32,7 @@ impl Supervisor {
             return reply.refuse(error);
         }
         if let Ok((name, slot)) = self.find(&params.name)
-            && let Some(legacy) = slot.legacy.clone()
+            && let Some(legacy) = slot.origin.legacy.clone()
         {
             return self.clean_legacy(name, legacy, reply);
         }
@@ -49,7 +50,7 @@ impl Supervisor {
         if let Err(error) = admit(&name, slot).and(tenant) {
             return reply.refuse(error);
         }
-        slot.leaving = true;
+        let busy = slot.busy.begin(BusyKind::Clean);
         let incarnation = slot.driver.context.incarnation;
         let mut forgotten = Forgotten::default();
         let mut removal = None;
@@ -85,7 +86,7 @@ impl Supervisor {
                 }
             };
             crash::point("clean_files+");
-            let cleaning = PendingClean { name, incarnation, tree_gone, outcome, reply };
+            let cleaning = PendingClean { name, incarnation, tree_gone, outcome, reply, busy };
             drop(inbox.send(Input::Cleaned(Box::new(cleaning))));
         });
     }
@@ -105,12 +106,12 @@ impl Supervisor {
 
     /// Nothing but the record is left, or something stays.
     pub(crate) fn cleaned(&mut self, cleaning: PendingClean) {
-        let PendingClean { name, incarnation, tree_gone, outcome, reply } = cleaning;
+        let PendingClean { name, incarnation, tree_gone, outcome, reply, busy } = cleaning;
         let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.incarnation == incarnation)
         else {
             return reply.answer(outcome);
         };
-        slot.leaving = false;
+        drop(busy);
         if tree_gone {
             slot.worktree = None;
         }

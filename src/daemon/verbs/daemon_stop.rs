@@ -11,7 +11,7 @@ impl Supervisor {
     pub(crate) fn daemon_stop(&mut self, reply: Reply) {
         self.end_daemon(DaemonEnd::Stop);
         let agents = self.slots.values().filter(|s| s.engine.has_pane()).count();
-        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.unsaved && !s.marked);
+        let lost = self.slots.values().filter(|s| views::paused_by_shutdown(s) && s.saving.may_be_lost());
         let warn = |slot: &Slot| {
             let name = &slot.spec.name;
             format!(

@@ -15,7 +15,7 @@ impl Supervisor {
             Err(error) => reply.refuse(error),
             Ok((_, slot)) if slot.engine.is_starting_up() => {
                 let until = Instant::now() + MAX_INPUT_WAIT;
-                slot.queued.push(QueuedInput { what: AgentInput::Eof(name.to_owned()), reply, until });
+                slot.waiting.input.push(QueuedInput { what: AgentInput::Eof(name.to_owned()), reply, until });
             }
             Ok((pane, slot)) => {
                 let (done, outcome) = oneshot::channel();

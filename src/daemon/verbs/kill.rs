@@ -5,6 +5,7 @@ use swarm_state::model::WorkerName;
 use swarm_state::removal::RemovalCommand;
 use tokio::sync::oneshot;
 
+use crate::daemon::busy::BusyKind;
 use crate::daemon::legacy;
 use crate::daemon::messages::{AfterStop, Job, RunReport, WorktreeRemoval};
 use crate::daemon::reply::Reply;
@@ -22,13 +23,13 @@ impl Supervisor {
         let name = match found {
             Err(error) => return reply.refuse(error),
             Ok((name, slot)) if slot.engine.is_stopped() => {
-                slot.cancel_busy();
+                slot.busy.cancel();
                 return self.finish_kill_of(&name, params, reply, true);
             }
             Ok((name, slot)) => {
-                slot.cancel_busy();
-                slot.forced.clear();
-                slot.after_stop.push(AfterStop::Killed(params, reply));
+                slot.busy.cancel();
+                slot.waiting.forced.clear();
+                slot.waiting.after_stop.push(AfterStop::Killed(params, reply));
                 name
             }
         };
@@ -43,15 +44,15 @@ impl Supervisor {
     fn finish_kill_of(&mut self, name: &WorkerName, params: KillParams, reply: Reply, already: bool) {
         let tenant = self.refuse_shared_worktree(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let mut killed = Killed { already, forced: slot.forced.clone(), ..Killed::default() };
-        if slot.unsaved && !slot.marked && slot.engine.is_killed() {
+        let mut killed = Killed { already, forced: slot.waiting.forced.clone(), ..Killed::default() };
+        if slot.saving.may_be_lost() && slot.engine.is_killed() {
             // It has ended, but the next daemon would find it as it was before.
-            let why = slot.save_error.as_deref().unwrap_or("the disk refused");
+            let why = slot.saving.error_text();
             let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
             let hint = format!("make room on the disk, then look again: swarm status {name}");
             return reply.refuse(Error::new(ErrorCode::System, message).hint(hint));
         }
-        if slot.unsaved {
+        if slot.saving.is_unsaved() {
             killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
         }
         let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
@@ -62,7 +63,7 @@ impl Supervisor {
             return reply.answer(Ok(killed));
         }
         // Nobody is to start in it meanwhile.
-        let busy = slot.begin("is just losing its worktree");
+        let busy = slot.busy.begin(BusyKind::RemoveWorktree);
         let (done, removed) = oneshot::channel();
         let removal = WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Kill };
         slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });

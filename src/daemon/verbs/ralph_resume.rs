@@ -43,7 +43,7 @@ impl Supervisor {
         let before = status_of(slot)?;
         if slot.engine.is_stopped() {
             let message = format!("the loop of worker '{name}' is over ({before})");
-            let anew = if slot.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
+            let anew = if slot.origin.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
             let hint = format!("to start it anew: swarm {anew} {name}");
             return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
         }

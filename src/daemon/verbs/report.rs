@@ -75,7 +75,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         cause: views::cause(slot),
         outage: slot.engine.outage().map(|outage| outage.kind),
         end,
-        started: slot.started.to_rfc3339(),
+        started: slot.origin.started.to_rfc3339(),
         current_iteration: ralph.iteration,
         max_iterations: ralph.max_iterations,
         consecutive_failures: ralph.failures,

@@ -12,13 +12,14 @@ use swarm_state::spec::WorkerSpec;
 use tokio::sync::oneshot;
 
 use crate::daemon::boot::RECORD_LOST;
+use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::messages::{
     AfterStop, Input, Job, PendingRespawn, PendingSpawn, RunReport, WorktreeRemoval,
 };
 use crate::daemon::reply::Reply;
 use crate::daemon::run::remove_worktree::{ignored_note, refused};
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::{Slot, Start, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::spawn;
 use crate::error::{Error, ErrorCode, Result};
@@ -47,7 +48,7 @@ impl Supervisor {
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
             let measured = slot.spec.is_gated();
             let course = measured.then(|| course_of(slot));
-            Ok((name, threatened, course, slot.begin("is just being respawned")))
+            Ok((name, threatened, course, slot.busy.begin(BusyKind::Respawn)))
         });
         let (name, threatened, course, busy) = match checked {
             Ok(checked) => checked,
@@ -89,7 +90,7 @@ impl Supervisor {
             Err(error) => return wish.reply.refuse(error),
         };
         if !slot.engine.is_stopped() {
-            slot.after_stop.push(AfterStop::Respawn(Box::new(wish)));
+            slot.waiting.after_stop.push(AfterStop::Respawn(Box::new(wish)));
             return self.step(&name, Event::Kill);
         }
         // One whose directory somebody removed would be in the way of its successor.
@@ -133,14 +134,16 @@ fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
     let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
     // An end that nobody here asked for was begun by a daemon that died; its killer, if there is one, asks again.
-    if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.after_stop.is_empty() {
-        return Err(conflict(format!("worker '{name}' is just being killed")).hint("try again in a moment"));
+    if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.waiting.after_stop.is_empty() {
+        return Err(conflict(format!("worker '{name}' is being killed")).hint("wait a moment, then retry"));
     }
     // The one who waits for its first run has begun it, and would be told that it was killed.
-    if slot.pending.is_some() && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. }) {
-        return Err(conflict(format!("worker '{name}' is just starting")).hint("try again in a moment"));
+    if matches!(slot.start, Start::Pending(_))
+        && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. })
+    {
+        return Err(conflict(format!("worker '{name}' is starting")).hint("wait a moment, then retry"));
     }
-    if slot.legacy.is_some() {
+    if slot.origin.legacy.is_some() {
         return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
     }
     if slot.spec.tags.iter().any(|tag| tag == RECORD_LOST) && slot.spec.env.is_empty() {

@@ -22,7 +22,7 @@ impl Supervisor {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
             Ok((_, slot)) if slot.engine.is_starting_up() => {
-                slot.queued.push(QueuedInput {
+                slot.waiting.input.push(QueuedInput {
                     what: AgentInput::Text(params),
                     reply,
                     until: Instant::now() + MAX_INPUT_WAIT,
@@ -47,13 +47,13 @@ impl Supervisor {
 
     /// Types what had to wait until the agent was ready, or says why it was not typed.
     pub(crate) fn release_queued_input(&mut self, name: &WorkerName) {
-        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.queued.is_empty()) else { return };
+        let Some(slot) = self.slots.get_mut(name).filter(|s| !s.waiting.input.is_empty()) else { return };
         let waits = slot.engine.is_starting_up();
         let status = slot.engine.status();
-        let (kept, due) = std::mem::take(&mut slot.queued)
+        let (kept, due) = std::mem::take(&mut slot.waiting.input)
             .into_iter()
             .partition(|input| waits && Instant::now() < input.until);
-        slot.queued = kept;
+        slot.waiting.input = kept;
         let why = slot.engine.reason().filter(|_| waits || status == Status::Waiting);
         for QueuedInput { what, reply, .. } in due {
             if !waits && status != Status::Waiting {
@@ -77,8 +77,8 @@ pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
     match &slot.pane {
         Some(pane) if slot.engine.has_pane() && pane.run == slot.engine.run() => Ok(pane.clone()),
         _ if slot.engine.has_pane() => {
-            let message = format!("worker '{name}' is just starting");
-            Err(Error::new(ErrorCode::Conflict, message).hint("try again in a moment"))
+            let message = format!("worker '{name}' is starting");
+            Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());

@@ -15,7 +15,7 @@ use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
 use crate::daemon::messages::{AfterStop, PendingSpawn};
 use crate::daemon::reply::Reply;
-use crate::daemon::slot::{self, Slot};
+use crate::daemon::slot::{self, Slot, Start};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::{legacy, views};
 use crate::error::{Error, ErrorCode, Result};
@@ -49,7 +49,7 @@ impl Supervisor {
             }
             Ok(Admitted::AfterKill(name)) => {
                 if let Some(slot) = self.slots.get_mut(&name) {
-                    slot.after_stop.push(AfterStop::Replace(Box::new(params), reply));
+                    slot.waiting.after_stop.push(AfterStop::Replace(Box::new(params), reply));
                 }
                 self.step(&name, Event::Kill);
             }
@@ -107,7 +107,7 @@ impl Supervisor {
             );
         }
         check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
-        if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.legacy.as_ref()) {
+        if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.origin.legacy.as_ref()) {
             if !params.replace {
                 legacy::in_use(&name, theirs)?;
             }
@@ -154,8 +154,8 @@ impl Supervisor {
         match self.create_slot(name, spec, pending.respawned) {
             Err(error) => pending.reply.refuse(error),
             Ok(mut slot) => {
-                (slot.request, slot.since) = (pending.request.clone(), pending.seq);
-                slot.pending = Some(pending);
+                (slot.origin.request, slot.origin.first_notice) = (pending.request.clone(), pending.seq);
+                slot.start = Start::Pending(pending);
                 self.slots.insert(name.clone(), slot);
                 self.step(name, Event::Start);
                 self.refuse_unsaved(name);
@@ -175,9 +175,9 @@ impl Supervisor {
             self.store.write_task(name, task)?;
         }
         crate::daemon::crash::point("birth");
-        if let Some(old) = self.slots.remove(name).filter(|old| old.legacy.is_none()) {
+        if let Some(old) = self.slots.remove(name).filter(|old| old.origin.legacy.is_none()) {
             if respawned {
-                (slot.worktree, slot.extra) = (old.worktree, old.extra);
+                (slot.worktree, slot.origin.extra) = (old.worktree, old.origin.extra);
             } else {
                 slot.worktree = inherited(&slot.spec, old.worktree);
             }
@@ -187,9 +187,9 @@ impl Supervisor {
 
     /// A worker that could not even be written down was never there; one that was there before is not started.
     fn refuse_unsaved(&mut self, name: &WorkerName) {
-        let Some(slot) = self.slots.get_mut(name).filter(|s| s.unsaved) else { return };
-        let pending = slot.pending.take();
-        let why = slot.save_error.clone().unwrap_or_else(|| "the disk refused".into());
+        let Some(slot) = self.slots.get_mut(name).filter(|s| s.saving.is_unsaved()) else { return };
+        let pending = slot.take_pending();
+        let why = slot.saving.error_text();
         if pending.as_ref().is_some_and(|n| n.respawned) {
             self.step(name, Event::Kill);
         } else {
@@ -204,7 +204,8 @@ impl Supervisor {
     /// Answers the client that waits for a new worker, when what it waits for has come.
     pub(crate) fn answer_spawn(&mut self, name: &WorkerName, entry: &Entry) {
         let Some(slot) = self.slots.get_mut(name) else { return };
-        let Some(pending) = &slot.pending else { return };
+        let Start::Pending(pending) = &slot.start else { return };
+        let mut discard = false;
         let outcome = match entry {
             Entry::Started { .. } if !pending.until_ready => Ok(()),
             Entry::Ready { .. } => Ok(()),
@@ -216,12 +217,12 @@ impl Supervisor {
             | Entry::LoopFailed { reason: StopReason::Prompt(message), .. }
             | Entry::IterationFailed { exit: IterationExit::SpawnFailed, message: Some(message), .. }
             | Entry::RunEnded { exit: IterationExit::SpawnFailed, message: Some(message), .. } => {
-                slot.never_started = !pending.respawned;
+                discard = !pending.respawned;
                 let error = Error::new(ErrorCode::System, message.clone());
-                Err(if slot.never_started || slot.engine.is_stopped() {
+                Err(if discard || slot.engine.is_stopped() {
                     error
                 } else {
-                    error.hint(format!("it is tried again: swarm status {name}"))
+                    error.hint(format!("swarm retries; see swarm status {name}"))
                 })
             }
             Entry::Stopped { reason }
@@ -233,6 +234,9 @@ impl Supervisor {
             _ => return,
         };
         Self::send_spawn_answer(slot, outcome);
+        if discard {
+            slot.start = Start::Failed;
+        }
     }
 
     /// Answers the client that waits for a loop whose base line is being taken: that may take minutes. What it should
@@ -240,7 +244,7 @@ impl Supervisor {
     pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let gated = slot.spec.is_gated();
-        if let Some(pending) = &mut slot.pending {
+        if let Some(pending) = slot.pending() {
             pending.warnings.extend(warnings);
             if gated && !pending.until_ready {
                 Self::send_spawn_answer(slot, Ok(()));
@@ -253,14 +257,14 @@ impl Supervisor {
     }
 
     fn send_spawn_answer(slot: &mut Slot, outcome: Result<()>) {
-        let Some(PendingSpawn { reply, seq, warnings, .. }) = slot.pending.take() else { return };
+        let Some(PendingSpawn { reply, seq, warnings, .. }) = slot.take_pending() else { return };
         reply.answer(outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
     /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
     /// given its window already, and makes it when it wakes.
     pub(crate) fn answer_tmux_hangs(&mut self, name: &WorkerName) {
-        let Some(pending) = self.slots.get_mut(name).and_then(|slot| slot.pending.take()) else { return };
+        let Some(pending) = self.slots.get_mut(name).and_then(Slot::take_pending) else { return };
         let message = format!("tmux does not answer; worker '{name}' starts when it does");
         let hint = format!("wait for it, or give it up: swarm kill {name}");
         pending.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
