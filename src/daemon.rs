@@ -1,14 +1,13 @@
-//! The daemon: one supervisor that owns all state, drivers that do the slow things, a socket.
+//! The daemon: a supervisor that owns all state, a driver for each worker that does slow work, and a socket.
 //!
 //! ```text
-//! server ──calls──▶ ┌────────────┐ ──effects──▶ driver (one a worker) ──▶ tmux, git, disk
-//! watcher ─looks──▶ │ supervisor │ ◀──reports── driver, watches on processes
-//! signals ─────────▶└────────────┘ ──notices──▶ listeners
+//! server ───calls──▶ ┌────────────┐ ──effects──▶ driver (one a worker) ──▶ tmux, git, disk
+//! watcher ──looks──▶ │ supervisor │ ◀──reports── driver, watches on processes
+//! signals ─────────▶ └────────────┘ ──notices──▶ subscribers
 //! ```
 //!
-//! Agents are children of the tmux server, never of the daemon: it can be killed, upgraded and started
-//! again while they work. Deliberately absent: any decision about a worker (that is
-//! `swarm_state::engine`), and any printing.
+//! Agents are children of the tmux server and not of the daemon: the daemon can be killed, upgraded and restarted
+//! while they work. Not here: decisions about a worker ([`swarm_state::engine`]) and output to a terminal.
 
 mod boot;
 mod busy;
@@ -66,7 +65,7 @@ pub struct RunOptions {
     pub ready_on_stdout: bool,
 }
 
-/// Runs the daemon until it is told to end.
+/// Runs the daemon until a signal or a request ends it.
 ///
 /// # Errors
 /// When another daemon holds the directory, or the directory or the socket cannot be used.
@@ -79,8 +78,8 @@ pub fn run(options: RunOptions) -> Result<()> {
 }
 
 fn start(options: RunOptions) -> Result<()> {
-    // A daemon of its own session has no terminal whose closing could end it. It fails only for a leader of
-    // a process group, which was started by hand in a terminal and may stay there.
+    // In a session of its own, the daemon has no terminal whose closing could end it. The call fails only for the
+    // leader of a process group: a daemon that was started by hand in a terminal.
     let _ = nix::unistd::setsid();
     let _ = std::env::set_current_dir("/");
     let paths = Paths::from_env()?;
@@ -106,7 +105,7 @@ fn start(options: RunOptions) -> Result<()> {
     outcome.map(drop)
 }
 
-/// Serves; gives the lock back, which is to be held until nothing runs any more.
+/// Serves clients until the daemon ends. Returns the lock, which has to be held until all tasks have ended.
 async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<DaemonLock> {
     let helper = helper::Helper::new(store.paths())?;
     let source = Settings::load(&store.paths().user_config(), None, None).ok().and_then(|s| s.tmux.source);
@@ -125,16 +124,16 @@ async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Res
     let (end, lock) = supervisor.run(inputs).await;
     serving.abort();
     if lock.is_current() {
-        // Only ours: the lock is still held.
+        // While the lock is held, the socket is this daemon's own.
         drop(std::fs::remove_file(&socket));
     }
-    // Answers that are under way are written by their own tasks.
+    // Tasks are still writing their last answers.
     tokio::time::sleep(Duration::from_millis(100)).await;
     tracing::info!(?end, "ended");
     Ok(lock)
 }
 
-/// SIGTERM and SIGINT end the daemon as `daemon stop` does; SIGHUP is a terminal's business, not ours.
+/// SIGTERM and SIGINT end the daemon as `daemon stop` does. SIGHUP is ignored.
 fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
     for kind in [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()] {
         let mut stream = signal(kind).map_err(|e| Error::system("cannot watch signals", e))?;
@@ -150,10 +149,10 @@ fn watch_signals(inbox: &mpsc::UnboundedSender<Input>) -> Result<()> {
     Ok(())
 }
 
-/// Tells who started us, and lets go of the pipe: nothing else is ever written there.
+/// Prints a line for the client that started the daemon, then closes the pipe.
 fn say(line: &str) {
     let mut out = std::io::stdout();
-    // The starter may be gone; the daemon is not there for it alone.
+    // The client may have ended; the daemon goes on.
     drop(writeln!(out, "{line}").and_then(|()| out.flush()));
     if let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdout(null.as_fd());

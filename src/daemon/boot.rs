@@ -1,7 +1,7 @@
-//! A fresh daemon: load what is on disk, look at the panes that exist, and bring the two together.
+//! The start of a daemon: loads the records, lists the panes that exist, and compares the two.
 //!
-//! An agent that lived on is adopted; one that ended meanwhile is judged; a run that was written down and
-//! never started is started; a pane that belongs to no worker's current run is ended.
+//! An agent that is still alive is adopted. An agent that ended meanwhile is judged. A run that was saved but never
+//! started is started. A pane that belongs to no worker's current run is ended.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,7 +26,7 @@ use crate::{checks, procs, wrapper};
 pub(crate) const RECORD_LOST: &str = "record-lost";
 
 impl Supervisor {
-    /// Loads and reconciles. Nothing is served before it is done.
+    /// Loads and reconciles all workers. The daemon serves clients only after this.
     pub(crate) async fn boot(&mut self) {
         let (records, problems) = self.store.load_all();
         self.problems = problems;
@@ -47,7 +47,7 @@ impl Supervisor {
             self.slots.values().map(|s| s.spec.tmux_socket.clone()).chain([None]).collect();
         for socket in sockets {
             let tmux = self.tmux(&socket);
-            // With its pid, a server whose socket file somebody deleted is found again.
+            // The pid finds a server whose socket file was deleted.
             let known = self.slots.values().filter(|s| s.spec.tmux_socket == socket && s.engine.has_pane());
             if let Some(pid) = known.filter_map(|s| s.pane.as_ref().map(|p| p.server_pid)).next_back() {
                 tmux.expect_server(pid);
@@ -66,7 +66,7 @@ impl Supervisor {
         }
     }
 
-    /// A tmux that was silent at the start has answered: what had to wait for that is settled now.
+    /// A tmux server that did not answer at the start has answered: reconciles its workers now.
     pub(crate) fn reconcile_late(&mut self, socket: &Option<String>, found: &ServerPanes) {
         self.recover_lost_records(socket, found);
         self.reconcile(socket, found);
@@ -74,7 +74,7 @@ impl Supervisor {
         tokio::spawn(async move { panes::end_panes(&tmux, left).await });
     }
 
-    /// Removes the folders of runs that are over, which a daemon that died left.
+    /// Removes the folders of finished runs that an earlier daemon left.
     fn sweep_runs(&self) {
         for (name, run) in self.store.run_dirs() {
             let slot = self.slots.get(&name);
@@ -85,7 +85,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends what a daemon that died left of its checks: they are run again, and two at once would spoil both.
+    /// Ends checks that an earlier daemon started: they run again, and two at once would disturb each other.
     async fn sweep_checks(&self) {
         let folder = self.store.paths().ralph_root();
         let ended = tokio::task::spawn_blocking(move || checks::sweep(&folder)).await.unwrap_or(0);
@@ -100,7 +100,7 @@ impl Supervisor {
         let mut engine: Worker = match &record.legacy {
             Some(legacy) => self.legacy_engine(&record, legacy),
             None => serde_json::from_value(record.engine)
-                .map_err(|e| Error::system("its state cannot be read", e))?,
+                .map_err(|e| Error::system("the saved state cannot be read", e))?,
         };
         engine.rebase(self.now());
         let marks = if foreign { vec![] } else { self.store.marks(&record.name) };
@@ -125,26 +125,26 @@ impl Supervisor {
         slot.origin.first_notice = self.notices.seq();
         slot.origin.legacy = record.legacy;
         slot.reconciled = foreign;
-        // What the marks said is to be written down even if nothing else happens to the worker.
+        // The changes that the marks recorded must be saved, even if nothing else happens to the worker.
         if !marks.is_empty() {
             slot.saving.state = SaveState::Unsaved { error: None, marked: false };
         }
         slot.rebuild_reader();
         if !foreign {
-            // The stamp is not known, so the first look at the file compares it with what the record holds:
-            // an edit made while no daemon was there is found.
+            // The stamp is unknown, so the first look compares the file with the record: this finds an edit that was
+            // made while no daemon ran.
             slot.saving.ralph_file = slot.ralph_file();
         }
         self.slots.insert(name.clone(), slot);
         Ok(())
     }
 
-    /// Makes workers of live panes whose record is gone: what runs must be seen, and its name is taken.
+    /// Creates workers for live panes whose record is gone, so that they are listed and their names are in use.
     fn recover_lost_records(&mut self, socket: &Option<String>, found: &ServerPanes) {
         for row in found.rows.iter().filter(|row| !row.dead) {
             let Some((worker, run)) = panes::claim_of(row) else { continue };
             let Ok(name) = WorkerName::new(worker) else { continue };
-            // A newer swarm's record is its own; the name is refused as it is.
+            // The record of a newer swarm exists but cannot be read; the name stays reserved.
             let known = self.slots.contains_key(&name) || self.forgotten.contains(&name);
             if known || self.store.is_reserved(&name) {
                 continue;
@@ -154,7 +154,8 @@ impl Supervisor {
             let engine = Worker::found(slot::policy(&spec), run);
             let Ok(mut slot) = Slot::new(spec, engine, context) else { continue };
             slot.reconciled = false;
-            let message = format!("worker '{name}': its record is gone; its agent lives and was found again");
+            let message =
+                format!("worker '{name}': its record is gone; its live agent was found by its pane");
             self.problems.push(Problem { message, name: Some(name.clone()), reserved: false });
             self.slots.insert(name.clone(), slot);
             self.save(&name);
@@ -173,7 +174,7 @@ impl Supervisor {
             let run = slot.engine.run();
             let known = slot.pane.as_ref().is_some_and(|p| p.run == run);
             if found.silent && !known && matches!(slot.engine.phase(), Phase::Spawning { .. }) {
-                // Its pane may be there already: started now, the run might be there twice.
+                // The pane may exist already; starting now could start the run twice.
                 self.step(&name, Event::Reachable(false));
                 continue;
             }
@@ -197,7 +198,7 @@ impl Supervisor {
                 |pane: &Pane| is_wrapper(pane.pid, &context.run_dir(run)) || has_remains(pane, seen, found);
             let needs_server = reconcile::needs_server(&slot.engine, seen);
             if let Some(pane) = pane.clone().filter(|pane| needs_server || over && goes_on(pane)) {
-                // What the run left is still being ended, or has to be. What follows must not be beside that.
+                // Processes of the run are still being ended. Nothing else may start before they are gone.
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 exit::watch(&context, pane);
                 if needs_server {
@@ -206,7 +207,7 @@ impl Supervisor {
                 continue;
             }
             let finding = match slot.engine.phase() {
-                // Written down, and never begun.
+                // Saved, but never started.
                 Phase::Idle => Some(Event::Start),
                 _ => reconcile::finding(&slot.engine, seen),
             };
@@ -223,7 +224,7 @@ impl Supervisor {
     }
 }
 
-/// The pane of a worker's current run: of several that say so, one that lives, and the one it is known by.
+/// The pane of a worker's current run. Of several, a live one and the recorded one come first.
 fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a Row> {
     let wanted = (slot.spec.name.as_str(), slot.engine.run());
     let known = |row: &Row| {
@@ -234,8 +235,8 @@ fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a Row> {
     own.max_by_key(|row| (!row.dead, known(row)))
 }
 
-/// Whether an agent outlived its wrapper, which told of no end. The tmux that started the wrapper is still there,
-/// so its number is not somebody else's of an earlier boot.
+/// Whether an agent outlived its wrapper, which recorded no end. The tmux server that started the wrapper must still
+/// run: otherwise the pid may belong to another process.
 fn has_remains(pane: &Pane, seen: RunEvidence, found: &ServerPanes) -> bool {
     let untold = seen.recorded.is_none() || seen.closed_under_it;
     let same_server = found.server == Some(pane.server_pid);
@@ -248,7 +249,7 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> RunEvidence 
     let record = wrapper::read_exit(&dir);
     let pane = slot.pane.as_ref().filter(|p| p.run == run);
     let known_server = pane.map(|p| p.server_pid);
-    // A tmux that does not answer hides its panes; their wrappers are processes like others.
+    // A tmux server that does not answer cannot list its panes; their wrappers are found by pid.
     let hidden = found.silent && pane.is_some_and(|p| is_wrapper(p.pid, &dir));
     let server = found.server;
     RunEvidence {
@@ -263,7 +264,7 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> RunEvidence 
     }
 }
 
-/// What can still be said of a worker whose record is gone.
+/// The spec of a worker whose record is gone, from its pane.
 fn lost_spec(name: WorkerName, row: &Row, tmux_socket: Option<String>) -> WorkerSpec {
     let agent = procs::first_child(row.pid);
     let cwd = agent.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
@@ -278,7 +279,7 @@ fn lost_spec(name: WorkerName, row: &Row, tmux_socket: Option<String>) -> Worker
     }
 }
 
-/// Whether this process can be the wrapper that a record names, and where that can be seen, of that run.
+/// Whether this process can be the wrapper of that run. Where its arguments can be read, they are compared.
 fn is_wrapper(pid: i32, run_dir: &Path) -> bool {
     let named = procs::is_alive(pid) && procs::name(pid).is_some_and(|name| name.contains("swarm"));
     let dir = run_dir.as_os_str().as_encoded_bytes();

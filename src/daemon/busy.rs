@@ -2,8 +2,8 @@
 //!
 //! A respawn, a clean-up, or the removal of a worktree after a kill takes time in the driver or in git. Meanwhile the
 //! worker looks stopped, and a spawn, respawn or clean of its name would interfere. So whoever does the work holds a
-//! [`Busy`], and the slot keeps weak references: the work ends when the holder is dropped. A kill is never refused; it
-//! cancels a respawn.
+//! [`Busy`], and the slot keeps weak references: the work ends when the holder is dropped. A kill is never refused;
+//! it cancels a respawn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};

@@ -1,21 +1,21 @@
-//! Who a request comes from: the rule that an agent may not steer its own loop by a shortcut.
+//! Which worker a request comes from. An agent may not control its own loop by a shortcut.
 //!
-//! Used by the calls that approve, set, resume, respawn, remove and replace a worker. An agent runs as its user and can do
-//! what the user can, so this stops the careless and those who take the short way, not an intruder: who clears
-//! its environment and leaves its pane, or uses a tmux server of the user's own, is not told from a person.
-//! Where the system does not tell of processes (other than Linux) everybody passes. Deliberately absent:
-//! what is refused; that is for the calls.
+//! Used by the requests that approve, set, resume, respawn, remove and replace a worker. An agent runs as the user
+//! and can do what the user can. So this stops careless agents and shortcuts, not an intruder: an agent that clears
+//! its environment and leaves its pane, or that uses a tmux server of the user's own, looks like a person. On systems
+//! without `/proc` every request passes. Not here: which requests are refused.
 //!
-//! A request is a worker's own when the caller or one of its ancestors
+//! A request is a worker's own if the caller or one of its ancestors
+//!
 //! * is in the worker's pane,
-//! * has the worker's marks in its environment, as everything has that the agent or a check starts, also
-//!   what was detached from them,
-//! * is of a worker that this one has spawned, or that such a one has,
-//! * is a filter or a hook of a repository, run by a git of swarm's.
+//! * has the worker's variables in its environment, as all processes have that the agent or a check started, even
+//!   detached ones,
+//! * belongs to a worker that this worker spawned, directly or indirectly,
+//! * is a filter or hook of a repository that swarm's own git runs.
 //!
-//! And nobody steers a loop from within swarm's own tmux server but from another worker's pane. A window or a
-//! job of that server which swarm did not make was made through its socket, mostly by an agent; a person who
-//! splits a window while attached cannot be told from that one, and has a terminal of their own.
+//! In addition, a request from inside swarm's own tmux server must come from another worker's pane. A window or job
+//! that swarm did not create was created through the server's socket, usually by an agent. A person who splits a
+//! window while attached looks the same, and has a terminal of their own.
 
 use crate::daemon::run::context::root_mark;
 use crate::daemon::slot::Slot;
@@ -23,13 +23,13 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::Store;
 use crate::{checks, git, procs, tmux, wrapper};
 
-/// The variable that names, with `:` between them, the workers by which a worker was spawned.
+/// The environment variable with the workers that spawned a worker, separated by `:`.
 pub(crate) const SPAWNED_BY: &str = "SWARM_SPAWNED_BY";
 
-/// Stands there for a worker that nobody knows; no worker has this name.
+/// Stands for an unknown worker; no worker has this name.
 const ANY_WORKER: &str = "*";
 
-/// Refuses what a worker wants to do to itself.
+/// Refuses a request that a worker makes about itself.
 pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<()> {
     let Some(peer) = peer else { return Ok(()) };
     let (context, name) = (&slot.driver.context, &slot.spec.name);
@@ -50,22 +50,22 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     }
     if is_from_own_tmux(&line, &paths.tmux_socket()) {
         let message = format!(
-            "this comes from within swarm's own tmux, so it could be worker '{name}', which may not {what}"
+            "this request comes from inside swarm's tmux server and could be from worker '{name}', which may not {what}"
         );
-        return refuse(message, "run this in a terminal of your own, outside of `swarm attach`");
+        return refuse(message, "run the command in your own terminal, outside `swarm attach`");
     }
     Ok(())
 }
 
-/// Whether a line of ancestors comes from swarm's own tmux server, but not from the pane of a worker.
+/// Whether a process is inside swarm's own tmux server, but not in the pane of a worker.
 fn is_from_own_tmux(line: &[i32], socket: &std::path::Path) -> bool {
     let server = line.iter().position(|pid| tmux::is_server_at(*pid, socket));
     let below = server.map(|at| at.checked_sub(1).and_then(|at| line.get(at)));
     below.is_some_and(|pane| pane.is_none_or(|pid| !wrapper::is_pane(*pid)))
 }
 
-/// The workers of this root that a caller belongs to, nearest first, and those by which these were spawned; `*` where it
-/// could be any.
+/// The workers that a caller belongs to, nearest first, and the workers that spawned them. Contains `*` if the caller
+/// could be any worker.
 pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
     let Some(peer) = peer else { return vec![] };
     let line = [&[peer][..], &procs::ancestors(peer)].concat();

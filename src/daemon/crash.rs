@@ -1,19 +1,19 @@
-//! Crash points, for tests of what a crash leaves behind.
+//! Crash points for tests: places where the daemon can kill itself, so that tests can check what a crash leaves
+//! behind.
 //!
-//! With `SWARM_CRASH_AT=WORD:N` in its environment the daemon kills itself with -9 at the Nth time that it
-//! comes to the point of that word; the word `any` stands for all points. With `SWARM_CRASH_COUNT=FILE` it
-//! adds the word of each point that it passes to FILE, a line each, so that a dry run tells which points a
-//! life has and none has to be listed by hand. A point stands
+//! With `SWARM_CRASH_AT=WORD:N` in its environment, the daemon sends itself SIGKILL when it reaches the point WORD
+//! for the Nth time; `any` stands for all points. With `SWARM_CRASH_COUNT=FILE` it appends the word of each point
+//! that it passes to FILE, one per line, so that a dry run lists all points. There is a point
 //!
-//! - just before each effect (`persist`, `spawn`, `judge`, …), and just after its work is done and before
-//!   anybody hears of it (`persist+`, `spawn+`, `judge+`, …);
-//! - between the steps of a work that has more than one: `record` (the loop's file is written, the record is
-//!   not), `worktree` (made, and not written down), `base` (a loop's base line is there), `launch` (all files
-//!   of a run are there, the window is not), `paste`, `enter` and `taken`, `typed` (a text is in the box, and
-//!   not sent off), `stored`, `concluded`, `result` and `verdict` of a judgement, `leave` (the verdict's
-//!   consequences are saved, the run's folder is there), `birth` and `remove` of a worker and its worktree,
-//!   and of a clean-up, when the worktree is gone (`clean_tree+`) and when all but the record is (`clean_files+`);
-//! - where the end of a run is seen and not told yet (`exited`).
+//! - before each effect (`persist`, `spawn`, `judge`, …), and after its work is done but not yet reported
+//!   (`persist+`, `spawn+`, `judge+`, …);
+//! - between the steps of work that has several: `record` (the loop's file is written, the record is not), `worktree`
+//!   (created, but not recorded), `base` (the loop's baseline exists), `launch` (all files of a run exist, the window
+//!   does not), `paste`, `enter` and `taken`, `typed` (a text is in the input box, but not submitted), `stored`,
+//!   `concluded`, `result` and `verdict` of the end of a run, `leave` (what follows from the verdict is saved, the
+//!   run's folder still exists), `birth` and `remove` of a worker and its worktree, and two in a clean-up: the
+//!   worktree is removed (`clean_tree+`), everything but the record is removed (`clean_files+`);
+//! - where the daemon has seen the end of a run and has not reported it (`exited`).
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use swarm_state::engine::Effect;
 
-/// What this process was asked to do at its points.
+/// The crash points that the environment selects.
 struct CrashPoints {
     at: Option<(String, u64)>,
     count: Option<std::ffi::OsString>,
@@ -29,7 +29,7 @@ struct CrashPoints {
 
 static POINTS_SEEN: AtomicU64 = AtomicU64::new(0);
 
-/// Dies here when this point is the one that was asked for.
+/// Ends the process here if this is the selected point.
 pub(crate) fn point(word: &str) {
     static CRASH_POINTS: OnceLock<CrashPoints> = OnceLock::new();
     let wanted = CRASH_POINTS.get_or_init(|| {
@@ -42,7 +42,7 @@ pub(crate) fn point(word: &str) {
     });
     if let Some(file) = &wanted.count {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(file);
-        // One write a line: points of several tasks do not mix.
+        // One write per line, so that points of several tasks do not mix.
         drop(file.and_then(|mut file| file.write_all(format!("{word}\n").as_bytes())));
     }
     let Some((asked, nth)) = &wanted.at else { return };

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::daemon::messages::Input;
 use crate::paths::Paths;
 
-/// What tells of removals.
+/// A watch for removals; it stays active as long as the process runs.
 #[derive(Clone)]
 pub(crate) struct DirectoryWatch {
     #[cfg(target_os = "linux")]
@@ -21,25 +21,25 @@ pub(crate) struct DirectoryWatch {
 
 #[cfg(target_os = "linux")]
 impl DirectoryWatch {
-    /// Tells the supervisor each time something is done to the lock file itself, or removed.
+    /// Sends an input to the supervisor whenever the lock file changes or something is removed.
     ///
     /// # Errors
-    /// When nothing can be watched: out of watches, most likely.
+    /// When no watch can be added, most likely because the limit is reached.
     pub(crate) fn start(paths: &Paths, inbox: &mpsc::UnboundedSender<Input>) -> std::io::Result<Self> {
         use nix::errno::Errno;
         use nix::sys::inotify::{AddWatchFlags as On, InitFlags, Inotify};
 
         let notify = Arc::new(Inotify::init(InitFlags::IN_CLOEXEC)?);
-        // The daemon has the lock file open, so its removal is a change of its links, not yet its end.
+        // The daemon has the lock file open, so its removal shows as a change of its attributes.
         notify.add_watch(&paths.lock(), On::IN_ATTRIB | On::IN_MOVE_SELF | On::IN_DELETE_SELF)?;
         let watch = Self { notify: notify.clone() };
         watch.renew(paths);
         let inbox = inbox.clone();
-        // A thread that sleeps in a read; it ends with the process.
+        // A thread that blocks in a read until the process ends.
         std::thread::Builder::new().name("removal".into()).spawn(move || {
             loop {
                 match notify.read_events() {
-                    // What happened does not matter: the supervisor looks for itself.
+                    // The supervisor checks the directory itself.
                     Ok(events) if !events.iter().any(|event| matters(event.name.as_deref())) => {}
                     Ok(_) if inbox.send(Input::DirectoryTouched).is_ok() => {}
                     Err(Errno::EINTR) => {}
@@ -50,13 +50,13 @@ impl DirectoryWatch {
         Ok(watch)
     }
 
-    /// Watches the directories that are there now.
+    /// Watches the directories that exist now.
     pub(crate) fn renew(&self, paths: &Paths) {
         use nix::sys::inotify::AddWatchFlags as On;
 
         let gone = On::IN_MOVE_SELF | On::IN_DELETE_SELF | On::IN_DELETE | On::IN_MOVED_FROM;
         for dir in [paths.root().to_owned(), paths.workers_dir()] {
-            // One that cannot be watched is seen by the looks.
+            // The looks at the screens check an unwatched directory.
             if let Err(error) = self.notify.add_watch(&dir, gone | On::IN_ONLYDIR) {
                 tracing::warn!(%error, dir = %dir.display(), "cannot be watched");
             }
@@ -75,8 +75,8 @@ impl DirectoryWatch {
     pub(crate) fn renew(&self, _paths: &Paths) {}
 }
 
-/// Whether the removal of a file of this name (none: of what is watched itself) can be of something that is
-/// missed: each write of ours moves a temporary file away.
+/// Whether the removal of this name matters; `None` stands for the watched directory. Each of swarm's own writes
+/// moves a temporary file away, which does not.
 #[cfg(target_os = "linux")]
 fn matters(name: Option<&std::ffi::OsStr>) -> bool {
     let Some(name) = name.map(std::ffi::OsStr::as_encoded_bytes) else { return true };

@@ -1,7 +1,7 @@
-//! Stepping a worker's engine, and carrying out what it says.
+//! Steps a worker's engine and carries out the effects that it returns.
 //!
-//! The effects of one step are carried out in order; what is slow is handed to the worker's driver or runs
-//! beside it. A run is not started before the state that knows of it is saved.
+//! The effects of one step are carried out in order. Slow ones go to the worker's driver or run in a task. No run
+//! starts before the state that includes it is saved.
 
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ use crate::daemon::slot::Start;
 use crate::daemon::supervisor::Supervisor;
 
 impl Supervisor {
-    /// Steps one worker, carries out what it says, and goes on with what waited for its end.
+    /// Steps one worker, carries out the effects, and continues requests that waited for the worker.
     pub(crate) fn step(&mut self, name: &WorkerName, event: Event) {
         self.advance(name, event);
         self.release_queued_input(name);
@@ -23,7 +23,7 @@ impl Supervisor {
     }
 
     pub(crate) fn advance(&mut self, name: &WorkerName, event: Event) {
-        // A boundary may follow: what was edited by hand must be known before it.
+        // The next iteration may start: edits of the loop's file must be applied before.
         if matches!(event, Event::Judged(..) | Event::Resume | Event::Tick | Event::SpawnFailed(..)) {
             self.apply_file_edits(name);
         }
@@ -41,7 +41,7 @@ impl Supervisor {
         }
     }
 
-    /// Carries out what a step says.
+    /// Carries out the effects of a step.
     pub(crate) fn carry_out(&mut self, name: &WorkerName, effects: Vec<Effect>) {
         for effect in effects {
             self.perform(name, effect);
@@ -49,16 +49,16 @@ impl Supervisor {
         self.drop_held_run(name);
     }
 
-    /// A run that waits for a save and is no longer wanted will never be: nothing of it exists.
+    /// Drops a run that waits for a save and should not start any more. Nothing of the run exists yet.
     pub(crate) fn drop_held_run(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let is_held_back = slot.engine.is_held_back();
         let Some(run) = slot.saving.held_run.take_if(|_| is_held_back) else { return };
         if slot.engine.is_killed() {
-            let never = SpawnError::Other("it was never started".into());
+            let never = SpawnError::Other("the run was never started".into());
             return self.advance(name, Event::SpawnFailed(run, never));
         }
-        // The iteration begins when the loop goes on, and is logged then.
+        // The iteration starts, and is logged, when the loop is resumed.
         if let Some(at) = slot.saving.unwritten_log.iter().rposition(|line| line.contains(" [START] ")) {
             slot.saving.unwritten_log.remove(at);
         }
@@ -116,7 +116,7 @@ impl Supervisor {
     pub(crate) fn spawn_run(&mut self, name: &WorkerName, run: Run) {
         let now = self.now();
         let Some(slot) = self.slots.get_mut(name) else { return };
-        // Rule 3 of the engine: what is not written down is not started.
+        // Rule 3 of the engine: a run that is not saved does not start.
         if slot.saving.is_unsaved() {
             slot.saving.held_run = Some(run);
             return;
@@ -133,17 +133,18 @@ impl Supervisor {
         });
     }
 
-    /// A run is judged: its folder goes, but not before what follows from the verdict is saved (a daemon that
-    /// dies in between must find the verdict again), and before a successor of the same name may use it.
+    /// Removes the folder of a judged run. What follows from the verdict must be saved before, because the next
+    /// daemon would need the verdict again; and the folder must be gone before another worker of the same name uses
+    /// it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.saving.is_unsaved()) {
             crate::daemon::crash::point("leave");
-            // Left-overs are swept at the next start.
+            // The next start removes leftover files.
             drop(self.store.remove_run_dir(name, run));
         }
     }
 
-    /// Tells those who listen, and the loop's log.
+    /// Sends a notice to the subscribers and writes it to the loop's log.
     pub(crate) fn notify(&mut self, name: &WorkerName, entry: Entry) {
         self.log_entry(name, &entry);
         tracing::info!(worker = %name, ?entry);
@@ -153,7 +154,7 @@ impl Supervisor {
         }
     }
 
-    /// What follows when a worker has come to its end: answers that wait for it.
+    /// Answers and continues the requests that waited for a worker to stop.
     pub(crate) fn finish_stopped(&mut self, name: &WorkerName) {
         if let Some(slot) = self.slots.get_mut(name).filter(|s| matches!(s.start, Start::Failed)) {
             slot.start = Start::Settled;
@@ -161,14 +162,14 @@ impl Supervisor {
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
         let mut afters = std::mem::take(&mut slot.waiting.after_stop);
-        // Kills are answered while the worker that they ended still has the name.
+        // Kills are answered first, while the name still belongs to the worker that they ended.
         let is_kill = |after: &AfterStop| matches!(after, AfterStop::Killed(..));
         let killed = afters.iter().any(is_kill);
         afters.sort_by_key(|after| !is_kill(after));
         for after in afters {
             match after {
                 AfterStop::Killed(params, reply) => self.finish_kill(name, params, reply),
-                // Who asks was looked at when it was asked for.
+                // The caller was authorized when the request arrived.
                 AfterStop::Replace(params, reply) => self.spawn(*params, None, reply),
                 AfterStop::Respawn(wish) if killed => wish.refuse_killed(),
                 AfterStop::Respawn(wish) => self.continue_respawn(*wish),

@@ -1,9 +1,10 @@
-//! Keeps a copy of swarm's executable, from which helpers start: the wrapper in a pane, the recorder, the agents' hooks.
+//! Keeps a copy of swarm's executable, from which helpers start: the wrapper in a pane, the recorder, the agents'
+//! hooks.
 //!
-//! A helper may start long after the daemon. By then the installed executable may be gone or have a newer version, for
-//! example when a package manager installs each version into a folder of its own and removes the old one. So each daemon
-//! copies its own executable to a fixed path in its directory, and all helpers start from there. Helpers therefore always
-//! have the version of the last daemon, also the hooks of an older run.
+//! A helper may start long after the daemon. By then the installed executable may be gone or have a newer version,
+//! for example when a package manager installs each version into a folder of its own and removes the old one. So each
+//! daemon copies its own executable to a fixed path in its directory, and all helpers start from there. Helpers
+//! therefore always have the version of the last daemon, also the hooks of an older run.
 //!
 //! If no program can be started from that directory (disk full, mounted `noexec`), the installed path is used.
 
@@ -105,8 +106,8 @@ fn is_same(own: &Path, copy: &Path) -> bool {
     linked || own.len() == copy.len() && own.modified().ok() == copy.modified().ok()
 }
 
-/// Whether both can be read to their ends and are equal. Reading is many times faster than writing a copy, which delays
-/// each start of a daemon by seconds where the disk is busy.
+/// Whether both can be read to their ends and are equal. Reading is many times faster than writing a copy, which
+/// delays each start of a daemon by seconds where the disk is busy.
 fn has_same_bytes(one: &Path, other: &Path) -> bool {
     if is_same_file(one, other) {
         return true;

@@ -14,7 +14,7 @@ use crate::store::DaemonLock;
 const TMUX_SHUTDOWN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Supervisor {
-    /// Serves until it is told to end; gives the lock back.
+    /// Handles inputs until the daemon ends. Returns the lock.
     pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> (DaemonEnd, DaemonLock) {
         loop {
             self.look_if_due();
@@ -35,12 +35,12 @@ impl Supervisor {
         }
     }
 
-    /// Ends our own tmux server when nothing is left in it and no daemon is to follow.
+    /// Ends swarm's own tmux server if it is empty and no other daemon takes over.
     async fn stop_empty_tmux(&self, end: DaemonEnd) {
         let in_use = self.slots.values().any(|s| s.spec.tmux_socket.is_none() && s.engine.has_pane());
         let server = self.servers.get(&None).filter(|_| end == DaemonEnd::Stop && !in_use);
         if let Some(server) = server {
-            // One that does not answer is left where it is.
+            // A server that does not answer is left running.
             drop(tokio::time::timeout(TMUX_SHUTDOWN_TIMEOUT, server.tmux.shutdown_if_empty()).await);
         }
     }
@@ -88,7 +88,7 @@ impl Supervisor {
     }
 
     fn report(&mut self, name: &WorkerName, incarnation: u64, report: RunReport) {
-        // Runs are numbered anew for each worker, so the run alone does not tell whom the news is about.
+        // Each worker of a name numbers its runs from 1, so the run number does not identify the worker.
         let own = |slot: &&mut Slot| slot.driver.context.incarnation == incarnation;
         let Some(slot) = self.slots.get_mut(name).filter(own) else { return };
         let event = match report {
@@ -122,7 +122,7 @@ impl Supervisor {
                 Event::Up(run)
             }
             RunReport::SpawnFailed(run, error) => {
-                // tmux may have made the window after all.
+                // tmux may have created the window after the timeout.
                 slot.checking.clear();
                 self.sweep_server_of(name);
                 Event::SpawnFailed(run, error)

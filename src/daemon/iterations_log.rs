@@ -1,8 +1,8 @@
-//! `iterations.log`, without gaps or repetitions over a crash.
+//! Writes `iterations.log` without gaps or repetitions across a crash.
 //!
-//! Some news are told after the state was saved and some before. A daemon that dies between the two leaves
-//! either a line too few, which the next daemon adds when it starts, or a line that the next one would write
-//! again, which it leaves out. Deliberately absent: the words, which are `swarm_state::notice`'s.
+//! Some log lines are written after the state was saved and some before. If the daemon dies in between, a line is
+//! missing, which the next daemon adds at its start, or a line would be written twice, which it skips. Not here: the
+//! text of the lines ([`swarm_state::notice`]).
 
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
@@ -10,14 +10,14 @@ use swarm_state::notice::Entry;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 
-/// How much of a log is read again; the lines that matter are its last ones.
+/// How much of a log is read at a start; only its last lines matter.
 const MAX_LOG_TAIL_BYTES: u64 = 1 << 20;
 
-/// Lines that an iteration, or a loop, has once.
+/// Lines that occur once per iteration or loop.
 const UNIQUE_LINES: [&str; 5] = ["[START]", "[END]", "[FAIL]", "[TIMEOUT]", "[DONE]"];
 
 impl Supervisor {
-    /// Writes what happened to a loop into its log.
+    /// Writes a notice to the loop's log.
     pub(crate) fn log_entry(&mut self, name: &WorkerName, entry: &Entry) {
         for line in entry.log_lines() {
             let Some(slot) = self.slots.get_mut(name).filter(|s| s.spec.ralph.is_some()) else { return };
@@ -30,8 +30,8 @@ impl Supervisor {
         self.write_log(name);
     }
 
-    /// Writes what is to be logged. Not while the state that it tells of is not saved: a daemon that took over
-    /// would come to the same events again, and tell them again. What the disk refuses waits for the next try.
+    /// Writes the waiting lines, but only while the state is saved: otherwise the next daemon would repeat the events
+    /// and their lines. Lines that the disk refuses wait for the next try.
     pub(crate) fn write_log(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name).filter(|s| !s.saving.is_unsaved()) else { return };
         let mut lines = std::mem::take(&mut slot.saving.unwritten_log);
@@ -45,7 +45,7 @@ impl Supervisor {
         }
     }
 
-    /// Adds what the daemon before did not come to write, and remembers what it did.
+    /// Adds the lines that an earlier daemon did not write, and remembers those that it wrote.
     pub(crate) fn repair_log(&mut self, name: &WorkerName) {
         let ours = |s: &&Slot| s.spec.ralph.is_some() && s.origin.legacy.is_none();
         let Some(slot) = self.slots.get(name).filter(ours) else { return };
@@ -53,7 +53,7 @@ impl Supervisor {
         let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
         let mut lines = self.logged(name);
         if lines.is_empty() && slot.engine.is_stopped() {
-            // Somebody cleaned up after a loop that is over.
+            // The files of a finished loop were deleted.
             return;
         }
         let mut missing = vec![];
@@ -88,7 +88,7 @@ impl Supervisor {
     }
 }
 
-/// A line as it stands in the log.
+/// A line with its time.
 fn stamped(line: &str) -> String {
     format!("{} {line}", crate::daemon::clock::local_now().format("%Y-%m-%dT%H:%M:%S"))
 }
@@ -97,14 +97,14 @@ fn is_once(line: &str) -> bool {
     UNIQUE_LINES.iter().any(|word| line.starts_with(word))
 }
 
-/// What tells a line from the others of its kind: `[START] iteration 5/` of `[START] iteration 5/100`.
+/// The part that identifies a line: `[START] iteration 5/` of `[START] iteration 5/100`.
 fn mark(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').take(3).collect();
     let text = words.join(" ");
     text.find('/').map_or(text.as_str(), |at| &text[..=at]).to_owned()
 }
 
-/// Whether the last word on pausing is that it is paused.
+/// Whether the last pause or resume in the log is a pause.
 fn pause_stands(lines: &[String]) -> bool {
     let last = lines.iter().rfind(|l| l.starts_with("[PAUSE]") || l.starts_with("[RESUME]"));
     last.is_some_and(|line| line.starts_with("[PAUSE]"))

@@ -1,10 +1,9 @@
-//! Workers of the Python predecessor: shown, and left alone until a person resumes a loop of theirs.
+//! Workers of the Python predecessor: shown, but not changed until a person resumes one of its loops.
 //!
-//! The predecessor may still run, with windows on a tmux server of its own. Nothing here ends, pauses or
-//! writes anything of it. `ralph resume` takes a loop over, and only when its window is seen to be gone;
-//! from then on it is a loop like any other. `clean NAME` takes a worker that is gone from the list, which is
-//! marked beside the predecessor's own. Only tmux's usual directory is looked at: a predecessor that
-//! was run with another `TMUX_TMPDIR` is not found.
+//! The predecessor may still run, with windows on a tmux server of its own. Nothing here ends, pauses or writes its
+//! workers. `ralph resume` takes over a loop, but only if its window is gone; from then on the loop is like any
+//! other. `clean NAME` removes a worker that has ended from the list and records that beside the predecessor's file.
+//! Only the usual directory of tmux sockets is searched: a predecessor with another `TMUX_TMPDIR` is not found.
 
 use chrono::{FixedOffset, Local, NaiveDateTime, TimeZone};
 use swarm_state::engine::Worker;
@@ -23,7 +22,7 @@ use crate::store::RalphRead;
 use crate::tmux::{Options, Socket, Tmux};
 
 impl Supervisor {
-    /// The engine of a worker that the predecessor listed: lost, unless it said that it was over.
+    /// The engine of a worker in the predecessor's list: lost, unless its files show that it has ended.
     pub(crate) fn legacy_engine(&self, record: &Record, legacy: &Legacy) -> Worker {
         let engine = slot::engine(&record.spec);
         let file = match self.store.read_ralph(&record.name) {
@@ -39,7 +38,7 @@ impl Supervisor {
         }
     }
 
-    /// Resumes a loop; one of the predecessor's is first looked for where it would still run.
+    /// Resumes a loop. For a loop of the predecessor, first checks that it does not run there any more.
     pub(crate) fn resume_loop(&mut self, text: &str, peer: Option<i32>, reply: Reply) {
         let found = self.find_loop(text).ok();
         let theirs = found.and_then(|(name, slot)| {
@@ -56,8 +55,7 @@ impl Supervisor {
         });
     }
 
-    /// Takes a worker of the predecessor's from the list, once it is seen to have ended there. Nothing of its
-    /// files, and no worktree, is touched.
+    /// Removes a worker of the predecessor from the list if it has ended there. Its files and worktree stay.
     pub(crate) fn clean_legacy(&self, name: WorkerName, legacy: Legacy, reply: Reply) {
         let (inbox, config) = (self.inbox.clone(), self.store.paths().tmux_conf());
         tokio::spawn(async move {
@@ -66,11 +64,11 @@ impl Supervisor {
         });
     }
 
-    /// It has ended, or it must stay.
+    /// Removes the worker from the list, or refuses because it still runs.
     pub(crate) fn finish_legacy_clean(&mut self, name: &WorkerName, outcome: Result<()>, reply: Reply) {
         let theirs = |slot: &&Slot| slot.origin.legacy.is_some();
         let Some(slot) = self.slots.get(name).filter(theirs) else {
-            let message = format!("worker '{name}' is another one now");
+            let message = format!("worker '{name}' was replaced meanwhile");
             return reply.refuse(Error::new(ErrorCode::Conflict, message));
         };
         let worktree_kept = slot.worktree.as_ref().map(|tree| tree.path.clone());
@@ -82,7 +80,7 @@ impl Supervisor {
         reply.answer(outcome.map(|()| Forgotten { worktree_kept, ..Forgotten::default() }));
     }
 
-    /// Makes a loop of the predecessor's ours, and resumes it.
+    /// Takes over a loop of the predecessor, and resumes it.
     pub(crate) fn finish_legacy_resume(
         &mut self,
         name: &WorkerName,
@@ -94,7 +92,7 @@ impl Supervisor {
             let theirs = self.slots.get_mut(name).and_then(|slot| slot.origin.legacy.take());
             let resumed = self.resume(name.as_str(), peer);
             if let (Err(_), Some(slot)) = (&resumed, self.slots.get_mut(name)) {
-                // It is not ours until that is written down, so nothing of it is tried again.
+                // The takeover was not saved, so it did not happen and is not retried.
                 (slot.origin.legacy, slot.saving.state) = (theirs, SaveState::Saved);
             }
             resumed
@@ -103,32 +101,32 @@ impl Supervisor {
     }
 }
 
-/// The refusal to change what another swarm made; `None` for a worker of ours.
+/// The refusal to change a worker of the predecessor; `None` for any other worker.
 pub(crate) fn refuse_legacy(slot: &Slot) -> Option<Error> {
     slot.origin.legacy.as_ref()?;
     let name = &slot.spec.name;
-    let message = format!("worker '{name}' belongs to an earlier swarm and is left alone");
+    let message = format!("worker '{name}' belongs to an earlier swarm and is not changed");
     let error = Error::new(ErrorCode::Conflict, message);
     Some(match slot.engine.ralph() {
         Some(_) => {
             error.hint(format!(
-                "once it has ended there, 'swarm ralph resume {name}' takes its loop over, and 'swarm clean {name}' \
-                 takes it from the list"
+                "once it has ended there: 'swarm ralph resume {name}' resumes its loop here, 'swarm clean {name}' removes it \
+                 from the list"
             ))
         }
         None => error.hint(format!(
-            "end it with the swarm that started it; 'swarm clean {name}' takes it from the list then"
+            "end it with the swarm that started it; then 'swarm clean {name}' removes it from the list"
         )),
     })
 }
 
-/// The refusal of a name that the predecessor says is in use.
+/// Refuses a name that is in use in the predecessor's list.
 pub(crate) fn in_use(name: &WorkerName, legacy: &Legacy) -> Result<()> {
     if legacy.status != "running" {
         return Ok(());
     }
-    let message = format!("worker '{name}' already exists: an earlier swarm says that it runs");
-    let hint = "choose another name; or, when it has ended there, spawn with --replace";
+    let message = format!("worker '{name}' already exists: an earlier swarm lists it as running");
+    let hint = "choose another name; or, if it has ended there, spawn with --replace";
     Err(Error::new(ErrorCode::Exists, message).hint(hint))
 }
 
@@ -140,14 +138,14 @@ fn local(at: NaiveDateTime) -> Option<chrono::DateTime<FixedOffset>> {
     Local.from_local_datetime(&at).earliest().map(|at| at.fixed_offset())
 }
 
-/// Refuses a worker that still runs where the predecessor put it, or that cannot be looked at.
+/// Refuses a worker that still runs where the predecessor started it, or whose place cannot be checked.
 async fn refuse_live(name: &WorkerName, legacy: &Legacy, config: std::path::PathBuf) -> Result<()> {
     let still = |place: String, how: String| {
         let message = format!("worker '{name}' still runs under the earlier swarm ({place})");
         Err(Error::new(ErrorCode::Conflict, message).hint(how))
     };
     if let Some(pid) = legacy.pid.filter(|pid| legacy.tmux.is_none() && procs::is_alive(*pid)) {
-        return still(format!("pid {pid}"), format!("look at it with: ps -fp {pid}"));
+        return still(format!("pid {pid}"), format!("to see it: ps -fp {pid}"));
     }
     let Some(place) = &legacy.tmux else { return Ok(()) };
     let socket = place.socket.clone().unwrap_or_else(|| "default".to_owned());

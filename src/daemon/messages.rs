@@ -1,7 +1,7 @@
 //! The messages between the daemon's parts, and the data that they carry. Data only.
 //!
-//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not here:
-//! what is sent to clients ([`crate::protocol`]).
+//! The supervisor receives [`Input`]s and hands [`Job`]s to the drivers; a driver answers with [`RunReport`]s. Not
+//! here: what is sent to clients ([`crate::protocol`]).
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -31,52 +31,53 @@ use crate::tmux::watch::Gate;
 /// The answer to a subscription: the snapshot, and the notices to come.
 pub(crate) type Subscription = (Snapshot, mpsc::Receiver<Notice>);
 
-/// How the daemon ends.
+/// How the daemon ends, and whether another one takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DaemonEnd {
-    /// Pause the loops; agents go on.
+    /// Pause all loops; agents continue.
     Stop,
     /// Another daemon takes over: pause nothing.
     Handover,
 }
 
-/// What can wake the supervisor: one list.
+/// Everything that can wake the supervisor.
 pub(crate) enum Input {
     /// A client's call.
     Call { call: Box<Call>, peer: Option<i32>, reply: Reply },
-    /// A client that wants to listen.
+    /// A client subscribes to notices.
     Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
-    /// A driver's news.
+    /// A driver's report.
     Report { worker: WorkerName, incarnation: u64, report: RunReport },
-    /// The watcher's news.
+    /// A look at screens has ended.
     Looked(Box<LookRound>),
-    /// A worker that is to be spawned again: what had to be done first is done.
+    /// A respawn can continue: the previous step is done.
     Respawn(Box<PendingRespawn>),
-    /// A tmux that was silent at the start has answered.
+    /// A tmux server that did not answer at the start has answered.
     Found { socket: Option<String>, found: ServerPanes },
-    /// A look for panes that should not be there is back.
+    /// A search for orphaned panes has ended.
     Swept { socket: Option<String>, found: ServerPanes },
-    /// What became of the worktree of a worker that is to be forgotten.
+    /// The files of a worker that is being deleted are gone, or could not be removed.
     Cleaned(Box<PendingClean>),
-    /// A look at where a loop of the predecessor's would run is over; an error says why it is not ours.
+    /// The check whether a loop of the predecessor still runs has ended; an error explains why it cannot be taken
+    /// over.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
-    /// A look at where a worker of the predecessor's would run is over; an error says why it must stay.
+    /// The check whether a worker of the predecessor still runs has ended; an error explains why it stays listed.
     Dismiss { name: WorkerName, outcome: Result<()>, reply: Reply },
-    /// Something was done to the directory or its lock, or removed from it.
+    /// Something in the daemon's directory, or its lock file, was removed or changed.
     DirectoryTouched,
-    /// A while has passed since.
+    /// The delay after such a removal has passed.
     RemovalSettled(u64),
     /// A signal, or the end of a `daemon.stop`.
     End(DaemonEnd),
 }
 
-/// What is to be done once a worker has stopped.
+/// What to do when a worker has stopped.
 pub(crate) enum AfterStop {
     /// Answer a kill.
     Killed(KillParams, Reply),
     /// Spawn its successor (`--replace`).
     Replace(Box<SpawnParams>, Reply),
-    /// Spawn it again.
+    /// Continue its respawn.
     Respawn(Box<PendingRespawn>),
 }
 
@@ -88,15 +89,15 @@ pub(crate) struct PendingSpawn {
     pub(crate) until_ready: bool,
     /// The notice to follow from.
     pub(crate) seq: u64,
-    /// The worker was there before: it stays, whatever becomes of this run.
+    /// The worker existed before: it stays even if this run fails to start.
     pub(crate) respawned: bool,
-    /// Things to tell the user beside the answer.
+    /// Warnings for the user, in addition to the answer.
     pub(crate) warnings: Vec<String>,
-    /// How its client named the request.
+    /// The id that the client gave to the request.
     pub(crate) request: Option<String>,
 }
 
-/// What a person sends.
+/// Input that a person sends to an agent.
 pub(crate) enum AgentInput {
     /// A text.
     Text(SendParams),
@@ -104,33 +105,33 @@ pub(crate) enum AgentInput {
     Eof(String),
 }
 
-/// What a person sends, which waits until the agent is ready.
+/// Input that waits until the agent is ready.
 pub(crate) struct QueuedInput {
     pub(crate) what: AgentInput,
     pub(crate) reply: Reply,
-    /// When it is given back instead.
+    /// When it is refused instead.
     pub(crate) until: Instant,
 }
 
-/// The reader of one worker's screen, shared by those who look at it.
+/// The reader of one worker's screen, shared by the watcher and the driver.
 pub(crate) type SharedReader = Arc<Mutex<ScreenReader>>;
 
-/// What a driver found out.
+/// What a driver reports to the supervisor.
 #[derive(Debug)]
 pub(crate) enum RunReport {
-    /// The worktree is there.
+    /// The worktree was created.
     WorktreeMade(Worktree),
     /// The worktree was removed.
     WorktreeGone,
     /// tmux does not answer; the run is started when it does.
     Silent,
-    /// It did not answer when asked again either: whoever waits for the run to come up should not.
+    /// tmux still does not answer: a client should not wait any longer for the run's start.
     Frozen,
-    /// The loop begins, and this is what a person should know of it.
+    /// The loop begins, with these warnings.
     Begun(Vec<String>),
     /// The run's pane is up.
     Up(Pane),
-    /// The pane of a run that is over could not be closed.
+    /// The pane of a finished run could not be closed.
     Unclosed,
     /// The run could not be started.
     SpawnFailed(Run, SpawnError),
@@ -150,15 +151,15 @@ pub(crate) enum RunReport {
     Grew(Run, Duration),
     /// Processes that had to be killed.
     Forced(Vec<String>),
-    /// The output cannot be stored yet, which is tried until it can.
+    /// The output cannot be stored yet; the driver retries.
     Unstored(String),
     /// This check runs now.
     Checking(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
-    /// Something a person should know.
+    /// A warning for the user.
     Warning(String),
-    /// Something else that happened, and that decides nothing.
+    /// Another notice, which changes no state.
     Notice(Entry),
 }
 
@@ -178,7 +179,7 @@ pub(crate) enum Job {
     Type { pane: Pane, reader: SharedReader, what: SendParams, reply: oneshot::Sender<Result<Sent>> },
     /// Press Ctrl-D.
     Eof { pane: Pane, reader: SharedReader, reply: oneshot::Sender<Result<Empty>> },
-    /// Take the output of a run that ended, close its pane, try the gates.
+    /// Store the output of a run that ended, close its pane, evaluate the gates.
     Judge {
         run: Run,
         exit: Exit,
@@ -208,7 +209,7 @@ pub(crate) enum PromptOutcome {
     Blocked(Option<Blocked>),
 }
 
-/// Whom to look at.
+/// A pane to look at.
 pub(crate) struct LookTarget {
     /// The worker.
     pub(crate) name: WorkerName,
@@ -218,13 +219,13 @@ pub(crate) struct LookTarget {
     pub(crate) reader: SharedReader,
     /// The folder of its run.
     pub(crate) run_dir: PathBuf,
-    /// A pattern is looked for: what scrolled by counts too.
+    /// A pattern is searched, so the history is read too.
     pub(crate) whole: bool,
-    /// It is captured whether or not it printed: this look may end its run.
+    /// Capture the pane even if it printed nothing: this look may end its run.
     pub(crate) anyhow: bool,
 }
 
-/// What one look at one worker says.
+/// The result of a look at one worker.
 pub(crate) struct PaneLook {
     /// What was looked at.
     pub(crate) pane: Pane,
@@ -234,7 +235,7 @@ pub(crate) struct PaneLook {
     pub(crate) screen: Option<String>,
 }
 
-/// What a round of looks brings back.
+/// The results of one round of looks at a server.
 pub(crate) struct LookRound {
     /// Which server.
     pub(crate) server: Option<String>,
@@ -261,16 +262,16 @@ pub(crate) struct PendingRespawn {
     pub(crate) permission: Permission,
     pub(crate) reply: Reply,
     pub(crate) warnings: Vec<String>,
-    /// How its client named the request.
+    /// The id that the client gave to the request.
     pub(crate) request: Option<String>,
-    /// Holds off others until it is over.
+    /// Refuses other work until the respawn has ended.
     pub(crate) busy: Arc<Busy>,
 }
 
-/// A worker that is being forgotten, when nothing but its record is left or something stays.
+/// A worker that is being deleted. Only its record is left, or something could not be removed.
 pub(crate) struct PendingClean {
     pub(crate) name: WorkerName,
-    /// Which of all workers of that name.
+    /// Distinguishes workers of the same name.
     pub(crate) incarnation: u64,
     /// Its worktree is gone.
     pub(crate) tree_gone: bool,
@@ -283,25 +284,25 @@ pub(crate) struct PendingClean {
 /// A removal as a user requested it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorktreeRemoval {
-    /// What may be lost.
+    /// Which losses are permitted.
     pub(crate) permission: Permission,
     /// The command that requested it, for the hint of a refusal.
     pub(crate) command: RemovalCommand,
 }
 
-/// Which iteration it is.
+/// What a driver needs about an iteration.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationInfo {
     /// Its number, from 1.
     pub(crate) number: u32,
-    /// Of how many.
+    /// The maximum number of iterations.
     pub(crate) max: u32,
-    /// Which loop of that name it belongs to.
+    /// The id of its loop.
     pub(crate) id: String,
     /// When it started.
     pub(crate) started: Option<DateTime<FixedOffset>>,
-    /// An agent of the loop came up once.
+    /// An agent of the loop has started at least once.
     pub(crate) worked: bool,
-    /// When the loop's time is over; `None` where nothing limits it.
+    /// When the loop's time is up; `None` without a limit.
     pub(crate) until: Option<Instant>,
 }

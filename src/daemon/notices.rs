@@ -1,8 +1,8 @@
-//! The notice stream: a bounded memory of what happened, and those who listen.
+//! The stream of notices: the last notices, and the subscribers.
 //!
-//! Sequence numbers start from the wall clock, so that they grow over restarts of the daemon and a
-//! listener can always say from where it wants to go on. Where the clock was put back between two daemons
-//! they do not: a listener that is ahead of what there is heard another daemon, and gets all of this one's.
+//! Sequence numbers start from the wall clock, so that they grow across restarts of the daemon and a subscriber can
+//! name the notice after which it wants to continue. If the clock was set back between two daemons, a subscriber's
+//! number may be ahead of this stream; then it gets all notices of this daemon.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use tokio::sync::mpsc;
 
 use crate::protocol::Notice;
 
-/// Notices that are kept for those who come back.
+/// Notices that are kept for subscribers that reconnect.
 const MAX_KEPT_NOTICES: usize = 10_000;
 
-/// Notices that may wait for one slow listener before it is dropped (it reconnects and resumes).
+/// Notices that may wait for one slow subscriber before it is disconnected (it reconnects and resumes).
 const MAX_WAITING_NOTICES: usize = 4_096;
 
 struct Subscriber {
@@ -32,7 +32,7 @@ pub(crate) struct Notices {
     listeners: Vec<Subscriber>,
 }
 
-/// A new listener.
+/// A new subscriber.
 pub(crate) struct NewSubscriber {
     /// What is kept after the wanted number, then what is to come.
     pub(crate) notices: mpsc::Receiver<Notice>,
@@ -40,7 +40,7 @@ pub(crate) struct NewSubscriber {
     pub(crate) replayed: usize,
     /// Some of what came after the wanted number is no longer kept.
     pub(crate) gap: bool,
-    /// The wanted number is none of this stream.
+    /// The requested number does not belong to this stream.
     pub(crate) foreign: bool,
 }
 
@@ -56,7 +56,7 @@ impl Notices {
         self.seq
     }
 
-    /// Adds a notice and sends it to those who listen.
+    /// Adds a notice and sends it to the subscribers.
     pub(crate) fn add(&mut self, worker: &str, status: Status, entry: Entry) {
         self.seq += 1;
         let at = crate::daemon::clock::local_now().to_rfc3339();
@@ -71,8 +71,8 @@ impl Notices {
         self.kept.push_back(notice);
     }
 
-    /// Adds a listener. It gets what is kept after `since`, then what is to come; after a number that is
-    /// none of this stream, all that is kept.
+    /// Adds a subscriber. It gets the kept notices after `since`, then all new ones. If `since` does not belong to
+    /// this stream, it gets all kept notices.
     pub(crate) fn subscribe(&mut self, worker: Option<String>, since: Option<u64>) -> NewSubscriber {
         let (to, notices) = mpsc::channel(MAX_WAITING_NOTICES + MAX_KEPT_NOTICES);
         let foreign = since.is_some_and(|since| since < self.first || since > self.seq);

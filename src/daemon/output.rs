@@ -33,7 +33,7 @@ impl OutputSource {
         }
     }
 
-    /// The rows in the pane, the number of the first, and whether they are a picture.
+    /// The rows in the pane, the number of the first, and whether the agent uses the alternate screen.
     pub(crate) async fn rows(&self, history: u32) -> Result<Option<(Vec<String>, u64, bool)>> {
         let Some(pane) = &self.pane else { return Ok(None) };
         let Some(captured) = self.tmux.capture_rows(&pane.id, history).await? else { return Ok(None) };
@@ -45,7 +45,7 @@ impl OutputSource {
 
     /// The last rows of the log.
     pub(crate) fn logged(&self, rows: usize) -> Result<Vec<String>> {
-        // A few are asked for more often than all, and may be as long as they like all the same.
+        // Most requests are for a few rows; the whole log is read only if these are too long.
         let tail = self.store.read_worker_log_tail(&self.name, rows, MAX_PAGE_BYTES as u64)?;
         if !tail.truncated || tail.lines.len() >= rows {
             return Ok(tail.lines);

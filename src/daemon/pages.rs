@@ -1,38 +1,38 @@
-//! Answers that fit a line of the protocol: the end of a text, or a page of it from some place on.
+//! Answers that fit a line of the protocol: the end of a text, or a page of it from a given place.
 //!
-//! A place is the number of a piece: a line, or a part of one that is too long for an answer. Pure; what the
-//! rows are is for the callers.
+//! A place is the number of a piece: a line, or a part of a line that is too long for an answer. Pure: the callers
+//! read the lines.
 
 use crate::error::Result;
 use crate::protocol::Lines;
 
-/// Bytes of text that fit an answer with room to spare: JSON can double a line.
+/// The most bytes of text in an answer; JSON can double a line.
 pub(crate) const MAX_PAGE_BYTES: usize = 400_000;
 
-/// What each line costs beside its bytes.
+/// The bytes of JSON that each line needs in addition to its text.
 const LINE_OVERHEAD_BYTES: usize = 8;
 
-/// What of the rows is wanted.
+/// Which lines a client requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinesWanted {
-    /// So many from the end; all when absent.
+    /// This many from the end; all if absent.
     pub(crate) last: Option<usize>,
     /// From this place on.
     pub(crate) from: Option<u64>,
 }
 
 impl LinesWanted {
-    /// How many rows from the end are needed to grant it.
+    /// How many rows from the end are needed.
     fn rows(self) -> usize {
         self.last.filter(|_| self.from.is_none()).unwrap_or(usize::MAX)
     }
 }
 
-/// Grants a wish; `rows` gives so many of the rows from the end, or more.
+/// Answers a request. `rows` returns at least this many rows from the end.
 ///
 /// # Errors
 /// Those of `rows`.
-pub(crate) fn grant(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
+pub(crate) fn answer_from(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String>>) -> Result<Lines> {
     let answer_of_few = answer(rows(wish.rows())?, wish);
     if answer_of_few.truncated && wish.last.is_some() {
         // A place is counted from the first row of all.
@@ -41,7 +41,7 @@ pub(crate) fn grant(wish: LinesWanted, rows: impl Fn(usize) -> Result<Vec<String
     Ok(answer_of_few)
 }
 
-/// Grants a wish from all the rows there are.
+/// Answers a request from all rows.
 pub(crate) fn answer(rows: Vec<String>, wish: LinesWanted) -> Lines {
     match wish.from {
         Some(from) => page(&rows, usize::try_from(from).unwrap_or(usize::MAX)),

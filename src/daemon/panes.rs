@@ -10,8 +10,7 @@ use crate::daemon::messages::ServerPanes;
 use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
 
-/// How long the start waits for a tmux: whoever started the daemon waits too. What a tmux that is slower
-/// than this holds is seen by the first looks at the screens.
+/// How long the start of the daemon waits for one tmux server. A slower server is reconciled when it answers.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(4);
 
 pub(crate) async fn look(tmux: &Tmux) -> ServerPanes {
@@ -39,17 +38,17 @@ pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> ServerPanes {
     }
 }
 
-/// Which worker's run a pane says that it is: by its options, or by the folder its wrapper was given.
+/// The worker and run that a pane claims to be, by its options or by the folder of its wrapper.
 pub(crate) fn claim_of(row: &Row) -> Option<(&str, Run)> {
     row.worker.as_deref().zip(row.run.map(Run))
 }
 
-/// Ends what runs in these panes, and closes their windows. The wrapper of one sees to what does not listen.
+/// Ends the processes in these panes, and closes their windows. The wrappers end processes that ignore the signal.
 pub(crate) async fn end_panes(tmux: &Tmux, panes: Vec<Pane>) {
     for pane in panes {
         let Pane { run: Run(run), id, pid, .. } = &pane;
         tracing::warn!(pane = %id, run, "ending a pane that no worker owns");
-        // The number of a wrapper that is gone may be anybody's by now.
+        // The pid of a wrapper that has ended may belong to another process.
         if procs::is_alive(*pid) {
             procs::signal_tree(*pid, Signal::SIGTERM);
         }

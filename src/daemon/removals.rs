@@ -1,11 +1,9 @@
-//! Whether somebody removes the daemon's directory or what is in it, told without a wake-up until it happens.
+//! Reacts when somebody removes the daemon's directory or files in it.
 //!
-//! The look at the screens asks the same questions; with nobody to look at there is none, and a daemon of a
-//! directory that is gone would stay for ever. Only Linux can tell; elsewhere the looks have to do.
-//!
-//! A daemon whose whole directory is gone leaves: another may be at work in a new one. One that only misses
-//! records, or a directory of them, writes them anew from what it holds, a moment after the removal: whoever
-//! removes everything must not be raced.
+//! If the whole directory is gone, the daemon ends: another daemon may already use a new directory of the same name.
+//! If only records, or the directory of records, are missing, the daemon writes them again from memory, one second
+//! after the last removal, so that it does not race with somebody who removes everything. [`super::directory_watch`]
+//! notices removals; the looks at the screens check too.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,11 +16,11 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::Result;
 use crate::store::Problem;
 
-/// How long after a removal the rest is looked at.
+/// How long after the last removal missing files are restored.
 const RESTORE_DELAY: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Something was removed: leaves at once if it was everything, else looks what is missing when it is over.
+    /// Something was removed: ends the daemon if everything is gone, else plans to restore what is missing.
     pub(crate) fn directory_touched(&mut self) {
         self.end_if_removed();
         self.touches += 1;
@@ -33,7 +31,7 @@ impl Supervisor {
         });
     }
 
-    /// A while has passed since; if nothing more was removed meanwhile, it is over.
+    /// The delay after a removal has passed. Restores files if nothing more was removed meanwhile.
     pub(crate) fn removal_settled(&mut self, touch: u64) {
         if touch == self.touches {
             self.settled = touch;
@@ -41,7 +39,7 @@ impl Supervisor {
         }
     }
 
-    /// Sees what the watch may not have told: directories that are not there.
+    /// Checks for missing directories, which the watch may have missed.
     pub(crate) fn check_directories(&mut self) {
         if self.touches == self.settled && self.store.lacks_a_directory() {
             self.directory_touched();
@@ -56,15 +54,15 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Writes anew what is missing of the records and of the loops' files.
+    /// Writes missing records and loop files again.
     fn restore_removed(&mut self) {
         self.end_if_removed();
         if self.ended.is_some() {
             return;
         }
         if let Err(error) = self.remake() {
-            // Tried again with the next look; what cannot be saved meanwhile is told as ever.
-            return tracing::warn!(%error, "a directory was removed and cannot be made again");
+            // The next look retries. Saves that fail meanwhile are reported as usual.
+            return tracing::warn!(%error, "a directory was removed and cannot be created again");
         }
         let mut missing = BTreeSet::new();
         for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.origin.legacy.is_none()) {
@@ -79,13 +77,13 @@ impl Supervisor {
                 continue;
             }
             let message =
-                "its files were removed while it was looked after; they are written anew".to_owned();
+                "its files were removed while the daemon ran; the daemon wrote them again".to_owned();
             self.notify(name, Entry::Warning { message });
         }
         self.report_restored(&missing);
     }
 
-    /// Tells it in every `ls` from here on: somebody did this, and may do it again.
+    /// Reports the removal in every `ls` from now on: whoever did it may do it again.
     fn report_restored(&mut self, missing: &BTreeSet<WorkerName>) {
         let Some(first) = missing.first() else { return };
         let dir = self.store.paths().workers_dir();
@@ -94,8 +92,8 @@ impl Supervisor {
             more => format!(" and {}", counted(more, "other worker")),
         };
         let message = format!(
-            "files of worker '{first}'{others} were removed from '{}' or beside it while the daemon ran; it wrote \
-             them anew",
+            "files of worker '{first}'{others} below '{}' were removed while the daemon ran; the daemon wrote them \
+             again",
             dir.display()
         );
         tracing::warn!("{message}");

@@ -1,9 +1,8 @@
-//! A spawn or a respawn that is asked for once more, because its answer was lost with the daemon that was to give it.
+//! A spawn or respawn request that a client repeats because the daemon ended before it answered.
 //!
-//! The client names each such request, and the name is kept in the worker's record from the first save on, before
-//! anything is started. So there are two cases: no record has it, and the request is carried out as if it were
-//! the first; or a worker has it, and then nothing is made, and the answer is what the first one would have been.
-//! Used by [`crate::daemon::verbs::spawn`] and [`crate::daemon::verbs::respawn`].
+//! The client puts an id into each request, and the worker's record has it from its first save on. If no record has
+//! the id, the request is carried out. If a worker has it, nothing is created, and the client gets the answer of the
+//! first request. Used by [`super::verbs::spawn`] and [`super::verbs::respawn`].
 
 use swarm_state::engine::Phase;
 use swarm_state::model::{Run, Status, WorkerName};
@@ -17,14 +16,14 @@ use crate::daemon::views;
 use crate::protocol::Spawned;
 
 impl Supervisor {
-    /// The worker that this very request has made.
+    /// Returns the worker that this request has created, if it is a repeated one.
     pub(crate) fn repeated_request(&self, request: Option<&String>) -> Option<WorkerName> {
         let request = request?;
         let made = self.slots.iter().find(|(_, slot)| slot.origin.request.as_ref() == Some(request));
         made.map(|(name, _)| name.clone())
     }
 
-    /// Answers now, or when what is waited for has come.
+    /// Answers a repeated request: now, or when the worker has reached the state that the client waits for.
     pub(crate) fn answer_repeated(
         &mut self,
         name: &WorkerName,
@@ -47,13 +46,13 @@ impl Supervisor {
 }
 
 impl Slot {
-    /// Whether what the client of a new worker waits for has been.
+    /// Whether the worker has reached the state that the client of a spawn waits for.
     fn is_there(&self, until_ready: bool) -> bool {
         let has_begun = self.engine.ralph().is_some_and(|ralph| ralph.iteration > 0);
         match self.engine.phase() {
             Phase::Idle => false,
             Phase::Spawning { .. } if self.engine.run() > Run(1) => true,
-            // Its base line may take minutes.
+            // The baseline may take minutes.
             Phase::Spawning { .. } => !until_ready && self.spec.is_gated() && has_begun,
             Phase::Starting { .. } => !until_ready || self.engine.is_ready(),
             Phase::Stopped { reason: StopReason::SpawnFailed(_) | StopReason::Prompt(_) } => false,
@@ -62,7 +61,7 @@ impl Slot {
         }
     }
 
-    /// What was told last to those who wait for a new worker, when nothing more will be.
+    /// The notice that answers a spawn whose outcome is already known.
     fn last_word(&self) -> Option<Entry> {
         match self.engine.phase() {
             Phase::Stopped { reason: reason @ StopReason::Prompt(_) } => {

@@ -1,5 +1,5 @@
-//! Carries out one run of a worker: start, prompt, delivery, end, checks. Nothing here decides anything; all results go
-//! to the supervisor.
+//! Carries out one run of a worker: start, prompt, delivery, end, checks. Nothing here decides anything; all results
+//! go to the supervisor.
 
 pub(crate) mod context;
 pub(crate) mod delivery;

@@ -1,9 +1,9 @@
-//! Writing workers down, and taking over what a person edited by hand.
+//! Saves workers, and applies what a person edited in a loop's `state.json`.
 //!
-//! A save that fails (a full disk) is tried again every two seconds; until it succeeds that worker starts
-//! no run and its log gets no line, and everything else goes on. What a person was told is done must outlive a
-//! crash even then: that a worker was killed, or its loop paused, is marked in a mark, which needs no room; any
-//! other change is refused, and undone ([`Supervisor::step_if_saved`]).
+//! A failed save (the disk is full) is retried every two seconds. Until it succeeds, that worker starts no run and
+//! its log gets no line; everything else continues. A change that a client was told about must survive a crash even
+//! then: a kill or a pause is recorded by a mark, which needs no disk space; any other change is refused and undone
+//! ([`Supervisor::step_if_saved`]).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::store::{Mark, Problem, RalphRead, Store};
 
 impl Supervisor {
-    /// Writes one worker down. A failure is told once and tried again.
+    /// Saves one worker. A failure is reported once and retried.
     pub(crate) fn save(&mut self, name: &WorkerName) {
         self.apply_file_edits(name);
         let Some(slot) = self.slots.get_mut(name) else { return };
@@ -49,15 +49,15 @@ impl Supervisor {
             }
             Err(error) => {
                 if !was_unsaved {
-                    let message = format!("the worker's state was not saved, trying again: {error}");
+                    let message = format!("the worker's state was not saved; swarm retries: {error}");
                     self.notify(name, Entry::Warning { message });
                 }
             }
         }
     }
 
-    /// Steps a worker by what a person wants: kept over a crash of the daemon, or not done at all. `change` may
-    /// change the slot's spec, which is then part of it.
+    /// Steps a worker by a person's request. The change survives a crash of the daemon, or is not made at all.
+    /// `change` may change the slot's spec too.
     pub(crate) fn step_if_saved(
         &mut self,
         name: &WorkerName,
@@ -77,10 +77,10 @@ impl Supervisor {
                 let why = slot.saving.error_text();
                 (slot.engine, slot.spec) = before;
                 slot.rebuild_reader();
-                // What was written of it before the disk refused is taken back.
+                // Undoes what was written before the disk refused.
                 self.save(name);
                 return Err(Error::new(ErrorCode::System, format!("nothing was changed: {why}"))
-                    .hint("make room on the disk, then try again"));
+                    .hint("free disk space, then retry"));
             }
         }
         self.carry_out(name, effects);
@@ -89,7 +89,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Tries again what could not be saved.
+    /// Retries failed saves.
     pub(crate) fn retry_saves(&mut self) {
         let unsaved: Vec<_> =
             self.slots.iter().filter(|(_, s)| s.saving.is_unsaved()).map(|(name, _)| name.clone()).collect();
@@ -102,7 +102,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes over settings of a loop that were changed in its state file since it was last written.
+    /// Applies settings that a person changed in a loop's state file since it was last written.
     pub(crate) fn apply_file_edits(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Some(known) = slot.saving.ralph_file.clone() else { return };
@@ -117,7 +117,7 @@ impl Supervisor {
             Err(error) => Some(error.message),
             Ok(RalphRead::Found(on_disk, _)) => match edited(slot, &known, &on_disk) {
                 Ok(Some(edits)) => {
-                    // Only numbers change here; the caller is about to save or to step.
+                    // Only settings change; the caller saves or steps next.
                     let now = self.now();
                     if let Some(slot) = self.slots.get_mut(name) {
                         slot.step(Event::Edited(edits), now);
@@ -126,7 +126,7 @@ impl Supervisor {
                     None
                 }
                 Ok(None) => None,
-                Err(message) => Some(format!("the edit of state.json was not taken over: {message}")),
+                Err(message) => Some(format!("the edit of state.json was not applied: {message}")),
             },
         };
         if let Some(message) = message {
@@ -134,17 +134,17 @@ impl Supervisor {
         }
     }
 
-    /// What a command must tell when its change could not be saved.
+    /// The warning for a command whose change is not saved yet.
     pub(crate) fn save_warnings(&self, name: &WorkerName) -> Vec<String> {
         match self.slots.get(name) {
             Some(slot) if slot.saving.is_unsaved() => {
-                vec!["the change holds, but could not be saved yet; swarm keeps trying".to_owned()]
+                vec!["the change is in effect, but not saved yet; swarm retries".to_owned()]
             }
             Some(_) | None => vec![],
         }
     }
 
-    /// Tells what is wrong with a worker's files, now and in every `ls` from here on.
+    /// Reports a problem with a worker's files, now and in every `ls` from now on.
     fn report_problem(&mut self, name: &WorkerName, message: String) {
         let sentence = format!("worker '{name}': {message}");
         if !self.problems.iter().any(|known| known.message == sentence) {
@@ -155,7 +155,7 @@ impl Supervisor {
     }
 }
 
-/// What must not be forgotten of a worker whose record cannot be written.
+/// What the mark on disk must record of a worker that cannot be saved.
 fn mark_of(engine: &Worker) -> Option<Mark> {
     if engine.is_killed() {
         return Some(Mark::Killed);
@@ -165,10 +165,10 @@ fn mark_of(engine: &Worker) -> Option<Mark> {
 }
 
 fn write(store: &Store, slot: &mut Slot) -> Result<()> {
-    // The loop's file first: should only one be written, the next daemon takes the file's settings for an
-    // edit of the record's, and they are the newer ones.
+    // The loop's file is first: if only one file is written, the next daemon treats the difference as an edit of the
+    // loop's file, which has the newer settings.
     if let Some(file) = slot.ralph_file() {
-        // Half of all saves change nothing in it.
+        // Half of all saves do not change this file.
         let is_ours = || {
             slot.saving.ralph_written.is_some()
                 && slot.saving.ralph_written == store.ralph_stamp(&slot.spec.name)
@@ -183,7 +183,7 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     store.save(&slot.record()?)
 }
 
-/// Takes over what is of the spec and gives what is of the engine; `None` when nothing was changed.
+/// Applies changes of the spec, and returns those for the engine; `None` if nothing was changed.
 fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Option<Edits>, String> {
     let edits = format::edits(known, on_disk)?;
     if edits.is_empty() {
@@ -196,7 +196,7 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
     let done_pattern = edits.done_pattern.is_some();
     if let Some(pattern) = edits.done_pattern {
         spec.done_pattern = pattern;
-        // The run that goes on is watched with the new pattern too.
+        // The live run is watched with the new pattern too.
         slot.rebuild_reader();
     }
     let spec = Arc::make_mut(&mut slot.spec);

@@ -1,7 +1,6 @@
-//! When the supervisor has screens looked at, and what it makes of what comes back.
+//! Decides when screens are looked at, and passes what the looks show to the engines.
 //!
-//! The looking itself is [`crate::daemon::watcher`]'s, away from the supervisor. With nobody to look at there is no
-//! wake-up at all.
+//! [`super::watcher`] does the looking, in a task. While no screen is of interest, the daemon does not wake up.
 
 use std::time::Duration;
 
@@ -13,14 +12,14 @@ use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::watcher;
 
-/// Between two looks at the screens, and between two tries to save what could not be saved.
+/// Between two looks at the screens, and between two retries of failed saves.
 const SCREEN_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Between two looks while somebody is not ready yet: a person waits for it.
+/// The same while an agent is not ready yet, because a person waits for it.
 const STARTING_SCREEN_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Supervisor {
-    /// Looks at the screens when it is time and somebody's screen is of interest; otherwise plans no wake-up.
+    /// Looks at the screens if a look is due. Plans no wake-up while no screen is of interest.
     pub(crate) fn look_if_due(&mut self) {
         let wanted = self.slots.values().any(|s| s.saving.is_unsaved() || s.engine.wants_screen());
         let starting = self.slots.values().any(|s| matches!(s.engine.phase(), Phase::Starting { .. }));
@@ -43,13 +42,13 @@ impl Supervisor {
         }
     }
 
-    /// Has the screens looked at as soon as the present step is over.
+    /// Looks at the screens as soon as the current input is handled.
     pub(crate) fn look_now(&mut self) {
         self.next_look = Some(Instant::now());
     }
 
-    /// Ends the daemon when its directory was removed or moved: another may be at work in a new one of that
-    /// name by now.
+    /// Ends the daemon if its directory was removed or moved: another daemon may use a new directory of the same
+    /// name.
     pub(crate) fn end_if_removed(&mut self) {
         if !self.lock.is_current() {
             tracing::error!("the directory was removed under this daemon; it writes nothing more");
@@ -73,7 +72,7 @@ impl Supervisor {
             if targets.is_empty() {
                 continue;
             }
-            // A watcher that is still away has a slow tmux; it reports when it can.
+            // The last look at this server is still under way: its tmux is slow.
             let Some(gate) = server.gate.take() else { continue };
             let (tmux, inbox, key) = (server.tmux.clone(), self.inbox.clone(), key.clone());
             tokio::spawn(async move {
@@ -89,7 +88,7 @@ impl Supervisor {
         }
         let now = self.now();
         for (name, look) in looked.looks {
-            // The worker may have a new pane by now, or the name a new worker.
+            // Meanwhile the worker may have a new pane, or the name a new worker.
             let own = |slot: &&mut Slot| slot.pane.as_ref().is_some_and(|pane| *pane == look.pane);
             let Some(slot) = self.slots.get_mut(&name).filter(own) else { continue };
             if let Some(screen) = look.screen {
@@ -97,7 +96,7 @@ impl Supervisor {
             }
             let mut effects = slot.step(Event::Reachable(true), now);
             effects.extend(slot.step(look.event, now));
-            // Nearly always there is nothing to do, for hundreds of workers every two seconds.
+            // Usually there is no effect, for hundreds of workers every two seconds.
             if !effects.is_empty() {
                 self.carry_out(&name, effects);
                 self.finish_stopped(&name);

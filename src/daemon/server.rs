@@ -1,7 +1,7 @@
-//! The clients: check who it is, shake hands, pass calls on.
+//! The connections of clients: checks the peer's uid, exchanges versions, and passes calls to the supervisor.
 //!
-//! One task a connection. A connection that sends rubbish gets a clear refusal and is closed; nothing it
-//! does can reach the supervisor but a whole, parsed call.
+//! Each connection has a task. A client that sends invalid data gets an error and is disconnected. Only complete,
+//! parsed calls reach the supervisor.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
 use crate::room;
 
-/// How long a client may take to say hello.
+/// How long a client may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a client may leave what it is sent unread. It is let go of then; who follows notices comes back
-/// and goes on from where it was.
+/// How long a write to a client may block. Then the client is disconnected; a subscriber reconnects and continues
+/// from its last notice.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a client waits for one of the others to leave, when there are as many as there may be.
+/// How long a new client waits for another to disconnect when the maximum number is connected.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The same while others were sent away just before.
+/// The same right after another client was refused.
 const CROWDED_PERMIT_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How long one that is sent away may take to listen to why.
+/// How long the refusal of a client may take.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Accepts clients for ever.
+/// Accepts clients forever.
 pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
     let mut door = SocketListener::new(listener, path);
     let most = room::share();
@@ -47,13 +47,13 @@ pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::Un
         let stream = match door.accept().await {
             Ok(stream) => stream,
             Err(error) => {
-                // Out of descriptors, most likely: wait for some to come free.
+                // Most likely no file descriptor is left: wait until some are closed.
                 tracing::warn!(%error, "cannot accept");
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 continue;
             }
         };
-        // Meanwhile the next ones wait in the listener's queue, where they cost nothing.
+        // Further clients wait in the listener's queue.
         let Ok(Ok(permit)) = timeout(permit_timeout, permits.clone().acquire_owned()).await else {
             permit_timeout = CROWDED_PERMIT_TIMEOUT;
             tracing::warn!(most, "too many clients");
@@ -71,14 +71,15 @@ pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::Un
     }
 }
 
-/// Tells a client for whom there is no room that this is so.
+/// Refuses a client because too many are connected.
 async fn turn_away(stream: UnixStream, most: usize) -> Result<()> {
     let (read, mut write) = stream.into_split();
     send(&mut write, &own_hello()).await?;
-    let error = Error::new(ErrorCode::Conflict, format!("the daemon has {most} clients, and takes no more"));
-    let error = error.hint("end some `swarm` commands that wait or follow, or raise `ulimit -n` and restart");
+    let error =
+        Error::new(ErrorCode::Conflict, format!("the daemon already has {most} clients, the maximum"));
+    let error = error.hint("end some waiting `swarm` commands, or raise `ulimit -n` and restart the daemon");
     refuse(&mut write, 0, error).await?;
-    // Until it has written its call, it does not read.
+    // The client reads only after it has written its call.
     let mut lines = RequestLines { from: BufReader::new(read) };
     while lines.next().await?.is_some() {}
     Ok(())
@@ -99,7 +100,7 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     let Some(hello) = hello else { return Ok(()) };
     let is_gone = send(&mut write, &own_hello()).await.is_err();
     match serde_json::from_slice::<ClientHello>(&hello) {
-        // The client knows both versions now and says so; there is nothing to talk about.
+        // The client has both versions now and reports the mismatch.
         Ok(hello) if hello.swarm != VERSION => return Ok(()),
         Ok(_) => {}
         Err(e) => return refuse(&mut write, 0, Error::invalid(format!("no hello: {e}"))).await,
@@ -112,9 +113,9 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
         };
         let (id, call) = parse_line(&line);
         match call {
-            // The line had an end, so the next one may make sense.
+            // The line was complete, so the next one may be valid.
             Err(error) => refuse(&mut write, id, error).await?,
-            // A hook waits for nobody; what it said is as true when it has left. Any other client wants an answer.
+            // A hook does not wait for an answer: its report counts even if it has disconnected.
             Ok(call) if is_gone && !matches!(call, Call::Hook(_)) => return Ok(()),
             Ok(Call::Subscribe(params)) => {
                 let (reply, answer) = oneshot::channel();
@@ -130,7 +131,7 @@ async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> 
     }
 }
 
-/// A line as a call, and the id its answer is to have: 0 when it had none.
+/// Parses a line. Returns the call and the id for its answer; 0 if the line has none.
 pub(crate) fn parse_line(line: &[u8]) -> (u64, Result<Call>) {
     match serde_json::from_slice::<Request>(line) {
         Ok(request) => (request.id, parse(request)),
@@ -140,12 +141,12 @@ pub(crate) fn parse_line(line: &[u8]) -> (u64, Result<Call>) {
                 id: u64,
             }
             let id = serde_json::from_slice::<Numbered>(line).map_or(0, |line| line.id);
-            (id, Err(Error::invalid(format!("no request: {error}"))))
+            (id, Err(Error::invalid(format!("not a request: {error}"))))
         }
     }
 }
 
-/// A call from a request; the method's name decides which parameters it must have.
+/// Parses a request; the method determines the parameters.
 fn parse(request: Request) -> Result<Call> {
     let Request { method, params, .. } = request;
     let params = if params.is_null() { Value::Object(serde_json::Map::new()) } else { params };
@@ -189,7 +190,7 @@ async fn follow(
                 }
                 None => return Ok(()),
             },
-            // A subscriber has nothing more to say; the end of its stream is the end of the subscription.
+            // A subscriber sends nothing more. The end of its stream ends the subscription.
             line = lines.next() => if line?.is_none() { return Ok(()) },
         }
     }
@@ -207,7 +208,7 @@ async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Res
     let mut line = serde_json::to_vec(value).map_err(|e| Error::system("cannot answer", e))?;
     line.push(b'\n');
     if line.len() > MAX_LINE {
-        // The others cut what they say; this is for what nobody thought of.
+        // All known long answers are shortened before; this is the last guard.
         return Err(Error::new(ErrorCode::Internal, format!("the answer is too long: {} bytes", line.len())));
     }
     let written = timeout(WRITE_TIMEOUT, write.write_all(&line)).await;

@@ -1,4 +1,4 @@
-//! What the supervisor holds of one worker.
+//! A slot: everything that the supervisor holds about one worker.
 
 use std::sync::{Arc, Mutex};
 
@@ -146,7 +146,7 @@ pub(crate) struct Slot {
     pub(crate) waiting: Waiting,
 }
 
-/// What the engine must know of a spec.
+/// The part of a spec that the engine uses.
 pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     Policy {
         paste: spec.prompt_via == PromptVia::Paste && spec.prompt != Prompt::None,
@@ -156,7 +156,7 @@ pub(crate) fn policy(spec: &WorkerSpec) -> Policy {
     }
 }
 
-/// A fresh engine for a spec.
+/// A new engine for a spec.
 pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     match (&spec.ralph, spec.restart) {
         (Some(ralph), _) => Worker::verified(
@@ -172,8 +172,8 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     }
 }
 
-/// A reader for one run of a spec; fresh for each run, since what was on an earlier run's screen is no news.
-/// What the run is given to read it is told by who gives it.
+/// A screen reader for one run. Each run has a new one, because text from an earlier run's screen does not count. The
+/// code that sends input to the run passes it to the reader.
 pub(crate) fn reader(spec: &WorkerSpec) -> Result<ScreenReader> {
     let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
     let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
@@ -181,7 +181,7 @@ pub(crate) fn reader(spec: &WorkerSpec) -> Result<ScreenReader> {
 }
 
 impl Slot {
-    /// A worker that was just asked for, or that a record tells of.
+    /// A slot for a new worker, or for one that was loaded from its record.
     pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: RunContext) -> Result<Self> {
         let reader = Arc::new(Mutex::new(reader(&spec)?));
         Ok(Self {
@@ -208,7 +208,7 @@ impl Slot {
         })
     }
 
-    /// Its record, as it is to be written down.
+    /// The worker's record, to be saved.
     pub(crate) fn record(&self) -> Result<Record> {
         let engine = serde_json::to_value(&self.engine)
             .map_err(|e| Error::system("cannot write the worker's state down", e))?;
@@ -229,7 +229,7 @@ impl Slot {
         })
     }
 
-    /// Its loop, as `state.json` is to hold it; `None` for a plain worker.
+    /// The loop as `state.json` stores it; `None` for a plain worker.
     pub(crate) fn ralph_file(&self) -> Option<RalphFile> {
         let (ralph, wanted) = (self.engine.ralph()?, self.spec.ralph.as_ref()?);
         let reason = match self.engine.phase() {
@@ -257,18 +257,19 @@ impl Slot {
         })
     }
 
-    /// Makes the reader new for the run that is about to start.
+    /// Replaces the reader for the run that is about to start.
     pub(crate) fn renew_reader(&mut self) {
         if let Ok(reader) = reader(&self.spec) {
             self.reader = Arc::new(Mutex::new(reader));
         }
     }
 
-    /// Makes the reader new for the run that is under way: for a new done pattern, or in a new daemon.
+    /// Rebuilds the reader of the live run: for a new done pattern, or in a new daemon.
     pub(crate) fn rebuild_reader(&mut self) {
         let dir = self.driver.context.run_dir(self.engine.run());
         if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
-            // Under the lock: what is being given just now is either in the folder or told afterwards.
+            // Under the lock: input that is being sent now is either in the folder or passed to the reader
+            // afterwards.
             input::restore_reader(&dir, &mut fresh);
             *shared = fresh;
         }
@@ -325,12 +326,12 @@ impl Slot {
         self.saving.waits_for_disk()
     }
 
-    /// The one word for how it is. One that stands still for want of room waits for a person like any other.
+    /// The worker's status. A worker that waits for disk space is `waiting`.
     pub(crate) fn status(&self) -> Status {
         if self.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
-    /// A check that has ended runs no more.
+    /// Removes a check that has ended from the running ones.
     pub(crate) fn checked(&mut self, entry: &Entry) {
         if let Entry::Checked { check, .. } = entry
             && let Some(at) = self.checking.iter().position(|running| running == check)
@@ -339,13 +340,13 @@ impl Slot {
         }
     }
 
-    /// True while somebody is still owed an answer or the worker itself is live.
+    /// True while the worker has neither stopped nor lost its tmux server.
     pub(crate) fn is_live(&self) -> bool {
         !self.engine.is_stopped() && self.engine.phase() != &Phase::Lost
     }
 }
 
-/// The loop of a worker, where it works now.
+/// The loop of a worker, with its current directory.
 pub(crate) fn course_of(slot: &Slot) -> Course {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
     course(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)

@@ -1,8 +1,8 @@
-//! The socket's file: bound at the start, and again when somebody removed it.
+//! The file of the daemon's socket: bound at the start, and bound again if somebody removes it.
 //!
-//! A daemon whose socket is gone works on and cannot be reached. Whoever then starts a daemon finds the lock
-//! held and reminds its holder with a signal; the holder looks after its socket. Used by the daemon's start and
-//! by [`crate::daemon::server`]. Deliberately absent: what clients say.
+//! A daemon whose socket file is gone keeps working, but no client can reach it. A client that then starts a daemon
+//! finds the lock held and sends the holder a signal; the holder binds its socket again. Used at the daemon's start
+//! and by [`super::server`]. Not here: the protocol.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::{Error, Result};
 
-/// Binds the socket. A left-over of a dead daemon is removed; what is no socket of ours is refused.
+/// Binds the socket. Removes the file of a daemon that has ended; refuses to replace anything that is not a socket.
 ///
-/// The caller holds the daemon's lock, so no live daemon of this directory can be behind it.
+/// The caller holds the daemon's lock, so no other live daemon uses the file.
 pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
     let failed = |e: &dyn std::fmt::Display| Error::system(format!("cannot listen on {}", path.display()), e);
     if let Ok(found) = std::fs::symlink_metadata(path) {
         use std::os::unix::fs::FileTypeExt;
         let answers = || std::os::unix::net::UnixStream::connect(path).is_ok();
         if !found.file_type().is_socket() || answers() {
-            return Err(failed(&"something that is not ours is there").hint("move it away"));
+            return Err(failed(&"another program uses this path").hint("move it away"));
         }
         std::fs::remove_file(path).map_err(|e| failed(&e))?;
     }
@@ -30,20 +30,20 @@ pub(crate) fn bind(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Tells a daemon that holds the directory and cannot be reached to look after its socket. The signal is one
-/// that does nothing to a daemon that is not that far yet.
+/// Asks the daemon that holds the lock to bind its socket again, if no client can connect. A daemon that does not
+/// handle the signal yet ignores it.
 pub(crate) fn request_rebind(pid: u32, socket: &Path) {
     if let (Err(_), Ok(pid)) = (std::os::unix::net::UnixStream::connect(socket), i32::try_from(pid)) {
-        // It may have ended just now.
+        // The daemon may have ended meanwhile.
         let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGWINCH);
     }
 }
 
-/// Where clients come in.
+/// The bound socket.
 pub(crate) struct SocketListener {
     listener: UnixListener,
     path: PathBuf,
-    /// Which file is ours.
+    /// Device and inode of the file that this daemon bound.
     file: Option<(u64, u64)>,
     reminders: Option<Signal>,
 }
@@ -57,7 +57,7 @@ impl SocketListener {
     /// The next client.
     ///
     /// # Errors
-    /// The system's, when there is no descriptor left, say.
+    /// The system's error, for example when no file descriptor is left.
     pub(crate) async fn accept(&mut self) -> std::io::Result<UnixStream> {
         loop {
             let reminded = async {
@@ -73,7 +73,7 @@ impl SocketListener {
         }
     }
 
-    /// Makes the socket again if its file is gone or another.
+    /// Binds the socket again if its file is gone or was replaced.
     fn restore_file(&mut self) {
         let found = identity(&self.path);
         if found.is_some() && found == self.file {
@@ -81,12 +81,12 @@ impl SocketListener {
         }
         match bind(&self.path) {
             Ok(fresh) => (self.listener, self.file) = (fresh, identity(&self.path)),
-            Err(error) => tracing::warn!(%error, "the socket is gone and cannot be made again"),
+            Err(error) => tracing::warn!(%error, "the socket file is gone and cannot be bound again"),
         }
     }
 }
 
-/// Which file a path names.
+/// Device and inode of a file.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }

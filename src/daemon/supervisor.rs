@@ -1,8 +1,11 @@
-//! The one owner of all state, and the only writer.
+//! The supervisor: the only owner and the only writer of all state.
 //!
-//! It pops an input, steps that worker's engine, writes if told to, answers, hands effects to the worker's
-//! driver, and sleeps until the earliest deadline. No mutex around state, no wait on anything but its
-//! inbox: whatever is slow lives in a driver or in the watcher, so `ls` is answered at once whatever hangs.
+//! It receives an input, steps that worker's engine, saves if the engine requires it, answers, passes effects to the
+//! worker's driver, and sleeps until the earliest deadline. It has no mutex around its state and waits for nothing
+//! but its inbox. Slow work runs in drivers and tasks, so that `ls` is answered at once even while tmux hangs.
+//!
+//! Here: the state, the clock, and the lookup of workers. The loop is in [`super::inputs`], each request in
+//! [`super::verbs`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -25,7 +28,7 @@ use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::watch::Gate;
 use crate::tmux::{Options, Socket, Tmux};
 
-/// The longest sleep: a wake-up an hour is not worth avoiding and bounds what a missed one can cost.
+/// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
 /// The supervisor.
@@ -33,7 +36,7 @@ pub(crate) struct Supervisor {
     pub(crate) slots: BTreeMap<WorkerName, Slot>,
     pub(crate) store: Arc<Store>,
     pub(crate) problems: Vec<Problem>,
-    /// Names that had workers here, which are forgotten.
+    /// Names of workers that were deleted since the daemon started.
     pub(crate) forgotten: BTreeSet<WorkerName>,
     pub(crate) notices: Notices,
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
@@ -49,27 +52,27 @@ pub(crate) struct Supervisor {
     pub(crate) ended: Option<DaemonEnd>,
     pub(crate) lock: DaemonLock,
     pub(crate) removal: Option<DirectoryWatch>,
-    /// How often something was removed, and up to which of them what was missing is there again.
+    /// Counts removals below the directory; and the count up to which missing files were restored.
     pub(crate) touches: u64,
     pub(crate) settled: u64,
 }
 
-/// One tmux server and who looks at it; the watcher is away while it looks.
+/// One tmux server. `gate` is absent while a look at its panes is under way.
 pub(crate) struct TmuxServer {
     pub(crate) tmux: Tmux,
     pub(crate) gate: Option<Gate>,
     pub(crate) sweep: SweepState,
 }
 
-/// How far the sweep of one server is.
+/// The state of the search for orphaned panes on one server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SweepState {
-    /// Nothing is suspected.
+    /// No search is due.
     #[default]
     Idle,
-    /// A look is under way.
+    /// A search is under way.
     Away {
-        /// Something happened meanwhile that it may have missed.
+        /// Something happened since that the search may have missed.
         again: bool,
     },
 }
@@ -109,18 +112,18 @@ impl Supervisor {
         }
     }
 
-    /// Hears of removals from here on.
+    /// Starts to watch the directory for removals.
     pub(crate) fn watch_removals(&mut self) {
         match DirectoryWatch::start(self.store.paths(), &self.inbox) {
             Ok(watch) => self.removal = Some(watch),
-            // The looks at the screens still ask.
+            // The looks at the screens check the directory too.
             Err(error) => tracing::warn!(%error, "the directory cannot be watched"),
         }
     }
 
     // ---- time ----
 
-    /// The time, as the engine wants it.
+    /// The time in the form that the engine takes.
     pub(crate) fn now(&self) -> Now {
         Now { mono: self.awake, wall: crate::daemon::clock::local_now() }
     }
@@ -144,7 +147,7 @@ impl Supervisor {
 
     // ---- finding things ----
 
-    /// A worker by the text a client sent.
+    /// Finds a worker by the name that a client sent.
     pub(crate) fn find(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         let name = WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.slots.get_mut(&name) {
@@ -155,7 +158,7 @@ impl Supervisor {
         }
     }
 
-    /// A loop by the text a client sent; anything else is the document's error.
+    /// Finds a loop by the name that a client sent. The error for anything else is documented.
     pub(crate) fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
         WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
         match self.find(text) {
@@ -166,7 +169,7 @@ impl Supervisor {
         }
     }
 
-    /// The tmux server of a socket that a user named, or ours.
+    /// The tmux server of a socket that the user named, or swarm's own.
     pub(crate) fn tmux(&mut self, key: &Option<String>) -> Tmux {
         let store = &self.store;
         let source = self.tmux_source.clone();
@@ -183,7 +186,7 @@ impl Supervisor {
         server.tmux.clone()
     }
 
-    /// What a worker's driver works with.
+    /// Creates what a worker's driver needs.
     pub(crate) fn context(&mut self, name: &WorkerName, socket: &Option<String>) -> RunContext {
         self.incarnations += 1;
         RunContext {

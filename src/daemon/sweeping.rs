@@ -1,11 +1,10 @@
-//! Panes that should not be there: of a run that is over, or of a worker that is forgotten.
+//! Finds and ends orphaned panes: panes of a run that has ended, or of a deleted worker.
 //!
-//! A pane is closed when its run is judged. Where that fails, or where tmux makes a window after swarm gave
-//! up on it, something would stay: a dead window, or an agent that nobody looks after. So the daemon looks
-//! once at its start, and a moment after a worker has ended or a window could not be made or closed, and
-//! again until it finds nothing; a tmux that does not answer is waited for. With nothing to suspect it costs
-//! nothing. Deliberately absent: panes that no worker of ours has to do with (a live one whose record is
-//! gone is found again at the next start), and which pane is left over ([`swarm_state::reconcile`]).
+//! A pane is closed when its run is judged. If that fails, or if tmux creates a window after swarm's timeout, a dead
+//! window or an unsupervised agent remains. So the daemon looks for orphaned panes at its start, one second after a
+//! worker ended or a window could not be created or closed, and again until it finds none. It waits for a tmux that
+//! does not answer. Not here: panes that no worker of swarm's started, and the rule for what is orphaned
+//! ([`swarm_state::reconcile`]).
 
 use std::time::Duration;
 
@@ -17,12 +16,12 @@ use crate::daemon::panes;
 use crate::daemon::supervisor::{Supervisor, SweepState};
 use crate::tmux::Row;
 
-/// Between the suspicion and the look: many workers that end together are one look, and a command that tmux
-/// has not read yet is carried out by then.
+/// The delay before a search, so that workers that end together cause one search, and tmux has carried out its last
+/// command.
 const SWEEP_DELAY: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// Looks in a moment for panes on this server that should not be there.
+    /// Plans a search for orphaned panes on this server.
     pub(crate) fn schedule_sweep(&mut self, socket: &Option<String>) {
         let Some(server) = self.servers.get_mut(socket) else { return };
         let begun = server.sweep != SweepState::Idle;
@@ -32,7 +31,7 @@ impl Supervisor {
         }
     }
 
-    /// As [`Supervisor::schedule_sweep`], for the server of a worker that is ours.
+    /// As [`Supervisor::schedule_sweep`], for the server of a worker, unless it is the predecessor's.
     pub(crate) fn sweep_server_of(&mut self, name: &WorkerName) {
         let own = self.slots.get(name).filter(|slot| slot.origin.legacy.is_none());
         if let Some(socket) = own.map(|slot| slot.spec.tmux_socket.clone()) {
@@ -49,7 +48,7 @@ impl Supervisor {
         });
     }
 
-    /// A look is back: what it found is ended, and looked for again.
+    /// A search has ended: ends what it found, and searches again.
     pub(crate) fn swept(&mut self, socket: &Option<String>, found: &ServerPanes) {
         let left = self.ours_left(socket, found);
         let Some(server) = self.servers.get_mut(socket) else { return };
@@ -63,7 +62,7 @@ impl Supervisor {
         self.send_sweep(socket);
     }
 
-    /// The sweep of a start: all panes with a worker's mark that belong to none.
+    /// The search at a start: all panes with a worker's mark that belong to no worker.
     pub(crate) fn sweep(&mut self, socket: &Option<String>, found: &ServerPanes) -> Vec<Pane> {
         let left = self.left(socket, found, |_, _| true);
         if !left.is_empty() {
@@ -72,8 +71,8 @@ impl Supervisor {
         left
     }
 
-    /// Those of workers that this daemon knows or has forgotten itself, in a window that was made for this
-    /// directory: another swarm may use the same server, and the records of some may be gone.
+    /// Only panes of workers that this daemon has or has deleted, in a window that was created for this directory:
+    /// another swarm may use the same server, and some records may be gone.
     fn ours_left(&self, socket: &Option<String>, found: &ServerPanes) -> Vec<Pane> {
         let runs = self.store.paths().runs_dir().to_string_lossy().into_owned();
         self.left(socket, found, |row, name| {
@@ -92,7 +91,7 @@ impl Supervisor {
         let pane = |row: &Row| {
             let (worker, run) = panes::claim_of(row)?;
             let name = WorkerName::new(worker).ok()?;
-            // A record that could not be read may be this pane's: it stays.
+            // The pane may belong to a record that could not be read: it stays.
             let unread = !self.slots.contains_key(&name)
                 && self.problems.iter().any(|p| p.name.as_ref() == Some(&name));
             let (id, window) = (row.pane.clone(), row.window.clone());

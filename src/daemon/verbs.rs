@@ -1,7 +1,7 @@
 //! The requests of clients: one file for each, named as the client's verb.
 //!
-//! [`super::calls`] passes each request to its file. A verb checks the request, changes the worker's state through the
-//! supervisor, and answers. What needs tmux, git or the disk for long runs in a task of its own.
+//! [`super::calls`] passes each request to its file. A verb checks the request, changes the worker's state through
+//! the supervisor, and answers. What needs tmux, git or the disk for long runs in a task of its own.
 
 pub(crate) mod attach;
 pub(crate) mod clean;

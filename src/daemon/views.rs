@@ -1,4 +1,4 @@
-//! What clients are shown: the supervisor's state in the protocol's words, converted by hand.
+//! What clients see of the supervisor's state: the wire types, filled from the slots.
 
 use std::collections::BTreeMap;
 
@@ -58,36 +58,36 @@ fn worker(slot: &Slot) -> WorkerView {
     }
 }
 
-/// The last lines of its screen, harmless to print.
+/// The last lines of its screen, without control sequences.
 fn screen(slot: &Slot) -> Vec<String> {
     let lines = slot.last_screen.lines().map(str::trim_end).filter(|line| !line.is_empty());
     lines.map(swarm_state::screen::printable).collect()
 }
 
-/// Bytes of JSON that fit an answer with room to spare.
+/// The most bytes of JSON for all views of an answer; less than the limit of a line.
 const MAX_VIEWS_BYTES: usize = 900_000;
 
-/// One worker, as long as an answer can be.
+/// One worker, shortened if it would not fit an answer.
 pub(crate) fn whole(slot: &Slot) -> WorkerView {
     let mut view = worker(slot);
     fit(std::slice::from_mut(&mut view));
     view
 }
 
-/// All workers of a list, cut so that together they fit an answer: a command may hold a whole prompt.
+/// All workers of a list, shortened so that they fit an answer: a command may contain a whole prompt.
 pub(crate) fn workers<'a>(slots: impl Iterator<Item = &'a Slot>) -> Vec<WorkerView> {
     let mut views: Vec<WorkerView> = slots.map(worker).collect();
     fit(&mut views);
     views
 }
 
-/// Shortens what a user can make long, by the same measure for each, if the whole would not fit.
+/// Shortens the fields that a user can make long, equally for each worker, if the answer would be too long.
 fn fit(views: &mut [WorkerView]) {
     let size = |views: &[WorkerView]| serde_json::to_vec(views).map_or(usize::MAX, |text| text.len());
     if size(views) <= MAX_VIEWS_BYTES {
         return;
     }
-    // Half of a worker's share is for what is never long; a byte can become six in JSON.
+    // Half of a worker's share is for the fields that are never long; a byte can become six in JSON.
     let share = MAX_VIEWS_BYTES / views.len().max(1) / 12;
     for view in views {
         shorten_all(&mut view.cmd, share);
@@ -107,7 +107,7 @@ fn fit(views: &mut [WorkerView]) {
     }
 }
 
-/// Cuts texts so that together they have at most `room` bytes and one text, and says by `…` where.
+/// Shortens texts to `room` bytes in total, plus one text, and marks the cut with `…`.
 fn shorten_all(texts: &mut Vec<String>, room: usize) {
     let mut left = room;
     let mut kept = 0;
@@ -130,7 +130,7 @@ fn shorten(text: &mut String, room: usize) {
     }
 }
 
-/// Why it is in its state. A state that cannot be saved comes first, since a loop stands still because of it.
+/// Why the worker is in its state. A failed save comes first, because the loop waits for it.
 pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
     if let Some(theirs) = &slot.origin.legacy {
         return Some(Cause::EarlierSwarm { status: theirs.status.clone() });
@@ -142,7 +142,7 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
         return Some(Cause::Unsaved { error: error.to_string() });
     }
     match slot.checking.as_slice() {
-        // A kill says more.
+        // A kill is more important.
         [first, rest @ ..] if !slot.engine.is_killed() => {
             Some(Cause::Checking { check: first.clone(), more: rest.len() })
         }
@@ -155,14 +155,14 @@ pub(crate) fn reason(slot: &Slot) -> Option<String> {
     cause(slot).map(|cause| cause.text())
 }
 
-/// What `ls` says beside its table of the workers whose state cannot be saved; one sentence, however many.
+/// The sentence of `ls` about all workers whose state cannot be saved.
 pub(crate) fn unsaved<'a>(slots: impl Iterator<Item = &'a Slot>) -> Option<String> {
     let why = |slot: &&Slot| slot.waits_for_disk().is_some() || slot.saving.error().is_some();
     let mut slots = slots.filter(why);
     let (first, more) = (slots.next()?, slots.count());
     let (name, why) = (&first.spec.name, reason(first)?);
-    let others = if more == 0 { String::new() } else { format!(" (and so are {more} more)") };
-    Some(format!("worker '{name}' is held up{others}: {why}; it goes on by itself when there is room"))
+    let others = if more == 0 { String::new() } else { format!(" (and {more} more)") };
+    Some(format!("worker '{name}'{others}: {why}; swarm continues when there is free disk space"))
 }
 
 fn restart(slot: &Slot) -> Option<RestartView> {

@@ -1,7 +1,7 @@
-//! Looking at screens: one listing a tick, a capture only of panes that printed.
+//! Looks at the screens of one tmux server: one listing per round, and a capture only of panes that printed.
 //!
-//! The watcher belongs to one tmux server. It goes away to look and comes back with what it saw, so there
-//! is never more than one look at a server under way, and a tmux that hangs delays nobody but its own.
+//! A look runs in a task and carries the server's gate with it, so that there is never more than one look at a
+//! server, and a tmux that hangs delays only its own workers.
 
 use std::path::Path;
 
@@ -13,17 +13,17 @@ use crate::store::write_unsynced;
 use crate::tmux::watch::{Gate, Said};
 use crate::tmux::{Health, Tmux, pane_number};
 
-/// Lines of the screen that are kept for a worker that waits for a person.
+/// Lines of the screen that are shown for a worker that waits for a person.
 const MAX_LAST_LINES: usize = 12;
 
-/// Rows of history that are read beside the screen, so that a line that scrolled by between two looks is
-/// seen too.
+/// Rows of history that are read in addition to the screen, so that lines that scrolled away between two looks are
+/// seen.
 const HISTORY_ROWS: u32 = 200;
 
 /// The text of the last look, in the folder of its run.
 const LAST_SCREEN_FILE: &str = "screen";
 
-/// What the last look at a run saw; empty when there was none.
+/// The screen at the last look at a run; empty if there was no look.
 pub(crate) fn last_look(run_dir: &Path) -> String {
     std::fs::read(run_dir.join(LAST_SCREEN_FILE))
         .map(|text| String::from_utf8_lossy(&text).into_owned())
@@ -99,7 +99,7 @@ async fn capture(
     }
 }
 
-/// The end of a text, from the last so many lines on that are not blank.
+/// The end of a text, with at most [`MAX_LAST_LINES`] lines that are not empty.
 fn last_lines(text: &str) -> String {
     let (mut start, mut kept) = (text.len() + 1, 0);
     for line in text.rsplit('\n') {

@@ -95,7 +95,7 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
     let agent = d.agent(&["touch x"]);
     let flags = ["--check", "sleep 600", "--check", "true", "--no-promise", "--max-time", "1"];
     let ran = d.run(&[&flags[..], &["--format", "json"]].concat(), &agent).code(1);
-    let ran = ran.warns("what comes before iteration 1 took all of the loop's time");
+    let ran = ran.warns("the work before iteration 1 took all of the loop's time");
     let result = ran.json();
     assert_eq!((&result["stop_reason"], &result["total_iterations"]), (&json!("timeout"), &json!(0)));
     let said = result["baseline"][0]["output"].as_str().unwrap();
@@ -226,7 +226,7 @@ fn a_cost_limit_needs_an_agent_that_tells_its_cost_or_prices() {
     let turn = r#"echo '{"type":"turn.completed","usage":{"input_tokens":600000,"cached_input_tokens":100000,"output_tokens":10000}}'"#;
     let codex = w.cli("codex", turn).display().to_string();
     let args = w.cli_loop("a", &["-n", "9", "--max-cost", "1"], &[&codex, "exec", "--json"]);
-    w.swarm(&args).code(1).warns("--max-cost: swarm cannot see what 'codex' costs").warns("input_price");
+    w.swarm(&args).code(1).warns("--max-cost: swarm cannot see the cost of 'codex'").warns("input_price");
     w.swarm(&w.cli_loop("g", &["-n", "9", "--max-cost", "1"], &["sh"])).code(1).warns("'generic'");
     assert_eq!(w.cli_runs(), 0);
     // Half of the prices is none.
@@ -246,9 +246,9 @@ fn a_limit_that_an_iteration_did_not_tell_about_is_a_warning() {
     let flags = ["-n", "1", "--max-cost", "1", "--max-tokens", "5", "--no-progress", "1"];
     let mut follower = w.follow(&w.cli_loop("a", &flags, &[&claude, "-p"]));
     assert_eq!(follower.wait(&w), 0);
-    follower.says("warning: --max-cost did not count iteration 1: the agent told no cost");
-    follower.says("warning: --max-tokens did not count iteration 1: the agent told no tokens");
-    follower.says("warning: --no-progress has nothing to compare");
+    follower.says("warning: --max-cost could not count iteration 1: the agent reported no cost");
+    follower.says("warning: --max-tokens could not count iteration 1: the agent reported no tokens");
+    follower.says("warning: --no-progress cannot be checked");
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_with_the_reason_and_resumed_by_a
             "[ralph] a: paused (the agent did not report its usage, so its budget cannot be enforced)\n",
         );
         follower.says("hint: to go on: swarm ralph resume a\n");
-        let warning = format!("{limit} did not count iteration 1: the agent told no ");
+        let warning = format!("{limit} could not count iteration 1: the agent reported no ");
         let why = w.swarm(&["why", "a"]).ok().says(&warning).says("its budget cannot be enforced");
         assert!(
             why.out.lines().last().unwrap().ends_with("for one more iteration: swarm ralph resume a"),

@@ -325,11 +325,11 @@ fn nobody_steers_a_loop_from_within_swarms_own_tmux() {
         let said = d.read("said");
         assert!(
             said.starts_with(
-                "swarm: error: this comes from within swarm's own tmux, so it could be worker 'a'"
+                "swarm: error: this request comes from inside swarm's tmux server and could be from worker 'a'"
             ),
             "{said}"
         );
-        assert!(said.contains("hint: run this in a terminal of your own"), "{said}");
+        assert!(said.contains("hint: run the command in your own terminal"), "{said}");
     }
 }
 
@@ -369,7 +369,7 @@ fn an_agent_does_not_put_an_easier_loop_in_its_own_place() {
     let result = d.result(1, &["--check", "false", "-n", "1"], &steering(&d, &how));
     assert_eq!(result["stop_reason"], "max_iterations");
     let said = d.read("said");
-    assert!(said.contains("swarm: error: worker 'a' may not put another in its place\n"), "{said}");
+    assert!(said.contains("swarm: error: worker 'a' may not replace itself\n"), "{said}");
 }
 
 #[test]
@@ -468,7 +468,7 @@ fn a_worker_that_an_agent_spawned_does_not_clean_its_loop_away() {
     std::fs::write(&go, "").unwrap();
     d.w.until("all of it was tried", || d.path("tried").exists().then_some(()));
     let said = d.read("said");
-    for refused in ["remove itself", "remove what its own loop left", "put another in its place"] {
+    for refused in ["remove itself", "delete the files of its own loop", "replace itself"] {
         assert!(said.contains(&format!("swarm: error: worker 'a' may not {refused}\n")), "{said}");
     }
     d.w.swarm(&["why", "a"]).ok().says("FAIL  false\n");

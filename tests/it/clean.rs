@@ -93,7 +93,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
     world.spawn_agent("b", &b, &[]);
     world.spawn_loop("lp", &lp, &[]);
     world.swarm(&["clean", "--all"]).ok().warns("no finished workers");
-    world.swarm(&["clean", "b"]).code(1).warns("'b' is not over (running)").warns("swarm kill b");
+    world.swarm(&["clean", "b"]).code(1).warns("'b' has not stopped (running)").warns("swarm kill b");
     world.swarm(&["ralph", "pause", "lp"]).ok();
     lp.tell("exit 0");
     world.until_status("lp", "stopped");
@@ -103,7 +103,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
         .swarm(&["clean", "a", "b", "lp"])
         .code(1)
         .says("cleaned a\n")
-        .warns("'lp' is not over (it is paused)");
+        .warns("'lp' has not stopped (it is paused)");
     assert_eq!(world.swarm(&["ls", "--format", "names"]).ok().out, "b\nlp\n");
     world.swarm(&["kill", "lp"]).ok();
     assert_eq!(world.swarm(&["clean", "--all"]).ok().out, "cleaned lp\n");
@@ -335,12 +335,12 @@ fn what_the_worker_left_running_keeps_its_worktree() {
     };
     let (one, two) = (pid("w"), pid("v"));
     for verb in [&["clean", "w"][..], &["clean", "w", "--force-dirty"], &["kill", "w", "--rm-worktree"]] {
-        let ran = world.swarm(verb).code(1).warns("what worker 'w' left still works in worktree");
+        let ran = world.swarm(verb).code(1).warns("processes of worker 'w' still use worktree");
         assert!(ran.err.contains(&format!(": {one} (sleep)\n")), "{}", ran.err);
         assert!(ran.err.contains(&format!("hint: kill {one}\n")), "{}", ran.err);
         assert!(tree.exists() && is_alive(one), "{verb:?}");
     }
-    world.swarm(&["respawn", "w", "--clean-first"]).code(1).warns("left still works in");
+    world.swarm(&["respawn", "w", "--clean-first"]).code(1).warns("still use worktree");
     // The cure, as it is printed.
     let mut shell = world.command("sh");
     shell.args(["-c", &format!("kill {one}")]);

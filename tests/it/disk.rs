@@ -66,7 +66,7 @@ fn a_full_disk_is_told_and_survived() {
     let now = loop_();
     assert_eq!((&now["max_iterations"], &now["inactivity_timeout"]), (&2.into(), &60.into()), "{now}");
     assert!(now["done_pattern"].is_null(), "{now}");
-    let _ = world.swarm(&["ls"]).ok().warns("worker 'l' is held up: its state cannot be saved: ");
+    let _ = world.swarm(&["ls"]).ok().warns("worker 'l': its state cannot be saved: ");
     assert_eq!(record(), before, "the file that was there stays");
     assert_eq!(world.status("l")["pid"], agent.pid(1).unwrap());
     // What it printed and how it ended must outlive the want of room.
@@ -75,7 +75,7 @@ fn a_full_disk_is_told_and_survived() {
     world.until_status("l", "waiting");
     let _ = world.swarm(&["status", "l"]).ok().says("reason     waits for the disk: its ").warns("make room");
     let _ = world.swarm(&["ralph", "status", "l"]).ok().warns("waits for the disk: ");
-    let _ = world.swarm(&["ls"]).ok().says("waiting").warns("worker 'l' is held up: waits for the disk: ");
+    let _ = world.swarm(&["ls"]).ok().says("waiting").warns("worker 'l': waits for the disk: ");
     let _ = world
         .swarm(&["why", "l"])
         .ok()
@@ -105,7 +105,7 @@ fn a_kill_does_not_wait_for_room() {
     };
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     disk.fill();
-    let _ = world.swarm(&["kill", "w"]).ok().warns("could not be saved");
+    let _ = world.swarm(&["kill", "w"]).ok().warns("is not saved yet");
     assert!(world.panes().is_empty());
     disk.free();
     world.until("it is saved after all", || {
@@ -127,7 +127,7 @@ fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
     world.until_status("f", "backing_off");
     world.until("it runs", || (world.lines("work/runs").len() == 1).then_some(()));
     disk.fill();
-    let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("could not be saved");
+    let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("is not saved yet");
     world.crash_daemon();
     disk.free();
     for name in ["l", "r", "f"] {

@@ -119,7 +119,7 @@ fn a_running_predecessor_is_shown_and_left_alone() {
         &["ralph", "pause", "agent"],
         &["ralph", "set", "agent", "max_iterations=3"],
     ] {
-        w.swarm(args).code(1).warns("earlier swarm and is left alone\nhint: ");
+        w.swarm(args).code(1).warns("earlier swarm and is not changed\nhint: ");
     }
     w.swarm(&["ralph", "resume", "agent"]).code(1).warns("still runs under the earlier swarm");
     for name in ["agent", "feature", "bg"] {
@@ -192,7 +192,7 @@ fn what_the_predecessor_said_was_over_is_over() {
     put_files(&w, |text| text.replace("\"status\": \"running\"", "\"status\": \"stopped\""));
     assert_eq!(w.status("agent")["status"], "stopped");
     assert_eq!(w.status("bg")["status"], "stopped");
-    w.swarm(&["ralph", "resume", "agent"]).code(1).warns("the loop of worker 'agent' is over (stopped)");
+    w.swarm(&["ralph", "resume", "agent"]).code(1).warns("the loop of worker 'agent' has ended (stopped)");
     assert_eq!(w.panes(), Vec::<String>::new(), "nothing was started");
     w.spawn("bg", &[], &["sleep", "600"]).ok();
     assert_eq!(w.status("bg")["status"], "running");

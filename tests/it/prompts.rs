@@ -445,7 +445,7 @@ fn what_cannot_be_an_argument_is_refused_at_spawn() {
     let agent = w.agent("a");
     w.write("long.md", &"x".repeat(120_001));
     w.write("nul.md", "a\0b");
-    for (file, why) in [("long.md", "it is longer than 120000 bytes"), ("nul.md", "it holds a NUL byte")] {
+    for (file, why) in [("long.md", "it is longer than 120000 bytes"), ("nul.md", "it contains a NUL byte")] {
         let head = ["spawn", "--name", "one", "--prompt-via", "arg", "--prompt-file", file];
         for tail in [&["--"][..], &["--ralph", "-n", "2", "-d", "--"]] {
             let words = head.iter().chain(tail).map(|word| (*word).to_owned());

@@ -206,7 +206,7 @@ fn a_loop_without_its_folder_says_what_is_left() {
     fs::remove_dir_all(w.swarm_dir().join("ralph/a")).unwrap();
     assert!(why(&w, "a").contains("a: failed (iteration 2/2)"), "{}", why(&w, "a"));
     assert_eq!(report(&w, "a")["iterations"].as_array().unwrap().len(), 0);
-    w.swarm(&["ralph", "diff", "a"]).code(1).warns("there is no snapshot of any iteration of 'a'");
+    w.swarm(&["ralph", "diff", "a"]).code(1).warns("no snapshot of any iteration of 'a'");
 }
 
 #[test]
@@ -272,17 +272,17 @@ fn a_diff_is_of_one_iteration_or_of_all() {
     assert!(second.contains("+++ b/two\n") && second.contains("+2\n"), "{second}");
     assert!(!second.contains("+1\n") && !second.contains("b/one"), "{second}");
     assert!(!diff(&["1"]).ok().out.contains("two"));
-    diff(&["3"]).code(1).warns("there is no snapshot of iteration 3 of 'a'");
+    diff(&["3"]).code(1).warns("no snapshot of iteration 3 of 'a'");
     diff(&["0"]).code(2).warns("0 is not in 1..");
     let report = report(&w, "a");
     assert_eq!(report["iterations"][1]["diff"]["files"], 1);
     w.swarm(&["report", "a"]).ok().says("| 1 file +1 -0 |").says("  merge:  git -C ");
 
     looped(&w, "bare", &["-n", "1", "--check", "false"], "exit 0").code(1);
-    w.swarm(&["ralph", "diff", "bare"]).code(1).warns("there is no snapshot of any iteration of 'bare'");
+    w.swarm(&["ralph", "diff", "bare"]).code(1).warns("no snapshot of any iteration of 'bare'");
     w.swarm(&["ralph", "restore", "bare", "1"])
         .code(1)
-        .warns("there is no snapshot of iteration 1 of 'bare'");
+        .warns("no snapshot of iteration 1 of 'bare'");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
         .code(1)
         .warns("there is a branch 'swarm/a-1' already")
         .warns("--branch");
-    restore(&["9"]).code(1).warns("there is no snapshot of iteration 9");
+    restore(&["9"]).code(1).warns("no snapshot of iteration 9");
     let base = w.path("base");
     let words = ["0", "--dir", base.to_str().unwrap(), "--branch", "before"];
     assert_eq!(restore(&words).ok().out, format!("{}\n", base.display()));

@@ -259,7 +259,7 @@ fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
     assert!(done >= 1, "{ended:?}");
     for (code, said) in ended.iter().filter(|(code, _)| *code != 0) {
         let told = said.contains("is being respawned") || said.contains("is starting");
-        assert!(*code == 1 && told && said.contains("hint: try again"), "{said}");
+        assert!(*code == 1 && told && said.contains("hint: wait a moment, then retry"), "{said}");
     }
     w.until("as many ran as were said to", || (w.lines("work/pids").len() == 1 + done).then_some(()));
     let pids: Vec<u32> = w.lines("work/pids").iter().map(|line| line.parse().unwrap()).collect();

@@ -75,7 +75,7 @@ fn a_worker_that_is_no_loop_has_runs() {
     assert_eq!(world.swarm(&["logs", "w", "--iteration", "1"]).ok().out, "hello\n");
     let _ = world.swarm(&["logs", "w", "--iteration", "2"]).code(1).warns("no output of run 2\n");
     fs::remove_file(world.swarm_dir().join("logs/w.log")).unwrap();
-    let _ = world.swarm(&["logs", "w", "--iteration", "1"]).code(1).warns("nothing of its runs is kept");
+    let _ = world.swarm(&["logs", "w", "--iteration", "1"]).code(1).warns("no runs are stored");
 }
 
 #[test]

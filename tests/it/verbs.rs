@@ -308,8 +308,8 @@ fn kill_takes_several_names_and_all() {
     // As for an unknown name alone, and the others have their turn.
     w.swarm(&["kill", "a", "nobody", "b"]).code(2).says("killed a\n").says("killed b\n").warns("'nobody'");
     w.swarm(&["clean", "a", "nobody"]).code(2).says("cleaned a\n").warns("'nobody'");
-    w.swarm(&["clean", "nobody", "c", "b"]).code(2).says("cleaned b\n").warns("'c' is not over");
-    w.swarm(&["clean", "c", "d"]).code(1).warns("'d' is not over");
+    w.swarm(&["clean", "nobody", "c", "b"]).code(2).says("cleaned b\n").warns("'c' has not stopped");
+    w.swarm(&["clean", "c", "d"]).code(1).warns("'d' has not stopped");
     w.swarm(&["kill", "--all"]).ok().says("killed c\n").says("killed d\n");
     for (_, agent) in &agents {
         assert!(!is_alive(agent.pid(1).unwrap()));

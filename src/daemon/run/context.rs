@@ -14,31 +14,31 @@ use crate::daemon::messages::{Input, RunReport};
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
-/// The things every job needs.
+/// What every job of a worker's driver needs.
 #[derive(Clone)]
 pub(crate) struct RunContext {
-    /// Whose driver it is.
+    /// The worker.
     pub(crate) name: WorkerName,
-    /// Which of all workers that had this name: news of an earlier one is dropped.
+    /// Distinguishes workers of the same name: reports about an earlier one are dropped.
     pub(crate) incarnation: u64,
     /// Its tmux server.
     pub(crate) tmux: Tmux,
-    /// The disk.
+    /// The files of the daemon.
     pub(crate) store: Arc<Store>,
     /// The supervisor's inbox.
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
-    /// This program, for what is started of it.
+    /// swarm's own executable, for the wrapper, the recorder and the hooks.
     pub(crate) helper: Arc<Helper>,
-    /// Somebody kills the worker: nothing waits for a disk or a tmux to come back.
+    /// The worker is being killed: nothing waits any longer for the disk or for tmux.
     pub(crate) hurry: Arc<AtomicBool>,
-    /// Held while a run is ended by force: its end is reported after what had to be forced.
+    /// Held while a run is ended by force, so that the processes that had to be forced are reported before its end.
     pub(crate) forcing: Arc<tokio::sync::Mutex<()>>,
-    /// How many prompts the agent's own hooks said it took.
+    /// How many prompts the agent accepted, as its hooks reported.
     pub(crate) prompts: Arc<watch::Sender<u64>>,
 }
 
 impl RunContext {
-    /// Tells the supervisor. A supervisor that is gone needs no news.
+    /// Sends a report to the supervisor, unless the daemon is ending.
     pub(crate) fn report(&self, report: RunReport) {
         drop(self.inbox.send(Input::Report {
             worker: self.name.clone(),
@@ -47,7 +47,7 @@ impl RunContext {
         }));
     }
 
-    /// What stands in the environment of everything that the worker starts, and tells whose it is.
+    /// The variables in the environment of all the worker's processes that identify the worker.
     pub(crate) fn marks(&self) -> [(&'static str, String); 2] {
         let root = self.store.paths().root().to_string_lossy().into_owned();
         [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
@@ -61,7 +61,7 @@ impl RunContext {
         env
     }
 
-    /// The first of them, as it stands in an environment.
+    /// The variable that identifies this daemon's directory, as a line of an environment.
     pub(crate) fn root_mark(&self) -> Vec<u8> {
         root_mark(&self.store)
     }
@@ -72,7 +72,7 @@ impl RunContext {
     }
 }
 
-/// What stands in the environment of everything that a worker of this directory starts.
+/// The variable in the environment of all processes that a worker of this directory starts.
 pub(crate) fn root_mark(store: &Store) -> Vec<u8> {
     format!("SWARM_DIR={}", store.paths().root().to_string_lossy()).into_bytes()
 }

@@ -2,8 +2,8 @@
 //!
 //! [`swarm_state::delivery`] decides which key comes next; [`carry`] looks at the pane before each of them. Nothing
 //! but an answer is typed into a dialog. The run's folder records that a delivery began, so that the next daemon does
-//! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input box
-//! before other text is typed.
+//! not paste the prompt a second time. If a daemon died before it pressed Enter, its text is removed from the input
+//! box before other text is typed.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,14 +33,14 @@ pub(crate) mod look;
 /// How long `send` waits for an input box before it gives up, or types anyway where no profile knows the box.
 const INPUT_BOX_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// There once the prompt was accepted.
+/// Exists once the prompt was accepted.
 const ACCEPTED_MARK: &str = "prompt.taken";
 
-/// What is being typed: there while nobody can say that the agent has it.
+/// The text that is being typed; exists until the agent has accepted it.
 const UNSENT_TEXT_FILE: &str = "typing";
 
-/// Delivers the prompt of a run, which the supervisor found ready. One that a daemon began and did not finish is
-/// pasted again only if the screen shows that it was not pasted, and not at all if it was accepted.
+/// Delivers the prompt of a run whose agent is ready. If an earlier daemon began the delivery, the prompt is pasted
+/// again only if the screen shows that it was not pasted, and not at all if it was accepted.
 ///
 /// # Errors
 /// When the agent does not accept the prompt in its box, or never shows it.
@@ -78,7 +78,7 @@ async fn deliver(
     // In a first delivery a box that holds the words of the prompt shows a placeholder.
     let once = input::was_pasted(dir);
     let mut plan = Plan { once, first: true, ..plan(reader) };
-    // Spaces alone cannot be seen in a box.
+    // Spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
     let (before, delivery) = match input::screen_before(dir) {
         None => (seen.input.clone(), Delivery::new(plan)),
@@ -125,7 +125,7 @@ async fn deliver(
 
 fn accepted(dir: &Path) -> PromptOutcome {
     crash::point("taken");
-    // Without the mark a daemon that takes over presses Enter once more.
+    // Without the mark the next daemon presses Enter again.
     drop(write_atomic(&dir.join(ACCEPTED_MARK), b""));
     PromptOutcome::Accepted
 }
@@ -135,7 +135,8 @@ pub(crate) fn was_delivered(run_dir: &Path) -> bool {
     run_dir.join(ACCEPTED_MARK).exists() || run_dir.join(ENTERED_MARK).exists()
 }
 
-/// Types the text that a person sent; into a dialog only one of the answers that it offers. Gives a warning where the agent has not read it yet.
+/// Types the text that a person sent. In a dialog, only an answer that it offers is typed. Returns a warning if the
+/// agent has not read the text yet.
 ///
 /// # Errors
 /// When a dialog or something unknown replaces the input box, or the agent does not accept the text.
@@ -160,7 +161,7 @@ pub(crate) async fn typed(
                     .await;
             }
             None if seen.reading.ready || seen.reading.working => break seen,
-            // Lines are kept for who reads them later; but an agent that only comes up throws them away.
+            // The terminal keeps lines until they are read, but an agent that is starting discards them.
             None if procs::tty_is_cooked(pane.pid) && procs::seems_to_read(pane.pid) => break seen,
             None if start.elapsed() >= INPUT_BOX_TIMEOUT => break seen,
             None => sleep(LOOK_INTERVAL).await,
@@ -171,7 +172,7 @@ pub(crate) async fn typed(
     if !text.is_empty() {
         input::keep_typed(&dir, text, reader)?;
     }
-    // A full disk mostly has room for an empty file; without any mark nothing is worse than it was.
+    // A full disk usually has room for an empty file. Without any mark nothing gets worse.
     let mark = dir.join(UNSENT_TEXT_FILE);
     drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
     let mut plan =
@@ -195,8 +196,8 @@ pub(crate) async fn typed(
     Ok(warning)
 }
 
-/// Empties the input box of a text that was typed and never sent off: who sent it was told so, and the next one
-/// would be glued to its end.
+/// Removes a text from the input box that was typed and never submitted: its sender got an error, and the next text
+/// would be appended to it.
 async fn remove_unsent(
     context: &RunContext,
     pane: &Pane,
@@ -213,14 +214,14 @@ async fn remove_unsent(
     Ok(seen)
 }
 
-/// Ends the input of an agent that reads lines from its terminal; to any other it is a key like another. To a
-/// dialog it may be an answer, and nobody knows which.
+/// Sends Ctrl-D, which ends the input of an agent that reads lines from its terminal. Not to a dialog, where it may
+/// be an answer.
 ///
 /// # Errors
 /// When the agent shows a dialog.
 pub(crate) async fn eof(context: &RunContext, pane: &Pane, reader: &SharedReader) -> Result<()> {
     let gone = |error: Error| if error.code == ErrorCode::NotFound { gone() } else { error };
-    // A dead pane takes keys without effect; that must not look like success.
+    // A dead pane accepts keys without effect, which must not look like success.
     let seen = look(context, pane, reader).await.map_err(gone)?;
     if let Some(blocked) = &seen.reading.blocked {
         return Err(in_the_way(context, Some(blocked)));
@@ -228,7 +229,7 @@ pub(crate) async fn eof(context: &RunContext, pane: &Pane, reader: &SharedReader
     context.tmux.keys(&pane.id, &["C-d"]).await.map_err(gone)
 }
 
-/// Text without white space and frames.
+/// The text without white space and frame characters.
 fn squeeze(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '\u{2500}'..='\u{257f}')).collect()
 }

@@ -1,9 +1,8 @@
-//! Carries out one worker's effects, in order.
+//! A worker's driver: a task with a queue that carries out jobs in order.
 //!
-//! A driver is a task with a queue: what must happen in order (start a run, deliver a prompt, type text,
-//! take the output) goes through it, so that one worker's slow worktree or hung tmux delays that worker
-//! alone. What must never wait behind anything (ending a process tree) runs beside it, in [`crate::daemon::run::exit`].
-//! Drivers decide nothing: every result goes back to the supervisor as a [`RunReport`].
+//! The queue holds what must happen in order: start a run, deliver a prompt, type text, store the output. A slow git
+//! or a hung tmux delays only this worker. What must never wait, such as ending a process tree, runs outside the
+//! queue ([`super::exit`]). The driver decides nothing: each result goes to the supervisor as a [`RunReport`].
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -26,7 +25,7 @@ use crate::tmux::{Health, NewWindow};
 use crate::wrapper::{self, LaunchSpec};
 use crate::{git, procs};
 
-/// How long a run's start waits for the wrapper in the pane, and how often it looks.
+/// How long the start of a run waits for the wrapper in the pane, and how often it checks.
 const WRAPPER_START_TIMEOUT: Duration = Duration::from_secs(10);
 const WRAPPER_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -70,13 +69,14 @@ async fn work(context: &RunContext, job: Job) {
         }
         Job::Type { pane, reader, what, reply } => {
             let mut outcome = delivery::typed(context, &pane, &reader, &what).await;
-            // The worker is there, its agent is not.
+            // The worker exists, but its agent has ended.
             if let Err(error) = &mut outcome
                 && error.code == ErrorCode::NotFound
             {
                 error.code = ErrorCode::Conflict;
             }
-            // Before the answer: who waits for the end of the turn after it must not find the one before.
+            // Before the answer: a client that then waits for the end of the turn must not see the end of the last
+            // turn.
             context.report(RunReport::Typed(pane.run));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
@@ -105,7 +105,7 @@ async fn work(context: &RunContext, job: Job) {
             crash::after(&Effect::Judge(run));
             context.report(RunReport::Judged(run, verdict));
             if let Some(iteration) = iteration {
-                // Beside what follows, which need not wait for it.
+                // In a task of its own, because nothing has to wait for it.
                 let (store, name) = (context.store.clone(), context.name.clone());
                 tokio::task::spawn_blocking(move || store.sync_iteration(&name, iteration.number));
             }
@@ -158,8 +158,8 @@ fn ended_as(
     end_if_delivered
 }
 
-/// Starts a run: worktree, prompt, launch file, window. On failure nothing of the run is left but the
-/// worktree, which the next try uses.
+/// Starts a run: worktree, prompt, launch file, window. If that fails, only the worktree remains; the next run uses
+/// it.
 async fn spawn(
     context: &RunContext,
     run: Run,
@@ -181,7 +181,7 @@ async fn spawn(
         session = lap.session(run);
     }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
-    // One text from here on: an iteration has one prompt, whatever becomes of the file.
+    // From here on the prompt is fixed, even if its file changes.
     if let Some(prompt) = &prompt {
         input::keep_prompt(&dir, prompt, reader).map_err(other)?;
     }
@@ -215,13 +215,13 @@ async fn spawn(
     if has_begun(&dir, &pane).await {
         return Ok(pane);
     }
-    // Dead as it is, it is in nobody's way: a failure to close it is left to the sweep.
+    // The sweep closes the dead pane if this fails.
     drop(context.tmux.close(&pane).await);
     Err(SpawnError::Helper(exit::wrapper_failure(program)))
 }
 
-/// Waits until the wrapper in a pane has read what to run. False when it ended without that. A slow machine gets no
-/// judgement: the watch on the wrapper sees such an end too.
+/// Waits until the wrapper in a pane has read the launch file. Returns false if it ended before. After the timeout it
+/// returns true: the watch on the wrapper notices its end too.
 async fn has_begun(dir: &Path, pane: &Pane) -> bool {
     let until = tokio::time::Instant::now() + WRAPPER_START_TIMEOUT;
     while !wrapper::has_begun(dir) && tokio::time::Instant::now() < until {
@@ -233,7 +233,7 @@ async fn has_begun(dir: &Path, pane: &Pane) -> bool {
     true
 }
 
-/// Where a run works: its worktree, which is made when it is not there yet, or the worker's directory.
+/// The directory of a run: its worktree, which is created if needed, or the worker's directory.
 async fn tree(
     context: &RunContext,
     run: Run,
@@ -271,8 +271,7 @@ async fn tree(
     Ok(path)
 }
 
-/// Makes the window. A tmux that does not answer is no failure of the agent: it is waited for, and may turn
-/// out to have made the window after all.
+/// Creates the window. Waits for a tmux that does not answer, which may have created the window meanwhile.
 async fn make_window(context: &RunContext, window: &NewWindow) -> Result<Pane> {
     let tmux = &context.tmux;
     let hurried = || context.hurry.load(Ordering::Relaxed);
@@ -322,26 +321,26 @@ fn launch_spec(
         (PromptVia::Arg, Some(prompt)) => {
             let text = std::str::from_utf8(prompt).ok().filter(|text| !text.contains('\0'));
             let text =
-                text.ok_or_else(|| Error::invalid("the prompt is no text, and cannot be an argument"))?;
+                text.ok_or_else(|| Error::invalid("the prompt is not UTF-8 text and cannot be an argument"))?;
             argv = spec.profile.command_with_prompt(&argv, text);
         }
         (PromptVia::Stdin, Some(_)) => {
             argv = spec.profile.command_for_stdin(&argv);
             stdin = Some(dir.join(input::PROMPT_FILE));
         }
-        // It is pasted when the agent is ready.
+        // The prompt is pasted when the agent is ready.
         (PromptVia::Paste | PromptVia::Auto, Some(_)) => {}
     }
-    // What a run leaves behind would be there beside the next one.
+    // Processes that a run leaves behind would disturb the next run.
     let end_leftovers = spec.ralph.is_some() || spec.restart.is_some();
     Ok(LaunchSpec { argv, env, cwd: cwd.to_owned(), stdin, end_leftovers })
 }
 
-/// Passes the agent hooks that tell the daemon what it does. One that goes without them is watched by its screen.
+/// Passes swarm's hooks to the agent. Without hooks, swarm relies on the screen alone.
 fn pass_hooks(context: &RunContext, spec: &WorkerSpec, dir: &Path, launch: &mut LaunchSpec) {
     let LaunchSpec { argv, env, cwd, .. } = launch;
     let passing = Launch { profile: &spec.profile, argv, env, cwd };
     if let Err(error) = passing.pass(context.helper.path(), dir) {
-        context.report(RunReport::Warning(format!("the agent has no hooks of swarm's: {error}")));
+        context.report(RunReport::Warning(format!("swarm's hooks were not passed to the agent: {error}")));
     }
 }

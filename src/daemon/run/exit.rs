@@ -1,8 +1,8 @@
-//! How a run ends: watching for it, and making it happen.
+//! The end of a run: notices it, and brings it about.
 //!
-//! A wrapper in the pane writes down how the agent ended. When the wrapper is gone, this module puts
-//! together what is known: the wrapper's record, what tmux says of the pane, and whether the server is
-//! still the one that held it. An exit that nobody can tell is reported as unknown, never as success.
+//! The wrapper in the pane records how the agent ended. When the wrapper is gone, this module combines its record,
+//! what tmux reports about the pane, and whether the tmux server is still the same. An exit status that cannot be
+//! determined is reported as unknown, never as success.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::procs;
 use crate::tmux::{Health, Row, Tmux};
 use crate::wrapper::{self, ExitRecord};
 
-/// How often and how long tmux is asked again for the status of a dead pane.
+/// The delays before tmux is asked again for the status of a dead pane.
 const STATUS_RETRY_DELAYS: [Duration; 5] = [
     Duration::from_millis(8),
     Duration::from_millis(20),
@@ -31,11 +31,11 @@ const STATUS_RETRY_DELAYS: [Duration; 5] = [
     Duration::from_millis(500),
 ];
 
-/// How often a tmux that does not answer is asked for the end of a run whose processes are gone; each time takes
-/// some ten seconds. After that the run counts as lost with its server.
+/// How often a tmux that does not answer is asked about a run whose processes are gone. Each attempt takes about ten
+/// seconds. After that the run counts as lost with its server.
 const MAX_UNANSWERED_CHECKS: u32 = 2;
 
-/// CPU share of one core, over the sample, from which a silent process tree counts as computing.
+/// The share of one core, over the sample, above which a silent process tree counts as computing.
 const COMPUTING_CPU_SHARE: f64 = 0.10;
 
 /// The length of that sample.
@@ -61,7 +61,7 @@ async fn report_exit(context: RunContext, pane: Pane) {
         None if !wrapper::has_begun(&dir) => unstarted(&context, run, None),
         Some(record) if !record.hup => RunReport::Exited(run, exit_of(&record)),
         closed => {
-            // The wrapper did not see the end, or saw its pane closed: nothing of the run may go on.
+            // The wrapper did not record the end, or its pane was closed: end what still runs.
             end_remains(pane.pid).await;
             verdict(&context, &pane, closed.as_ref()).await
         }
@@ -70,7 +70,7 @@ async fn report_exit(context: RunContext, pane: Pane) {
     context.report(report);
 }
 
-/// The wrapper ended before there was an agent.
+/// The report of a wrapper that ended before it started the agent.
 fn unstarted(context: &RunContext, run: Run, said: Option<String>) -> RunReport {
     drop(context.store.remove_run_dir(&context.name, run));
     let why = said.unwrap_or_else(|| wrapper_failure(context.helper.path()));
@@ -89,7 +89,7 @@ pub(crate) fn wrapper_failure(program: &Path) -> String {
     }
 }
 
-/// What the wrapper's record says.
+/// The exit in the wrapper's record.
 pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
     match (record.code, record.signal) {
         (_, Some(signal)) => Exit::Signal(signal),
@@ -98,7 +98,7 @@ pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
     }
 }
 
-/// What tmux says of a dead pane, if it says anything.
+/// The exit that tmux reports for a dead pane, if any.
 pub(crate) fn exit_of_row(row: &Row) -> Option<Exit> {
     match (row.dead_signal, row.dead_status) {
         (Some(signal), _) => Some(Exit::Signal(signal)),
@@ -127,7 +127,7 @@ async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>)
         match find(tmux, pane).await {
             PaneState::Missing => return RunReport::PaneLost(run),
             PaneState::Dead(Some(exit)) if record.is_none() => return RunReport::Exited(run, exit),
-            // The pane is there and the wrapper was hung up on: a stray HUP, not a closed pane.
+            // The pane exists, but the wrapper received SIGHUP: somebody sent the signal; the pane was not closed.
             PaneState::Dead(_) if record.is_some() => {
                 return RunReport::Exited(run, record.map_or(Exit::Unknown, exit_of));
             }
@@ -155,7 +155,7 @@ async fn find(tmux: &Tmux, pane: &Pane) -> PaneState {
     }
 }
 
-/// Ends whatever still runs in the session of a wrapper that is gone.
+/// Ends all processes in the session of a wrapper that has ended.
 async fn end_remains(root: i32) {
     for signal in [Signal::SIGTERM, Signal::SIGKILL, Signal::SIGKILL] {
         let left = tokio::task::spawn_blocking(move || procs::signal_tree(root, signal)).await;
@@ -166,8 +166,8 @@ async fn end_remains(root: i32) {
     }
 }
 
-/// Asks a run's process tree to end. The wrapper is told first: once the agent has ended, it sees to what of
-/// the tree does not listen.
+/// Sends SIGTERM to a run's process tree. The wrapper gets it first: when the agent has ended, it ends the processes
+/// that ignore the signal.
 pub(crate) fn terminate(pane: &Pane) {
     let (root, run) = (pane.pid, pane.run);
     tokio::task::spawn_blocking(move || {
@@ -177,11 +177,11 @@ pub(crate) fn terminate(pane: &Pane) {
     });
 }
 
-/// Ends what is left of it, and says what that was. The wrapper is spared, so that it can write down how
-/// the agent ended, unless nothing else is left.
+/// Sends SIGKILL to the remaining processes and reports them. The wrapper is spared, so that it can record how the
+/// agent ended, unless it is the only one.
 pub(crate) fn force_kill(context: RunContext, pane: &Pane) {
     let (root, run) = (pane.pid, pane.run);
-    // Taken before the first signal. When the watch holds it, the wrapper is gone already.
+    // Locked before the first signal. If the watch holds the lock, the wrapper has ended already.
     let forcing = context.forcing.clone().try_lock_owned();
     tokio::task::spawn_blocking(move || {
         let mut hit = procs::signal_tree(root, Signal::SIGKILL);

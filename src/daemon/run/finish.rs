@@ -1,9 +1,9 @@
-//! The end of a run: take its output, close its pane, try the gates.
+//! Finishes a run that ended: stores its output, closes its pane, evaluates the gates.
 //!
-//! Nothing that an agent printed may be lost, so the pane is closed only after its history and last screen
-//! were stored. Doing it twice (a daemon that was killed half-way) stores once: a copy in the run's folder says
-//! that the output is safe, and the verdict is written down beside it. The supervisor removes that folder once it
-//! has saved what follows. What the gates of a loop say takes its time ([`crate::daemon::run::iteration`]); a kill cuts it short.
+//! The pane is closed only after its history and last screen were stored, so that no output is lost. If a daemon dies
+//! half-way, the next one stores nothing twice: a copy in the run's folder shows that the output is stored, and the
+//! verdict is written beside it. The supervisor removes the folder after it has saved what follows. Evaluating the
+//! gates of a loop ([`super::iteration`]) may take long; a kill cuts it short.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -25,13 +25,13 @@ use crate::error::Error;
 use crate::store::write_unsynced;
 use crate::tmux::Health;
 
-/// Between two tries to read or store the output.
+/// The delay before reading or storing the output is retried.
 const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// The line in a log above what an agent's transcript says.
+/// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
 
-/// The marks of older releases.
+/// Verdicts as older releases wrote them.
 const OLD_DONE: &[u8] = b"done";
 const OLD_NOT_DONE: &[u8] = b"not done";
 
@@ -52,7 +52,7 @@ pub(crate) struct EndedRun {
     pub(crate) cwd: PathBuf,
 }
 
-/// Stores the output of a run, closes its pane, and says what the gates say.
+/// Stores the output of a run, closes its pane, and evaluates the gates.
 pub(crate) async fn judge(
     context: &RunContext,
     ended: &EndedRun,
@@ -66,13 +66,13 @@ pub(crate) async fn judge(
             let output = kept_output(context, ended, spec).await;
             crash::point("stored");
             let verdict = try_gates(context, ended, spec, reader, &output).await;
-            // Without the mark the gates would at worst be tried twice.
+            // Without this file the gates would be evaluated twice in the worst case.
             drop(serde_json::to_vec(&verdict).map(|bytes| write_unsynced(&mark, &bytes)));
             crash::point("verdict");
             verdict
         }
     };
-    // Dead as it is, it is in nobody's way until it can be closed.
+    // The sweep closes the dead pane if this fails.
     if let Some(pane) = &ended.pane
         && context.tmux.close(pane).await.is_err()
     {
@@ -81,7 +81,7 @@ pub(crate) async fn judge(
     verdict
 }
 
-/// The verdict that was written down, when it was.
+/// Parses a verdict file.
 fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
     let done = match said {
         OLD_DONE => true,
@@ -98,7 +98,8 @@ async fn try_gates(
     reader: &SharedReader,
     output: &str,
 ) -> Verdict {
-    // The last capture may no longer hold what an earlier look found, and holds what was printed after all looks.
+    // An earlier look may have found text that is gone now; the last capture has text that was printed after all
+    // looks.
     let done = || ended.evidence.done || reader.lock().is_ok_and(|reader| reader.done_in(output));
     let done_pattern = spec.done_pattern.as_ref().map(|_| done());
     let Some(iteration) = &ended.iteration else {
@@ -108,7 +109,7 @@ async fn try_gates(
     lap.conclude(ended.run, ended.exit, ended.end.clone(), output, done_pattern).await
 }
 
-/// The run's output, stored; what was stored by a daemon that died since is not stored again.
+/// Stores the run's output and returns it. Output that an earlier daemon stored is not stored again.
 async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) -> String {
     let copy = context.run_dir(ended.run).join("output");
     if let Ok(bytes) = std::fs::read(&copy) {
@@ -116,19 +117,19 @@ async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) 
     }
     let output = output_of(context, ended.pane.as_ref()).await;
     let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
-    // The text of a closed pane is gone, so the log gets what the last look saw.
+    // The text of a closed pane is gone, so the log gets the screen of the last look.
     let mut logged =
         if output.is_empty() { watcher::last_look(&context.run_dir(ended.run)) } else { output.clone() };
     if let Some(story) = story(context, ended, spec, &output).await {
         logged = format!("{logged}\n\n{TRANSCRIPT_HEADER}\n{story}");
     }
     store(context, ended, iteration, &logged).await;
-    // Without the copy the output would at worst be stored twice.
+    // Without the copy the output would be stored twice in the worst case.
     drop(write_unsynced(&copy, output.as_bytes()));
     output
 }
 
-/// The agent's messages and tool calls, from its transcript: its screen shows no more than the last of them.
+/// The agent's messages and tool calls, from its transcript. The screen shows only the last of them.
 async fn story(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec, output: &str) -> Option<String> {
     let dir = context.run_dir(ended.run);
     let told = HookRecord::of(&dir);
@@ -147,7 +148,7 @@ fn local(at: SystemTime) -> DateTime<FixedOffset> {
     DateTime::<Local>::from(at).fixed_offset()
 }
 
-/// All that is left in the pane, history first. A tmux that does not answer is waited for.
+/// The pane's history and screen. Waits for a tmux that does not answer.
 async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
     let Some(pane) = pane else { return String::new() };
     loop {
@@ -166,7 +167,7 @@ async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
     }
 }
 
-/// Stores the output. A full disk is waited for: until then the pane keeps it.
+/// Stores the output. Retries while the disk is full; the pane keeps the output meanwhile.
 async fn store(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) {
     let (mut told, run) = (false, ended.run);
     while let Err(error) = keep(context, ended, iteration, output) {
@@ -174,7 +175,7 @@ async fn store(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, o
             return context.report(RunReport::Warning(format!("the output of run {run} is lost: {error}")));
         }
         if !std::mem::replace(&mut told, true) {
-            let message = format!("the output of run {run} was not stored, trying again: {error}");
+            let message = format!("the output of run {run} was not stored; swarm retries: {error}");
             context.report(RunReport::Warning(message));
             context.report(RunReport::Unstored(error.message));
         }

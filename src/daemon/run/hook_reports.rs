@@ -1,10 +1,9 @@
-//! What the hooks of a worker's own agent tell, and whether it is of that agent.
+//! What the hooks of a worker's own agent reported about a run, and which agent session the reports come from.
 //!
-//! A request counts when it comes from below the pane of the worker's present run (where the process that made it is
-//! still there to be asked), and from the session that spoke first there: an agent that starts another agent passes its environment on, and the end of that one's turn is no
-//! end of its own. What the end of a run needs of it (the session, its transcript, the API's error) is kept in the
-//! run's folder, for a daemon that takes over as well. Deliberately absent: what an event of which CLI means
-//! (`swarm hook` knows), and what follows from it (the engine's).
+//! An agent that starts another agent passes its environment on, so that the hooks of both report here. Only the
+//! session that reported first counts, and a new session that replaces it. The session, its transcript and the API's
+//! error are kept in the run's folder for the end of the run and for the next daemon. Not here: what an event of each
+//! CLI means (`swarm hook`), and what follows from it (the engine).
 
 use std::path::{Path, PathBuf};
 
@@ -13,40 +12,40 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{HookNews, HookParams};
 use crate::store::{read_bounded, write_unsynced};
 
-/// Where it stands, in the run's folder.
+/// Its file in the run's folder.
 const HOOK_RECORD_FILE: &str = "told";
 
-/// More than this is none of ours, bytes.
+/// A larger file was not written by swarm.
 const MAX_HOOK_RECORD_BYTES: u64 = 1 << 20;
 
-/// What an agent's hooks told of a run.
+/// What an agent's hooks reported about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct HookRecord {
-    /// The session whose word counts.
+    /// The session whose reports count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
     /// Its transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) transcript: Option<PathBuf>,
-    /// What the API said when it failed the agent.
+    /// The last error of the agent's API.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
 }
 
 impl HookRecord {
-    /// What is known of a run; nothing where nothing was told.
+    /// Reads the record of a run; empty if there is none.
     pub(crate) fn of(run_dir: &Path) -> Self {
         let bytes = read_bounded(&run_dir.join(HOOK_RECORD_FILE), MAX_HOOK_RECORD_BYTES).ok();
         bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
-    /// Keeps it. Without it the end of the run is judged by what else there is.
+    /// Writes the record. Without it, the end of the run is judged by the other evidence.
     pub(crate) fn keep(&self, run_dir: &Path) {
         drop(serde_json::to_vec(self).map(|bytes| write_unsynced(&run_dir.join(HOOK_RECORD_FILE), &bytes)));
     }
 
-    /// Takes a call in; `None` when it is of another session.
+    /// The record after one more report; `None` if the report is from another session.
     pub(crate) fn with(&self, params: &HookParams) -> Option<Self> {
         let anew = matches!(params.news, HookNews::Session { anew: true });
         let is_own = params.session.is_some() && (self.session.is_none() || self.session == params.session);
@@ -60,7 +59,7 @@ impl HookRecord {
         }
         match &params.news {
             HookNews::ApiError { message } => told.error = Some(message.clone()),
-            // It got over it.
+            // The agent has recovered.
             HookNews::Prompt | HookNews::TurnOver => told.error = None,
             HookNews::Session { .. }
             | HookNews::Working

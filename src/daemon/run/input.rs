@@ -1,8 +1,8 @@
-//! What an agent was given to read, kept in the folder of its run: its prompt and what people typed.
+//! The input of a run, kept in its folder: its prompt and the texts that people typed.
 //!
-//! The driver writes it down before the agent sees it. It is what is pasted, and what the reader of the
-//! screen knows as echo: an edit of the prompt file in between, a new done pattern or another daemon changes
-//! nothing about what this run was told. Deliberately absent: the prompt file itself ([`crate::daemon::run::prompt`]).
+//! The driver writes the input before the agent sees it. The files are what is pasted, and what the screen reader
+//! recognizes as echo. So an edit of the prompt file, a new done pattern or another daemon does not change what this
+//! run received. Not here: the prompt file itself ([`super::prompt`]).
 
 use std::path::Path;
 
@@ -12,19 +12,19 @@ use crate::daemon::messages::SharedReader;
 use crate::error::{Error, Result};
 use crate::store::{write_atomic, write_unsynced};
 
-/// The prompt; also the standard input of an agent that takes it so.
+/// The prompt; also the standard input of an agent that reads its prompt there.
 pub(crate) const PROMPT_FILE: &str = "prompt";
 
-/// What people typed and could be taken for output: a JSON list of texts.
+/// Texts that people typed and whose echo could look like output: a JSON list.
 const TYPED_FILE: &str = "typed";
 
-/// The screen as it was just before the prompt of a run was pasted; there once that was begun.
+/// The screen just before the prompt of a run was pasted. Exists from then on.
 const PASTED_MARK: &str = "prompt.pasted";
 
 /// The same for a delivery that a dialog interrupted.
 const INTERRUPTED_MARK: &str = "prompt.interrupted";
 
-/// Writes the prompt of a run down, and tells the reader of its screen.
+/// Writes the prompt of a run to its folder, and passes it to the screen reader.
 pub(crate) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> Result<()> {
     let file = dir.join(PROMPT_FILE);
     write_unsynced(&file, prompt)
@@ -33,15 +33,15 @@ pub(crate) fn keep_prompt(dir: &Path, prompt: &[u8], reader: &SharedReader) -> R
     Ok(())
 }
 
-/// Tells the reader of what a person types, and writes it down where its echo could be taken for output.
+/// Passes a typed text to the screen reader, and writes it to the folder if its echo could look like output.
 pub(crate) fn keep_typed(dir: &Path, text: &str, reader: &SharedReader) -> Result<()> {
     if !note(reader, text) {
         return Ok(());
     }
     let mut texts = typed(dir);
     texts.push(text.to_owned());
-    let json = serde_json::to_vec(&texts).map_err(|e| Error::system("cannot note what is typed", e))?;
-    write_atomic(&dir.join(TYPED_FILE), &json).map_err(|e| Error::system("cannot note what is typed", e))
+    let json = serde_json::to_vec(&texts).map_err(|e| Error::system("cannot record the typed text", e))?;
+    write_atomic(&dir.join(TYPED_FILE), &json).map_err(|e| Error::system("cannot record the typed text", e))
 }
 
 fn note(reader: &SharedReader, text: &str) -> bool {
@@ -55,7 +55,7 @@ fn typed(dir: &Path) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// What stood on the screen of a run before its prompt was pasted; `None` when it was not.
+/// The screen of a run before its prompt was pasted; `None` if it was not pasted.
 pub(crate) fn screen_before(dir: &Path) -> Option<String> {
     std::fs::read(dir.join(PASTED_MARK)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -70,7 +70,8 @@ pub(crate) fn keep_screen_before(dir: &Path, screen: &str, reader: &SharedReader
     Ok(())
 }
 
-/// Notes that a dialog took the place of the box: the paste did not reach the agent, or stands in the box unsent.
+/// Records that a dialog replaced the input box: the paste did not reach the agent, or is in the box and not
+/// submitted.
 pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
     match std::fs::rename(dir.join(PASTED_MARK), dir.join(INTERRUPTED_MARK)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -80,12 +81,12 @@ pub(crate) fn note_interrupted(dir: &Path) -> Result<()> {
     }
 }
 
-/// Whether a paste of this run may stand in the box unsent.
+/// Whether a paste of this run may still be in the input box.
 pub(crate) fn was_pasted(dir: &Path) -> bool {
     dir.join(PASTED_MARK).exists() || dir.join(INTERRUPTED_MARK).exists()
 }
 
-/// Tells a new reader of a run that is under way all that the reader before it knew.
+/// Gives a new reader of a live run all input that the previous reader had.
 pub(crate) fn restore_reader(dir: &Path, reader: &mut ScreenReader) {
     if let Ok(prompt) = std::fs::read(dir.join(PROMPT_FILE)) {
         reader.note_input(&String::from_utf8_lossy(&prompt));

@@ -1,6 +1,6 @@
-//! A loop's iteration in a driver: the daemon's side of [`crate::loops`].
+//! An iteration of a loop in the driver: the daemon's side of [`crate::loops`].
 //!
-//! It knows where the loop's folder is, tells of each check, and lets a kill cut short what takes long.
+//! Provides the loop's folder and environment, reports each check, and lets a kill cut short what takes long.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::error::{Result, sentence};
 use crate::loops::{Course, Finished, hurried, session_id};
 
-/// How long after the loop's time what comes before an agent may still take, checks aside, which end with it.
+/// How long after the loop's time is up the work before an agent's start may still take. Checks end with the time.
 const OUT_OF_TIME_MARGIN: Duration = Duration::from_secs(10);
 
-/// Between two tries to write down what an iteration came to.
+/// The delay before writing an iteration's result is retried.
 const RESULT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
-/// What tells a loop from others of its name: when it was spawned.
+/// The id of a loop: the time when it was spawned. Distinguishes loops of the same name.
 pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
     started.to_utc().format("%Y%m%dT%H%M%S%3fZ").to_string()
 }
 
-/// The loop that a spec describes, at work in `cwd`.
+/// The loop that a spec describes, working in `cwd`.
 pub(crate) fn course(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
     let paths = context.store.paths();
     Course {
@@ -53,7 +53,7 @@ pub(crate) fn course(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &Pa
     }
 }
 
-/// Keeps why an iteration had no agent. One that is killed meanwhile was none, and a full disk has more to say.
+/// Records why an iteration had no agent, unless the worker was killed meanwhile. Failure to write is only logged.
 pub(crate) fn write_unstarted(
     context: &RunContext,
     spec: &WorkerSpec,
@@ -68,11 +68,11 @@ pub(crate) fn write_unstarted(
     if let Err(error) =
         course.write_unstarted((it.number, run.0), it.started, crate::daemon::clock::local_now(), why)
     {
-        tracing::warn!(worker = %context.name, %error, "why no agent was started is not kept");
+        tracing::warn!(worker = %context.name, %error, "cannot record why no agent was started");
     }
 }
 
-/// One iteration and all around it.
+/// One iteration, with what is needed to run it.
 pub(crate) struct IterationRun<'a> {
     pub(crate) context: &'a RunContext,
     pub(crate) spec: &'a WorkerSpec,
@@ -85,10 +85,10 @@ impl IterationRun<'_> {
         course(self.context, self.spec, &self.iteration.id, self.cwd)
     }
 
-    /// What the agent is given, from what the prompt file says; the base line is taken before the first.
+    /// Builds the text for the agent from the prompt file. Takes the baseline before the first iteration.
     ///
     /// # Errors
-    /// The base line cannot be taken, or took all of the loop's time, or the worker is killed meanwhile.
+    /// The baseline cannot be taken, or took all of the loop's time, or the worker was killed meanwhile.
     pub(crate) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
         let course = self.course();
         let base = tokio::select! {
@@ -108,7 +108,7 @@ impl IterationRun<'_> {
         Ok(Some(course.contract(&base, count, task).await))
     }
 
-    /// Ends a while after the loop's time: git may hang over the base line's tree.
+    /// Returns some time after the loop's time is up: git may hang while the baseline is taken.
     async fn out_of_time_plus_margin(&self) {
         match self.iteration.until {
             Some(until) => sleep_until(until + OUT_OF_TIME_MARGIN).await,
@@ -119,13 +119,13 @@ impl IterationRun<'_> {
     fn out_of_time(&self) -> SpawnError {
         let number = self.iteration.number;
         self.context.report(RunReport::Warning(format!(
-            "what comes before iteration {number} took all of the loop's time; no agent was started"
+            "the work before iteration {number} took all of the loop's time; no agent was started"
         )));
         SpawnError::OutOfTime
     }
 
-    /// The base line, which is taken when it was not yet. Who waits for a new worker hears of what is watched, and
-    /// need not wait for the checks.
+    /// Returns the baseline, and takes it if there is none. A client that waits for a new worker gets the warnings
+    /// before the checks run.
     async fn base(&self, course: &Course) -> Result<ledger::Base> {
         if let Some(base) = course.known_base(self.iteration.worked)? {
             return Ok(base);
@@ -140,13 +140,13 @@ impl IterationRun<'_> {
         Ok(base)
     }
 
-    /// The session id that the agent is given, where its CLI takes one.
+    /// The session id for the agent, if its CLI accepts one.
     pub(crate) fn session(&self, run: Run) -> Option<String> {
         let id = session_id(self.context.name.as_str(), &self.iteration.id, run.0);
         self.spec.profile.takes_session(&self.spec.cmd).then_some(id)
     }
 
-    /// What the iteration came to. A kill cuts the checks short.
+    /// Evaluates and records the iteration. A kill cuts the checks short.
     pub(crate) async fn conclude(
         &self,
         run: Run,
@@ -188,7 +188,7 @@ impl IterationRun<'_> {
         ended.verdict.unwrap_or_default()
     }
 
-    /// A full disk is waited for, unless the worker is killed.
+    /// Retries while the disk is full, unless the worker is killed.
     async fn write_result(&self, course: &Course, ended: &ledger::Iteration) {
         let mut told = false;
         while let Err(error) = course.write_down(ended) {
@@ -196,14 +196,14 @@ impl IterationRun<'_> {
                 return self.context.report(RunReport::Warning(error.to_string()));
             }
             if !std::mem::replace(&mut told, true) {
-                self.context.report(RunReport::Warning(format!("{error}; it is tried again")));
+                self.context.report(RunReport::Warning(format!("{error}; swarm retries")));
                 self.context.report(RunReport::Unstored(error.message));
             }
             sleep(RESULT_RETRY_DELAY).await;
         }
     }
 
-    /// A limit that cannot be seen is none, and whoever relies on it has to know.
+    /// Warns about limits that could not be checked, because a person relies on them.
     fn warn_of_unseen_limits(&self, ended: &mut ledger::Iteration) {
         let Some(budgets) = self.spec.ralph.as_ref().map(|ralph| &ralph.budgets) else { return };
         let Some(verdict) = ended.verdict.as_mut().filter(|verdict| verdict.outage.is_none()) else { return };
@@ -215,13 +215,13 @@ impl IterationRun<'_> {
             ("--max-tokens", "tokens", budgets.max_tokens.is_some() && verdict.tokens.is_none()),
         ];
         if budgets.no_progress.is_some() && verdict.moved.is_none() {
-            let message = "--no-progress has nothing to compare: the directory is in no git repository";
+            let message = "--no-progress cannot be checked: the directory is not in a git repository";
             ended.warnings.push(message.into());
         }
         for (limit, what, _) in unseen.into_iter().filter(|(_, _, unseen)| *unseen) {
             let iteration = self.iteration.number;
             let message = format!(
-                "{limit} did not count iteration {iteration}: the agent told no {what} (does its command print JSON?)"
+                "{limit} could not count iteration {iteration}: the agent reported no {what} (does its command print JSON?)"
             );
             verdict.unseen.get_or_insert_with(|| message.clone());
             ended.warnings.push(message);

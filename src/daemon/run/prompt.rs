@@ -1,4 +1,4 @@
-//! The prompt of a run, read afresh. The messages are the ralph document's.
+//! Reads the prompt of a run, each time again. The messages are documented.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use swarm_state::spec::{Prompt, WorkerSpec};
 
 use crate::store::read_bounded;
 
-/// The largest prompt, bytes.
+/// The largest prompt.
 const MAX_PROMPT_BYTES: u64 = 16 << 20;
 
-/// The prompt's bytes; `None` when there is none.
+/// Reads a prompt; `None` if there is none.
 ///
 /// # Errors
 /// The documented message.
@@ -21,7 +21,7 @@ pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// The prompt of a worker's next run. A task that went blank is as one that is gone: nobody is to work on nothing.
+/// Reads the prompt of a worker's next run. An empty task file is an error, as a missing one is.
 ///
 /// # Errors
 /// The documented message.
@@ -31,7 +31,7 @@ pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
     Ok(prompt)
 }
 
-/// Refuses a verified loop's task that says nothing; `/dev/null` is meant so by whoever typed it for a prompt.
+/// Refuses an empty task of a verified loop. `/dev/null` is allowed: a person chose it.
 pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(), String> {
     match (&spec.prompt, prompt) {
         (Prompt::File(path), Some(bytes))
@@ -45,7 +45,7 @@ pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(
     }
 }
 
-/// The same for a file.
+/// Reads a prompt file.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     read_bounded(path, MAX_PROMPT_BYTES).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => format!("prompt file not found: {}", path.display()),

@@ -1,8 +1,8 @@
-//! A worktree's end: not while what the worker left behind still works in it.
+//! Removes a worktree once no process of the worker uses it.
 //!
-//! What an agent started and let go of (a server, a watcher) outlives it in a plain worker, on purpose. Without
-//! its directory it would work on in nothing, and what it writes would be lost. It is known by the environment
-//! that the worker was given. Deliberately absent: ending it, which is for a person to decide.
+//! A process that an agent started and detached (a server, a file watcher) outlives the agent of a plain worker on
+//! purpose. Without its directory its output would be lost. It is found by the environment that the worker gave it.
+//! Not here: ending such processes, which is a person's decision.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::procs::{self, Proc};
 
-/// How often it is looked again, and after how long: what is just ending is gone by then.
+/// How often processes are checked again, and the interval: processes that are ending are gone by then.
 const MAX_PROCESS_CHECKS: usize = 5;
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Removes a worktree as [`git::remove_worktree`] does.
 ///
 /// # Errors
-/// As that one; [`ErrorCode::Conflict`] while the worker's processes are in it.
+/// Those of [`git::remove_worktree`]; [`ErrorCode::Conflict`] while processes of the worker use the worktree.
 pub(crate) async fn remove(
     context: &RunContext,
     worktree: &Worktree,
@@ -41,18 +41,18 @@ pub(crate) async fn remove(
     let (name, tree) = (&context.name, worktree.path.display());
     let who: Vec<String> = left.iter().map(|proc| format!("{} ({})", proc.pid, proc.comm)).collect();
     let pids: Vec<String> = left.iter().map(|proc| proc.pid.to_string()).collect();
-    let message = format!("what worker '{name}' left still works in worktree '{tree}': {}", who.join(", "));
+    let message = format!("processes of worker '{name}' still use worktree '{tree}': {}", who.join(", "));
     Err(Error::new(ErrorCode::Conflict, message).hint(format!("kill {}", pids.join(" "))))
 }
 
-/// What of the worker still works in its worktree.
+/// The worker's processes that use its worktree.
 async fn processes_in(context: &RunContext, tree: &Path) -> Vec<Proc> {
     let marks = context.marks().map(|(key, value)| format!("{key}={value}").into_bytes());
     let tree = tree.to_owned();
     tokio::task::spawn_blocking(move || procs::marked_in(&tree, &marks)).await.unwrap_or_default()
 }
 
-/// The error of a removal, with the command that gives up what is refused.
+/// The error of a removal, with the command that removes the worktree anyway.
 pub(crate) fn refused(
     error: git::RemoveError,
     worktree: &Worktree,
@@ -62,7 +62,7 @@ pub(crate) fn refused(
     error.into_error(&worktree.path, |refusal| Some(refusal.command(command, name)))
 }
 
-/// A line about the ignored files that went with a worktree; `None` when there were none.
+/// A line about the ignored files that were deleted with a worktree; `None` if there were none.
 pub(crate) fn ignored_note(removed: &git::Removed) -> Option<String> {
     let ignored = &removed.ignored;
     (!ignored.is_empty()).then(|| format!("deleted the worktree's ignored files: {}", ignored.summary()))

@@ -1,8 +1,8 @@
-//! `clean`: forget a worker that is over, and remove what is left of it.
+//! `clean`: deletes a finished worker and its files.
 //!
-//! The worktree goes first, and only when nothing would be lost by it; else everything stays, so that the
-//! worker is still listed and its work is not forgotten with it. The record goes last: a daemon that dies
-//! half-way finds the worker again, and the same command finishes the work.
+//! The worktree is removed first, and only if nothing would be lost. Otherwise everything stays, so that the worker
+//! and its work are still listed. The record is deleted last: if the daemon dies before that, the next one still has
+//! the worker, and the same command completes the work.
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
@@ -24,9 +24,9 @@ use crate::protocol::{CleanParams, Forgotten};
 use crate::store::Store;
 
 impl Supervisor {
-    /// Forgets a worker; the answer comes when nothing of it is left.
+    /// Deletes a worker. The client is answered when all its files are gone.
     pub(crate) fn clean(&mut self, params: CleanParams, peer: Option<i32>, reply: Reply) {
-        // Where nothing is left of a loop, an easier one can take its name.
+        // Otherwise an agent could delete its loop and start an easier one under the same name.
         let own = self.find(&params.name).and_then(|(_, slot)| refuse_own(slot, peer, "remove itself"));
         if let Err(error) = own {
             return reply.refuse(error);
@@ -38,7 +38,7 @@ impl Supervisor {
         }
         let name = match self.find(&params.name) {
             Ok((name, slot)) if is_lost(slot) => {
-                // Its server went away with it, so this is only a word.
+                // Its tmux server is gone, so there is nothing to end.
                 self.step(&name, Event::Kill);
                 name
             }
@@ -80,7 +80,7 @@ impl Supervisor {
                         add_removal(&mut forgotten, removed);
                     }
                     let name = name.clone();
-                    // The files of many iterations take a while.
+                    // Deleting the files of many iterations takes time.
                     let files = tokio::task::spawn_blocking(move || remove_files(&store, &name)).await;
                     files.unwrap_or_else(|_| Err(stopping())).map(|()| forgotten)
                 }
@@ -91,7 +91,7 @@ impl Supervisor {
         });
     }
 
-    /// Refuses to remove a worker's worktree while another worker that is not over works in it.
+    /// Refuses to remove a worker's worktree while another live worker works in it.
     pub(crate) fn refuse_shared_worktree(&self, name: &WorkerName) -> Result<()> {
         let Some(tree) = self.slots.get(name).and_then(|s| s.worktree.as_ref()) else { return Ok(()) };
         let inside = |slot: &Slot| {
@@ -101,10 +101,10 @@ impl Supervisor {
         let Some(other) = self.slots.values().find(|slot| inside(slot)) else { return Ok(()) };
         let other = &other.spec.name;
         let message = format!("worker '{other}' works in worktree '{}'", tree.path.display());
-        Err(Error::new(ErrorCode::Conflict, message).hint(format!("if it is not needed: swarm kill {other}")))
+        Err(Error::new(ErrorCode::Conflict, message).hint(format!("to end it: swarm kill {other}")))
     }
 
-    /// Nothing but the record is left, or something stays.
+    /// Deletes the record, or keeps the worker if something could not be removed.
     pub(crate) fn cleaned(&mut self, cleaning: PendingClean) {
         let PendingClean { name, incarnation, tree_gone, outcome, reply, busy } = cleaning;
         let Some(slot) = self.slots.get_mut(&name).filter(|s| s.driver.context.incarnation == incarnation)
@@ -122,7 +122,7 @@ impl Supervisor {
                 self.slots.remove(&name);
                 self.forgotten.insert(name);
             }
-            // Something is left, so the worker is too; without a worktree that is gone.
+            // The worker stays, without the worktree that was removed.
             Err(_) if tree_gone => self.save(&name),
             Err(_) => {}
         }
@@ -130,7 +130,7 @@ impl Supervisor {
     }
 }
 
-/// Removes everything on disk that bears the name, but the record.
+/// Removes all files of a worker except its record.
 fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
     for (_, run) in store.run_dirs().into_iter().filter(|(owner, _)| owner == name) {
         store.remove_run_dir(name, run)?;
@@ -150,24 +150,24 @@ fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
     forgotten.warnings.extend(removed.note);
 }
 
-/// A repository that is gone or broken must not keep its worker for ever.
+/// Adds a hint for a repository that is gone or broken, so that the worker can still be deleted.
 fn with_way_out(error: Error, name: &WorkerName) -> Error {
     if error.hint.is_some() {
         return error;
     }
-    error.hint(format!("to forget the worker and leave the worktree: swarm clean {name} --keep-worktree"))
+    error.hint(format!("to delete the worker and keep the worktree: swarm clean {name} --keep-worktree"))
 }
 
 fn stopping() -> Error {
     Error::new(ErrorCode::NoDaemon, "the daemon is stopping")
 }
 
-/// A plain worker that went with its tmux server: nobody can resume it.
+/// True for a plain worker whose tmux server is gone; it cannot be resumed.
 fn is_lost(slot: &Slot) -> bool {
     *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none()
 }
 
-/// Refuses a worker that is not over.
+/// Refuses a worker that has not stopped.
 fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
     let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
@@ -178,6 +178,6 @@ fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
         Phase::Parked => "it is paused".to_owned(),
         _ => slot.engine.status().to_string(),
     };
-    let hint = format!("if it is not needed any more: swarm kill {name}");
-    Err(refuse(format!("worker '{name}' is not over ({how})")).hint(hint))
+    let hint = format!("to end it: swarm kill {name}");
+    Err(refuse(format!("worker '{name}' has not stopped ({how})")).hint(hint))
 }

@@ -15,7 +15,7 @@ impl Supervisor {
         let warn = |slot: &Slot| {
             let name = &slot.spec.name;
             format!(
-                "that the loop of worker '{name}' is paused could not be saved: it goes on with the next daemon"
+                "the pause of the loop of worker '{name}' could not be saved: the next daemon continues the loop"
             )
         };
         let warnings = lost.map(warn).collect();

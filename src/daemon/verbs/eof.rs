@@ -9,7 +9,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::send::{MAX_INPUT_WAIT, pane_of};
 
 impl Supervisor {
-    /// Behind what was sent before it, which it ends.
+    /// Sends the end of input, after all texts that were sent before.
     pub(crate) fn eof(&mut self, name: &str, reply: Reply) {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),

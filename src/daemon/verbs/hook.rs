@@ -10,7 +10,7 @@ use crate::procs;
 use crate::protocol::{HookHeard, HookNews, HookParams};
 
 impl Supervisor {
-    /// Takes what a hook tells. Whatever it is worth, the hook is answered at once.
+    /// Accepts a hook's report. The hook is answered at once, whether its report counts or not.
     pub(crate) fn hook(&mut self, params: &HookParams, peer: Option<i32>) -> HookHeard {
         let heard = self.accept_hook(params, peer).is_some();
         tracing::debug!(worker = %params.name, news = ?params.news, heard, "a hook");
@@ -22,7 +22,7 @@ impl Supervisor {
         let run = present_run(slot, params.run)?;
         let dir = slot.driver.context.run_dir(run);
         let known = HookRecord::of(&dir);
-        // On a busy machine a hook has gone before it is asked who it was: then its session speaks for it.
+        // On a busy machine the hook's process may have ended by now. Then the session identifies it.
         let is_known = || known.session.is_some() && known.session == params.session;
         if !is_from_below(slot, peer?).unwrap_or_else(is_known) {
             return None;
@@ -42,13 +42,13 @@ impl Supervisor {
     }
 }
 
-/// The run that lives now, when the call is about it.
+/// The live run, if the report is about it.
 fn present_run(slot: &Slot, said: Option<u64>) -> Option<Run> {
     let run = slot.engine.run();
     (slot.engine.has_pane() && said.is_none_or(|said| said == run.0)).then_some(run)
 }
 
-/// Whether it is a process of the pane; `None` when there is no such process any more.
+/// Whether the process is in the worker's pane; `None` if the process has ended.
 fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
     let Some(pane) = slot.pane.as_ref().filter(|pane| pane.run == slot.engine.run()) else {
         return Some(false);
@@ -57,7 +57,7 @@ fn is_from_below(slot: &Slot, peer: i32) -> Option<bool> {
     (!line.is_empty()).then(|| line.contains(&pane.pid))
 }
 
-/// A command that runs once ends by itself when its turn is over, and prints its result then.
+/// Whether a report counts for a command that does one task: such a command exits by itself after its turn.
 fn is_for_one_shot(heard: &HookSignal) -> bool {
     match heard {
         HookSignal::TurnOver | HookSignal::Idle | HookSignal::ApiError(_) => false,

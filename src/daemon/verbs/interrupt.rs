@@ -10,7 +10,7 @@ impl Supervisor {
         match self.find(name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
             Ok((pane, slot)) => {
-                // Beside the queue: a delivery that hangs is what one wants to interrupt.
+                // Not through the driver's queue, since a delivery that hangs must be interruptible.
                 let tmux = slot.driver.context.tmux.clone();
                 tokio::spawn(async move {
                     let outcome = tmux.keys(&pane.id, &["C-c"]).await;

@@ -1,4 +1,4 @@
-//! `kill`: end a worker, its whole process tree, and on request its worktree.
+//! `kill`: ends a worker and its process tree, and on request removes its worktree.
 
 use swarm_state::engine::Event;
 use swarm_state::model::WorkerName;
@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorCode};
 use crate::protocol::{KillParams, Killed};
 
 impl Supervisor {
-    /// Ends a worker; the answer comes when nothing of it runs any more.
+    /// Ends a worker. The client is answered when none of its processes runs any more.
     pub(crate) fn kill(&mut self, params: KillParams, reply: Reply) {
         let found = self.find(&params.name).and_then(|(name, slot)| match legacy::refuse_legacy(slot) {
             Some(refusal) => Err(refusal),
@@ -36,7 +36,7 @@ impl Supervisor {
         self.step(&name, Event::Kill);
     }
 
-    /// The worker has ended: what is left is its worktree, and the answer.
+    /// Removes the worktree of a worker that has ended, and answers.
     pub(crate) fn finish_kill(&mut self, name: &WorkerName, params: KillParams, reply: Reply) {
         self.finish_kill_of(name, params, reply, false);
     }
@@ -46,14 +46,16 @@ impl Supervisor {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let mut killed = Killed { already, forced: slot.waiting.forced.clone(), ..Killed::default() };
         if slot.saving.may_be_lost() && slot.engine.is_killed() {
-            // It has ended, but the next daemon would find it as it was before.
+            // The worker has ended, but the next daemon would load its state from before.
             let why = slot.saving.error_text();
-            let message = format!("worker '{name}' has ended, but that cannot be kept: {why}");
-            let hint = format!("make room on the disk, then look again: swarm status {name}");
+            let message = format!("worker '{name}' has ended, but its state cannot be saved: {why}");
+            let hint = format!("free disk space, then check: swarm status {name}");
             return reply.refuse(Error::new(ErrorCode::System, message).hint(hint));
         }
         if slot.saving.is_unsaved() {
-            killed.warnings.push("it has ended, but that could not be saved yet; swarm keeps trying".into());
+            killed
+                .warnings
+                .push("the worker has ended, but its state is not saved yet; swarm retries".into());
         }
         let Some(worktree) = slot.worktree.clone().filter(|_| params.rm_worktree) else {
             return reply.answer(Ok(killed));
@@ -62,14 +64,14 @@ impl Supervisor {
             killed.worktree_error = Some(error);
             return reply.answer(Ok(killed));
         }
-        // Nobody is to start in it meanwhile.
+        // No other run may start in the worktree meanwhile.
         let busy = slot.busy.begin(BusyKind::RemoveWorktree);
         let (done, removed) = oneshot::channel();
         let removal = WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Kill };
         slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
         let context = slot.driver.context.clone();
         tokio::spawn(async move {
-            // Whatever becomes of the worktree, the worker has ended.
+            // The worker has ended, whether its worktree can be removed or not.
             match removed.await {
                 Err(_) => {
                     let message = "the worktree stays: the daemon is stopping";

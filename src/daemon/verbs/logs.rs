@@ -32,7 +32,7 @@ async fn all_logs(source: OutputSource, wish: LinesWanted, history: bool) -> Res
         let run = Some(source.run);
         let Some(live) = live else {
             let rows = |rows| source.logged(rows).map(|rows| if history { rows } else { last_section(rows) });
-            return Ok(Lines { total: logged, run, ..pages::grant(wish, rows)? });
+            return Ok(Lines { total: logged, run, ..pages::answer_from(wish, rows)? });
         };
         let now = lines_of(&live.text);
         let total = logged + 1 + now.len() as u64;
@@ -42,7 +42,7 @@ async fn all_logs(source: OutputSource, wish: LinesWanted, history: bool) -> Res
             all.extend_from_slice(&now);
             Ok(all)
         };
-        Ok(Lines { total, picture: live.picture, run, ..pages::grant(wish, rows)? })
+        Ok(Lines { total, picture: live.picture, run, ..pages::answer_from(wish, rows)? })
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(stopping()))
 }

@@ -21,8 +21,8 @@ impl Supervisor {
             }
             let slot = WorkerName::new(base).ok().and_then(|name| self.slots.get(&name));
             let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
-            // What a loop is measured against goes by nobody's hand whom it measures.
-            let own = slot.map_or(Ok(()), |slot| refuse_own(slot, peer, "remove what its own loop left"));
+            // An agent may not delete the data that its own results are checked against.
+            let own = slot.map_or(Ok(()), |slot| refuse_own(slot, peer, "delete the files of its own loop"));
             if own.is_err() && params.name.is_some() {
                 own?;
             } else if own.is_err() || dir == base && slot.is_some_and(live) {

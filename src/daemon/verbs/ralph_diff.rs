@@ -10,7 +10,7 @@ use crate::git;
 use crate::loops::Course;
 use crate::protocol::{DiffParams, DiffView};
 
-/// Bytes of an answer that may be filled; JSON can double a text.
+/// The most bytes of text in an answer; JSON can double a text.
 pub(crate) const MAX_ANSWER_BYTES: usize = 400_000;
 
 impl Supervisor {
@@ -31,7 +31,7 @@ impl Supervisor {
 async fn diff(course: &Course, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
     let last = (1..=last).rev().find(|n| course.read_iteration(*n).is_some_and(|it| it.commit.is_some()));
     let (from, to) = match (wanted, last) {
-        (Some(0), _) => return Err(Error::invalid("iterations are counted from 1")),
+        (Some(0), _) => return Err(Error::invalid("iterations are numbered from 1")),
         (Some(n), _) => (n - 1, n),
         (None, Some(last)) => (0, last),
         (None, None) => return Err(no_snapshot(course, "any iteration")),
@@ -53,6 +53,6 @@ pub(crate) fn repo_of(slot: &Slot) -> PathBuf {
 }
 
 pub(crate) fn no_snapshot(course: &Course, of: &str) -> Error {
-    Error::invalid(format!("there is no snapshot of {of} of '{}'", course.name))
-        .hint(format!("swarm report {} shows which there are", course.name))
+    Error::invalid(format!("no snapshot of {of} of '{}'", course.name))
+        .hint(format!("to list the snapshots: swarm report {}", course.name))
 }

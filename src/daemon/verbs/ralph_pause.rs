@@ -18,7 +18,7 @@ impl Supervisor {
             return Err(refusal);
         }
         if slot.engine.is_stopped() {
-            let message = format!("the loop of worker '{name}' is over ({before})");
+            let message = format!("the loop of worker '{name}' has ended ({before})");
             return Err(Error::new(ErrorCode::Conflict, message).hint(format!("swarm ralph status {name}")));
         }
         let changed = before != LoopStatus::Paused;

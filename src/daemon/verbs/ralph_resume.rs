@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Changed, ResumeParams};
 
 impl Supervisor {
-    /// Sets variables for the next runs of a loop that has not ended.
+    /// Sets environment variables for the next runs of a live loop.
     pub(crate) fn change_env(&mut self, params: &ResumeParams, peer: Option<i32>) -> Result<()> {
         let (name, slot) = self.find_loop(&params.name)?;
         if params.env.is_empty() || slot.engine.is_stopped() {
@@ -42,9 +42,9 @@ impl Supervisor {
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
         if slot.engine.is_stopped() {
-            let message = format!("the loop of worker '{name}' is over ({before})");
+            let message = format!("the loop of worker '{name}' has ended ({before})");
             let anew = if slot.origin.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
-            let hint = format!("to start it anew: swarm {anew} {name}");
+            let hint = format!("to start it again: swarm {anew} {name}");
             return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
         }
         let changed = slot.engine.can_resume();

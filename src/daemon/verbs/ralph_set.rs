@@ -14,7 +14,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{RalphSetParams, RalphView};
 
-/// The settings that may change while a loop runs.
+/// The settings of a live loop that can be changed.
 const CHANGEABLE_SETTINGS: &str =
     "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
 
@@ -26,14 +26,14 @@ impl Supervisor {
             return Err(refusal);
         }
         if slot.engine.is_stopped() {
-            return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' is over")));
+            return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' has ended")));
         }
         self.step_if_saved(&name, |slot| set(slot, &params.key, &params.value).map(Event::Edited))?;
         self.ralph_status(name.as_str())
     }
 }
 
-/// Checks one setting, takes over what is of the spec, and gives what is of the engine.
+/// Checks one setting. Changes the spec, and returns the changes for the engine.
 fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
     let mut edits = Edits::default();
     match key {
@@ -81,7 +81,7 @@ fn seconds(key: &str, value: &str) -> Result<u64> {
 fn number(key: &str, value: &str) -> Result<u32> {
     match value.parse() {
         Ok(number) if number >= 1 => Ok(number),
-        _ => Err(Error::usage(format!("{key}: '{value}' is no whole number of at least 1"))
+        _ => Err(Error::usage(format!("{key}: '{value}' is not a whole number of at least 1"))
             .hint(format!("as in {key}=20"))),
     }
 }

@@ -27,7 +27,7 @@ impl Supervisor {
     /// Answers `ralph.report`.
     pub(crate) fn ralph_report(&mut self, params: &ReportParams, reply: Reply) {
         let now = self.now();
-        // A name that nobody has is told apart from a worker that is no loop.
+        // An unknown name gets another error than a worker that is not a loop.
         let known = self.find(&params.name).map(|_| ());
         let found = known
             .and_then(|()| self.find_loop(&params.name))
@@ -53,9 +53,9 @@ impl Supervisor {
     }
 }
 
-/// What is known without reading anything.
+/// The report's fields that need no file.
 fn outline(slot: &Slot, now: Now) -> Result<Report> {
-    let missing = || Error::new(ErrorCode::Internal, "a loop without numbers");
+    let missing = || Error::new(ErrorCode::Internal, "the loop's numbers are missing");
     let (ralph, spec) =
         (slot.engine.ralph().ok_or_else(missing)?, slot.spec.ralph.as_ref().ok_or_else(missing)?);
     let spent = ralph.spent(now);
@@ -98,7 +98,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
     })
 }
 
-/// The same with what stands on the disk, as much as fits an answer.
+/// Adds the fields that are read from files, as far as they fit an answer.
 fn filled(mut report: Report, course: &Course, from: u32) -> Report {
     report.task = first_line(&report.prompt_file);
     let mut room = MAX_ANSWER_BYTES;
@@ -125,7 +125,7 @@ fn filled(mut report: Report, course: &Course, from: u32) -> Report {
     report
 }
 
-/// How long a value is on the wire.
+/// The length of a value as JSON.
 fn size(value: &impl serde::Serialize) -> usize {
     serde_json::to_string(value).map_or(0, |text| text.len())
 }

@@ -1,8 +1,8 @@
-//! `respawn`: a worker once more, as it was spawned.
+//! `respawn`: starts a worker again as it was spawned.
 //!
-//! What is refused is refused before anything is ended. After that it goes step by step, each of which may
-//! take its time: a live worker is ended, an unwanted worktree removed, and then the worker is born as by a
-//! spawn of its name. It never vanishes on the way: what goes wrong leaves it as it was, ended.
+//! All checks run before anything is ended. Then each step may take time: end a live worker, remove an unwanted
+//! worktree, start the worker as a spawn does. The worker never disappears meanwhile: if a step fails, the worker
+//! stays, stopped.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::git;
 use crate::protocol::RespawnParams;
 
 impl PendingRespawn {
-    /// Answers that somebody killed the worker meanwhile: a kill wins.
+    /// Refuses the request because the worker was killed meanwhile: a kill wins.
     pub(crate) fn refuse_killed(self) {
         let message = format!("worker '{}' was killed meanwhile", self.name);
         self.reply.refuse(Error::new(ErrorCode::Conflict, message));
@@ -35,7 +35,7 @@ impl PendingRespawn {
 }
 
 impl Supervisor {
-    /// Spawns a worker again; the answer comes when its first run is up.
+    /// Starts a worker again. The client is answered when its first run is up.
     pub(crate) fn respawn(&mut self, params: RespawnParams, peer: Option<i32>, reply: Reply) {
         let before = self.repeated_request(params.request.as_ref());
         if let Some(name) = before.filter(|name| name.as_str() == params.name) {
@@ -62,13 +62,13 @@ impl Supervisor {
         }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
-            // What an agent made of its checks is not what it is measured against the next time.
+            // Changes that an agent made to its checks must be approved before the next run is measured by them.
             if let Some(course) = course
                 && let Err(error) = course.refuse_unapproved().await
             {
                 return wish.reply.refuse(error);
             }
-            // A worktree that must stay is no reason to end an agent that works in it.
+            // Check first whether the worktree may be removed: otherwise the agent would be ended for nothing.
             if let Some(worktree) = threatened
                 && let Err(error) = git::refuse_losses(&worktree, wish.permission).await
             {
@@ -79,7 +79,7 @@ impl Supervisor {
         });
     }
 
-    /// The next step: end it, clear its worktree away, or spawn it.
+    /// Does the next step: end the worker, remove its worktree, or start it.
     pub(crate) fn continue_respawn(&mut self, mut wish: PendingRespawn) {
         let name = wish.name.clone();
         if wish.busy.is_canceled() {
@@ -93,7 +93,7 @@ impl Supervisor {
             slot.waiting.after_stop.push(AfterStop::Respawn(Box::new(wish)));
             return self.step(&name, Event::Kill);
         }
-        // One whose directory somebody removed would be in the way of its successor.
+        // The record of a worktree whose directory is gone would block the new one.
         let unwanted = |path: &std::path::Path| wish.clean_first || !path.exists();
         if let Some(worktree) = slot.worktree.clone().filter(|w| unwanted(&w.path)) {
             wish.clean_first = false;
@@ -128,32 +128,33 @@ impl Supervisor {
     }
 }
 
-/// Refuses what cannot be spawned again, or not by this caller.
+/// Refuses a worker that cannot be respawned, or not by this caller.
 fn respawnable(slot: &Slot, peer: Option<i32>) -> Result<()> {
     let name = &slot.spec.name;
     let conflict = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
-    // An end that nobody here asked for was begun by a daemon that died; its killer, if there is one, asks again.
+    // Without a waiting request, an earlier daemon began the kill. Its client repeats the request if it still waits.
     if slot.engine.is_killed() && !slot.engine.is_stopped() && !slot.waiting.after_stop.is_empty() {
         return Err(conflict(format!("worker '{name}' is being killed")).hint("wait a moment, then retry"));
     }
-    // The one who waits for its first run has begun it, and would be told that it was killed.
+    // Otherwise the client that waits for the first run would be told that the worker was killed.
     if matches!(slot.start, Start::Pending(_))
         && matches!(slot.engine.phase(), Phase::Idle | Phase::Spawning { .. })
     {
         return Err(conflict(format!("worker '{name}' is starting")).hint("wait a moment, then retry"));
     }
     if slot.origin.legacy.is_some() {
-        return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is left alone")));
+        return Err(conflict(format!("worker '{name}' belongs to an earlier swarm and is not changed")));
     }
     if slot.spec.tags.iter().any(|tag| tag == RECORD_LOST) && slot.spec.env.is_empty() {
-        let message = format!("the record of worker '{name}' was lost, so how it was spawned is not known");
+        let message =
+            format!("the record of worker '{name}' was lost, and with it the command that started it");
         return Err(conflict(message).hint(format!("swarm spawn --name {name} --replace -- COMMAND")));
     }
     refuse_own(slot, peer, "respawn itself")
 }
 
-/// The worker's spec; of a loop with the limits that were set since.
+/// The worker's spec, with the limits of a loop that were changed since.
 fn spec_of(slot: &Slot) -> WorkerSpec {
     let mut spec = Arc::unwrap_or_clone(slot.spec.clone());
     if let (Some(wanted), Some(ralph)) = (&mut spec.ralph, slot.engine.ralph()) {

@@ -12,12 +12,12 @@ use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::SendParams;
 
-/// How long a text waits for an agent that comes up; less than its sender waits for the answer.
+/// How long a text waits for an agent that is not ready yet; less than the client waits for the answer.
 pub(crate) const MAX_INPUT_WAIT: Duration = Duration::from_secs(60);
 
 impl Supervisor {
-    /// Types a text, at once or as soon as the agent is ready: one that only comes up throws away what is
-    /// typed, and its prompt comes first.
+    /// Types a text, at once or when the agent is ready: an agent that is starting discards input, and its prompt is
+    /// first.
     pub(crate) fn send(&mut self, params: SendParams, reply: Reply) {
         match self.find(&params.name).and_then(|(_, slot)| Ok((pane_of(slot)?, slot))) {
             Err(error) => reply.refuse(error),
@@ -31,7 +31,8 @@ impl Supervisor {
             Ok((_, slot)) if slot.engine.is_ending() => {
                 let message =
                     format!("nothing was sent, since the run of worker '{}' is ending", params.name);
-                let error = Error::new(ErrorCode::Conflict, message).hint("send it again in a moment");
+                let error =
+                    Error::new(ErrorCode::Conflict, message).hint("wait a moment, then send it again");
                 reply.refuse(error);
             }
             Ok((pane, slot)) => {
@@ -45,7 +46,7 @@ impl Supervisor {
         }
     }
 
-    /// Types what had to wait until the agent was ready, or says why it was not typed.
+    /// Types the texts that waited for the agent to become ready, or refuses them.
     pub(crate) fn release_queued_input(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name).filter(|s| !s.waiting.input.is_empty()) else { return };
         let waits = slot.engine.is_starting_up();
@@ -63,7 +64,7 @@ impl Supervisor {
                 }
                 continue;
             }
-            let why = why.as_deref().unwrap_or("it is still coming up");
+            let why = why.as_deref().unwrap_or("it is still starting");
             let message = format!("nothing was sent, since worker '{name}' is not ready: {why}");
             let error = Error::new(ErrorCode::Timeout, message).hint(format!("swarm peek {name}"));
             reply.refuse(error);
@@ -71,7 +72,7 @@ impl Supervisor {
     }
 }
 
-/// The pane of a worker that runs, or why there is none.
+/// The pane of a live worker, or the error that there is none.
 pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
     let name = &slot.spec.name;
     match &slot.pane {
@@ -82,7 +83,7 @@ pub(crate) fn pane_of(slot: &Slot) -> Result<Pane> {
         }
         _ => {
             let message = format!("worker '{name}' is not running ({})", slot.engine.status());
-            Err(Error::new(ErrorCode::Conflict, message).hint(format!("what it printed: swarm logs {name}")))
+            Err(Error::new(ErrorCode::Conflict, message).hint(format!("for its output: swarm logs {name}")))
         }
     }
 }

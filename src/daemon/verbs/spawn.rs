@@ -1,7 +1,7 @@
-//! `spawn`: from a request to a worker whose first run is up, or to nothing at all.
+//! `spawn`: creates a worker and starts its first run.
 //!
-//! Everything that can be refused is refused before anything is made. A first run that does not come up
-//! takes the worker with it: no name, record, branch or pane is left of it.
+//! All checks run before anything is created. If the first run fails to start, the worker is discarded: no name,
+//! record, branch or pane remains.
 
 use std::path::{Path, PathBuf};
 
@@ -23,16 +23,16 @@ use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
-/// The most bytes of a prompt that goes as an argument. Linux takes 128 KiB for one, with what a profile puts
-/// before it.
+/// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
+/// profile's prefix.
 const MAX_ARGUMENT_BYTES: u64 = 120_000;
 
 impl Supervisor {
-    /// Makes a worker; the answer comes when its first run is up.
+    /// Creates a worker. The client is answered when the first run is up.
     pub(crate) fn spawn(&mut self, mut params: SpawnParams, peer: Option<i32>, reply: Reply) {
         let by = workers_of(peer, &self.store);
         if !by.is_empty() {
-            // What it starts may not do for its maker what that one may not.
+            // A worker's children inherit its restrictions.
             params.env.insert(SPAWNED_BY.into(), by.join(":"));
         }
         if let Some(name) = self.repeated_request(params.request.as_ref()) {
@@ -56,7 +56,7 @@ impl Supervisor {
         }
     }
 
-    /// What is asked for, as it is kept.
+    /// The spec that a request describes.
     fn spec_of(&self, name: &WorkerName, mut params: SpawnParams) -> WorkerSpec {
         if let Some(ralph) = params.ralph.as_mut().filter(|ralph| ralph.task.is_some()) {
             ralph.prompt_file = self.store.paths().ralph_dir(name).join(crate::loops::TASK);
@@ -94,16 +94,16 @@ impl Supervisor {
         }
     }
 
-    /// Refuses what makes no sense, and says which name it will be.
+    /// Checks a request and chooses the name.
     fn admit(&mut self, params: &SpawnParams, peer: Option<i32>) -> Result<Admitted> {
         let name = match &params.name {
             Some(text) => WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?,
             None => self.free_name(&params.cwd)?,
         };
         if self.store.is_reserved(&name) {
-            let message = format!("the record of worker '{name}' cannot be read by this swarm");
+            let message = format!("the record of worker '{name}' cannot be read by this version of swarm");
             return Err(
-                Error::new(ErrorCode::Exists, message).hint("choose another name; or see why: swarm ls")
+                Error::new(ErrorCode::Exists, message).hint("choose another name; for the reason: swarm ls")
             );
         }
         check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
@@ -111,30 +111,30 @@ impl Supervisor {
             if !params.replace {
                 legacy::in_use(&name, theirs)?;
             }
-            // Nothing of it is ended or written: its files are kept with those of earlier loops.
+            // The predecessor's worker is neither ended nor changed; its files are kept like those of earlier loops.
             return Ok(Admitted::Now(name));
         }
         if let Some(slot) = self.slots.get(&name) {
             slot.refuse_busy()?;
-            refuse_own(slot, peer, "put another in its place")?;
+            refuse_own(slot, peer, "replace itself")?;
         }
         match self.slots.get(&name) {
             Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
-            // Its server is gone and nobody resumed it: the new worker takes the name over.
+            // Its tmux server is gone and it cannot be resumed, so the new worker takes the name.
             Some(slot) if *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() => {
                 Ok(Admitted::AfterKill(name))
             }
             Some(slot) => {
                 let message = format!("worker '{name}' already exists ({})", slot.engine.status());
-                let hint = format!("spawn with --replace, or end it first: swarm kill {name}");
+                let hint = format!("spawn with --replace, or end it: swarm kill {name}");
                 Err(Error::new(ErrorCode::Exists, message).hint(hint))
             }
             None => Ok(Admitted::Now(name)),
         }
     }
 
-    /// A name made from the directory, made unique.
+    /// A free name, made from the directory.
     fn free_name(&self, cwd: &Path) -> Result<WorkerName> {
         let base = cwd.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let legal = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '-' };
@@ -149,7 +149,7 @@ impl Supervisor {
             .ok_or_else(|| Error::new(ErrorCode::Internal, "no name is free"))
     }
 
-    /// Makes the worker and starts its first run.
+    /// Creates the worker and starts its first run.
     pub(crate) fn start_worker(&mut self, name: &WorkerName, spec: WorkerSpec, pending: PendingSpawn) {
         match self.create_slot(name, spec, pending.respawned) {
             Err(error) => pending.reply.refuse(error),
@@ -185,7 +185,7 @@ impl Supervisor {
         Ok(slot)
     }
 
-    /// A worker that could not even be written down was never there; one that was there before is not started.
+    /// Discards a new worker whose record could not be saved. A worker that existed before is only stopped.
     fn refuse_unsaved(&mut self, name: &WorkerName) {
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.saving.is_unsaved()) else { return };
         let pending = slot.take_pending();
@@ -201,7 +201,7 @@ impl Supervisor {
         }
     }
 
-    /// Answers the client that waits for a new worker, when what it waits for has come.
+    /// Answers the client that waits for a new worker, if this notice is what it waits for.
     pub(crate) fn answer_spawn(&mut self, name: &WorkerName, entry: &Entry) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let Start::Pending(pending) = &slot.start else { return };
@@ -222,7 +222,7 @@ impl Supervisor {
                 Err(if discard || slot.engine.is_stopped() {
                     error
                 } else {
-                    error.hint(format!("swarm retries; see swarm status {name}"))
+                    error.hint(format!("swarm retries: swarm status {name}"))
                 })
             }
             Entry::Stopped { reason }
@@ -239,8 +239,8 @@ impl Supervisor {
         }
     }
 
-    /// Answers the client that waits for a loop whose base line is being taken: that may take minutes. What it should
-    /// know of the loop it is told then; where nobody waits, whoever listens is.
+    /// Answers the client that waits for a loop whose baseline is being taken, which may take minutes. Warnings about
+    /// the loop go into the answer, or to the subscribers if no client waits.
     pub(crate) fn answer_loop_begun(&mut self, name: &WorkerName, warnings: Vec<String>) {
         let Some(slot) = self.slots.get_mut(name) else { return };
         let gated = slot.spec.is_gated();
@@ -261,16 +261,16 @@ impl Supervisor {
         reply.answer(outcome.map(|()| Spawned { worker: views::whole(slot), seq, warnings }));
     }
 
-    /// Tells the client that waits for a new worker that its tmux hangs. The worker stays: tmux may have been
-    /// given its window already, and makes it when it wakes.
+    /// Answers the client that waits for a new worker that tmux hangs. The worker stays: tmux may create its window
+    /// when it answers again.
     pub(crate) fn answer_tmux_hangs(&mut self, name: &WorkerName) {
         let Some(pending) = self.slots.get_mut(name).and_then(Slot::take_pending) else { return };
         let message = format!("tmux does not answer; worker '{name}' starts when it does");
-        let hint = format!("wait for it, or give it up: swarm kill {name}");
+        let hint = format!("wait, or cancel it: swarm kill {name}");
         pending.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
     }
 
-    /// Removes a worker whose first run never came up, with all that was made for it.
+    /// Removes a worker whose first run failed to start, with everything that was created for it.
     pub(crate) fn discard_worker(&mut self, name: &WorkerName) {
         if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
             self.step(name, Event::Kill);
@@ -278,7 +278,7 @@ impl Supervisor {
         let worktree = self.slots.get(name).and_then(|s| s.worktree.clone());
         self.forget(name);
         if let Some(worktree) = worktree {
-            // Only a clean one goes, and its branch only where git itself finds nothing unmerged on it.
+            // Only a clean worktree is removed, and its branch only if git finds nothing unmerged on it.
             tokio::spawn(async move { drop(git::remove_worktree(&worktree, Permission::default()).await) });
         }
     }
@@ -288,7 +288,7 @@ impl Supervisor {
         self.forgotten.insert(name.clone());
         for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
-                tracing::warn!(worker = %name, %error, "left-overs of a worker that never was");
+                tracing::warn!(worker = %name, %error, "cannot remove the files of a worker that failed to start");
             }
         }
     }
@@ -299,7 +299,7 @@ enum Admitted {
     AfterKill(WorkerName),
 }
 
-/// Everything that can be refused without making anything.
+/// Checks a spec before anything is created.
 pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
     let program = spec.cmd.first().filter(|p| !p.is_empty());
     let program =
@@ -317,10 +317,10 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
         check_loop(spec, ralph, root)?;
     }
     if spec.ralph.is_some() && spec.restart.is_some() {
-        return Err(Error::invalid("a loop has no restart policy: it starts its agent again by itself"));
+        return Err(Error::invalid("a loop cannot have a restart policy: it restarts its agent itself"));
     }
     let file = match &spec.prompt {
-        // swarm writes it itself.
+        // swarm writes this file itself.
         Prompt::File(_) if spec.ralph.as_ref().is_some_and(|ralph| ralph.task.is_some()) => None,
         Prompt::File(file) => Some(file),
         Prompt::None | Prompt::Text(_) => None,
@@ -331,7 +331,7 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
     check_argument(spec, prompt)
 }
 
-/// Refuses a loop whose limits or gates make no sense.
+/// Checks the limits and gates of a loop.
 fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
         return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));
@@ -344,18 +344,16 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
         return Err(Error::usage("the task is empty"));
     }
     if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
-        return Err(Error::usage(
-            "a check's timeout, the checks side by side and the failures must be at least 1",
-        ));
+        return Err(Error::usage("--check-timeout, --check-jobs and --max-failures must be at least 1"));
     }
     let leaves_record = spec.profile.leaves_record(&spec.cmd);
     if budgets.max_cost.is_some() && spec.profile.tells_cost && !leaves_record {
         let args = spec.profile.record_args.join(" ");
-        let message = format!("--max-cost: '{}' tells what it costs only with {args}", spec.profile.name);
+        let message = format!("--max-cost: '{}' reports its cost only with {args}", spec.profile.name);
         return Err(Error::invalid(message).hint(format!("add {args} to the command")));
     }
     if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
-        let message = format!("--max-cost: swarm cannot see what '{}' costs", spec.profile.name);
+        let message = format!("--max-cost: swarm cannot see the cost of '{}'", spec.profile.name);
         return Err(Error::invalid(message)
             .hint(format!(
                 "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
@@ -374,14 +372,14 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
 }
 
-/// Refuses a prompt that no process can be given as an argument. (A loop's file may change later; what
-/// cannot be started then is a failure of that iteration.)
+/// Refuses a prompt that cannot be passed as an argument. A loop's file may change later; if it cannot be passed
+/// then, that iteration fails.
 fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
     if spec.prompt_via != PromptVia::Arg {
         return Ok(());
     }
     let refuse = |why: String| {
-        let hint = "let the agent read it another way: --prompt-via stdin or --prompt-via paste";
+        let hint = "pass it another way: --prompt-via stdin or --prompt-via paste";
         Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
     };
     let text = match (file, &spec.prompt) {
@@ -392,10 +390,10 @@ fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
     if text.len() as u64 > MAX_ARGUMENT_BYTES {
         return refuse(format!("it is longer than {MAX_ARGUMENT_BYTES} bytes"));
     }
-    if text.contains('\0') { refuse("it holds a NUL byte".to_owned()) } else { Ok(()) }
+    if text.contains('\0') { refuse("it contains a NUL byte".to_owned()) } else { Ok(()) }
 }
 
-/// Refuses a program that cannot be started from a directory with a PATH.
+/// Refuses a program that cannot be started from this directory with this PATH.
 fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     let executable =
         |file: &PathBuf| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
@@ -407,18 +405,18 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     if candidates.iter().any(executable) {
         return Ok(());
     }
-    // A directory on the PATH that has the name is no try at a program.
+    // A directory on the PATH with this name is not meant.
     match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
         Some(found) => {
             let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
             Err(Error::invalid(format!("cannot run {program}: {why}")))
         }
         None => Err(Error::invalid(format!("no such program: {program}"))
-            .hint("give a program on the PATH or a path to one; a shell alias is neither")),
+            .hint("give a program on the PATH or a path to one; shell aliases do not work")),
     }
 }
 
-/// The worktree of the worker that had the name before, when the new one asks for the same: its work goes on.
+/// The worktree of the previous worker of this name, if the new one requests the same branch and directory.
 fn inherited(spec: &WorkerSpec, old: Option<Worktree>) -> Option<Worktree> {
     let (wanted, old) = (spec.worktree.as_ref()?, old?);
     let branch = wanted.branch.as_ref().is_none_or(|b| *b == old.branch);

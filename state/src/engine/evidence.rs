@@ -1,8 +1,8 @@
 //! Keeps what was seen during a run and is needed for its verdict.
 //!
 //! An agent may leave its alternate screen, close its pane or die with its server before the last capture. So what a
-//! look found is kept here, in the worker's record, until the next run starts. Every kind of end reads it the same way.
-//! It deliberately holds no text: the edge keeps the last full screen in the run's folder.
+//! look found is kept here, in the worker's record, until the next run starts. Every kind of end reads it the same
+//! way. It deliberately holds no text: the edge keeps the last full screen in the run's folder.
 
 use serde::{Deserialize, Serialize};
 

@@ -100,8 +100,8 @@ impl Worker {
         effects
     }
 
-    /// Whatever the agent does while its prompt is being delivered, it has it; and one that needs no delivery has come
-    /// up, whether its screen was seen or not.
+    /// Whatever the agent does while its prompt is being delivered, it has it; and one that needs no delivery has
+    /// come up, whether its screen was seen or not.
     fn prompt_confirmed_by_hook(&mut self, heard: &HookSignal, now: Now) -> Vec<Effect> {
         match (&self.phase, heard) {
             (

@@ -19,7 +19,7 @@ use crate::procs;
 /// How long the keys may take to answer by themselves, before Enter is pressed.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// A dialog that is to be answered.
+/// A dialog that is being answered.
 pub(crate) struct OpenDialog<'d> {
     pub context: &'d RunContext,
     pub pane: &'d Pane,
@@ -30,9 +30,9 @@ pub(crate) struct OpenDialog<'d> {
 }
 
 impl OpenDialog<'_> {
-    /// Types one of the answers. Enter is pressed only if the keys alone did not answer the dialog, since a second dialog
-    /// may follow, and only if Enter cannot choose anything else. Gives a warning where a dialog of the same kind
-    /// stands afterwards.
+    /// Types one of the answers. Presses Enter only if the keys alone did not answer the dialog, since a second
+    /// dialog may follow, and only if Enter cannot choose anything else. Returns a warning if a dialog of the same
+    /// kind is shown afterwards.
     ///
     /// # Errors
     /// When the dialog ignores the keys.

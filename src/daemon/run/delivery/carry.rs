@@ -59,7 +59,7 @@ pub(crate) struct DeliveryRun<'a> {
 }
 
 impl DeliveryRun<'_> {
-    /// Types the text and sees that it is accepted.
+    /// Types the text and waits until the agent accepts it.
     pub(crate) async fn deliver(&self, mut typed: Typed, mut delivery: Delivery) -> Result<DeliveryEnd> {
         let mut prompts = self.context.prompts.subscribe();
         let start = Instant::now();
@@ -125,7 +125,7 @@ impl DeliveryRun<'_> {
         matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
     }
 
-    /// What a look means for this text.
+    /// What a look at the pane means for this text.
     fn interpret(
         &self,
         seen: &PaneReading,
@@ -185,7 +185,7 @@ impl DeliveryRun<'_> {
         }
     }
 
-    /// Presses Enter. Gives the end of the delivery where the terminal began to read whole lines meanwhile.
+    /// Presses Enter. Returns the end of the delivery if the terminal switched to reading whole lines meanwhile.
     async fn enter(&self) -> Result<Option<DeliveryEnd>> {
         let pane = self.pane;
         // An agent that ended before the Enter has not accepted it, whatever reads its terminal now.
@@ -193,7 +193,7 @@ impl DeliveryRun<'_> {
             return Err(gone());
         }
         if let DeliveryPurpose::Prompt(dir) = self.purpose {
-            // Without the mark, a daemon that takes over counts an agent that exits on its prompt as one without.
+            // Without the mark, the next daemon assumes that an agent which exits on its prompt never received it.
             drop(write_unsynced(&dir.join(ENTERED_MARK), b""));
         }
         if procs::tty_is_cooked(pane.pid) {
@@ -214,7 +214,7 @@ impl DeliveryRun<'_> {
     }
 }
 
-/// How much an agent computed since an Enter.
+/// The CPU time of an agent since Enter was pressed.
 struct CpuLoad {
     pid: i32,
     since: Instant,
@@ -231,7 +231,7 @@ impl CpuLoad {
     }
 }
 
-/// Waits until the next look is due or the agent reports a prompt, which is better than any screen.
+/// Waits until the next look is due or the agent's hook reports a prompt, which is more reliable than the screen.
 async fn wait(prompts: &mut watch::Receiver<u64>) {
     if prompts.has_changed().unwrap_or(true) {
         return sleep(LOOK_INTERVAL).await;

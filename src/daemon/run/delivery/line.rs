@@ -14,7 +14,7 @@ use crate::procs::{self, Terminal};
 /// How long Enter may take to show an effect.
 const LINE_READ_TIMEOUT: Duration = Duration::from_millis(2500);
 
-/// Between two looks at whether a line was read.
+/// The interval between two checks whether a line was read.
 const LINE_CHECK_INTERVAL: Duration = Duration::from_millis(60);
 
 /// The longest line that such a terminal accepts: the rest would be dropped.
@@ -31,7 +31,7 @@ pub(crate) fn refuse_long(text: &str) -> Result<()> {
     Err(Error::invalid(message).hint("send shorter lines, or the path of a file that contains the text"))
 }
 
-/// Sends a text off that was pasted as lines.
+/// Submits a text that was pasted as lines.
 pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Result<Option<String>> {
     if !enter {
         return Ok(None);
@@ -47,9 +47,8 @@ pub(crate) async fn finish(context: &RunContext, pane: &Pane, enter: bool) -> Re
     self::enter(context, pane).await
 }
 
-/// Presses Enter once: a second one would be one more line. The line is read when nothing of it waits any more; a
-/// terminal that stops reading lines meanwhile is that of an agent that was only coming up, and such a one mostly
-/// throws away what was typed before.
+/// Presses Enter once; a second Enter would be another line. The line was read when the terminal's queue is empty. If
+/// the terminal stops reading lines meanwhile, the agent was still starting, and usually discards earlier input.
 pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<String>> {
     context.tmux.keys(&pane.id, &["Enter"]).await?;
     let start = Instant::now();
@@ -57,12 +56,12 @@ pub(crate) async fn enter(context: &RunContext, pane: &Pane) -> Result<Option<St
     while start.elapsed() < LINE_READ_TIMEOUT {
         sleep(LINE_CHECK_INTERVAL).await;
         match procs::terminal(pane.pid) {
-            // It ended, or nothing can be known.
+            // The agent has ended, or the system does not show its terminal.
             None => return Ok(None),
             // The wrapper changes the terminal once the agent has ended, which a last line may make it do.
             Some(terminal) if !terminal.cooked && is_gone(pane) => return Ok(None),
             Some(terminal) if !terminal.cooked => return Err(maybe_lost(context)),
-            // tmux may be about to write it yet, so one look at an empty queue does not say much.
+            // tmux may not have written the line yet, so one empty queue proves nothing.
             Some(Terminal { unread: 0, .. }) if waited || empty > 0 => return Ok(None),
             Some(Terminal { unread: 0, .. }) => empty += 1,
             Some(_) => waited = true,

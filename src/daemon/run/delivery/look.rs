@@ -10,10 +10,10 @@ use crate::daemon::messages::SharedReader;
 use crate::daemon::run::context::RunContext;
 use crate::error::{Error, ErrorCode, Result};
 
-/// How often the screen is looked at.
+/// The interval between two looks at the pane.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(150);
 
-/// There from the first Enter on, until the delivery has failed.
+/// Exists from the first Enter until the delivery has failed.
 pub(crate) const ENTERED_MARK: &str = "prompt.entered";
 
 /// One look at a pane.
@@ -36,13 +36,13 @@ pub(crate) fn plan(reader: &SharedReader) -> Plan {
     reader.lock().map(|reader| reader.plan()).unwrap_or_default()
 }
 
-/// What the input box holds; where no profile knows it, by the last row with an input mark.
+/// The text in the input box. If the profile does not describe the box, the last row with an input mark is used.
 pub(crate) fn input_of(reader: &SharedReader, screen: &str, size: (u16, u16)) -> Option<String> {
     let reader = reader.lock().ok()?;
     if reader.plan().knows_box { reader.input(screen, size) } else { marked(screen) }
 }
 
-/// There is no such pane any more; what it means is for the caller.
+/// The error for a pane that no longer exists.
 pub(crate) fn gone() -> Error {
     Error::new(ErrorCode::NotFound, "the agent has ended")
 }

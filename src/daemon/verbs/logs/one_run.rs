@@ -1,7 +1,7 @@
 //! What one iteration of a loop, or one run of a plain worker, printed: `logs --iteration N`.
 //!
-//! A loop keeps each iteration's output in a file of its own, below `ralph/NAME/`. Of a plain worker, and of
-//! a loop whose files were cleaned, the log holds it, run by run. What still runs is in its pane.
+//! A loop stores each iteration's output in a file of its own, below `ralph/NAME/`. The runs of a plain worker, and
+//! of a loop whose files were deleted, are in its log. A live run is in its pane.
 
 use std::ops::RangeInclusive;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, is_run_header};
 use crate::store::LOG_LIMIT;
 
-/// What the runs of this worker are called, and up to which number there were any.
+/// The runs of a worker: their word and their numbers.
 struct KnownRuns {
     /// `iteration` or `run`.
     word: &'static str,
@@ -42,7 +42,7 @@ async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: Lines
     {
         return Ok(Lines { picture: live.picture, ..pages::answer(lines_of(&live.text), wish) });
     }
-    // It may have ended while the pane was asked, so what is stored comes second.
+    // The run may have ended meanwhile, so the stored output is read after the pane.
     let (store, name) = (&source.store, &source.name);
     let stored = if known.word == "iteration" { store.stored_iterations(name) } else { vec![] };
     if stored.contains(&number)
@@ -62,7 +62,7 @@ async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: Lines
     there.dedup();
     let message = format!("worker '{name}' has no output of {} {number}", known.word);
     Err(Error::new(ErrorCode::Invalid, message).hint(match there.as_slice() {
-        [] => format!("nothing of its {}s is kept", known.word),
+        [] => format!("no {}s are stored", known.word),
         [one] => format!("there is only {} {one}", known.word),
         many => format!("there are {}s {}", known.word, in_words(many)),
     }))
@@ -82,10 +82,10 @@ fn number_of(row: &str, word: &str) -> Option<u64> {
     rest.split_once(',')?.0.parse().ok().filter(|_| is_run_header(row))
 }
 
-/// The part of a log that is of this worker's runs since it was spawned, or spawned again. Those before it are
-/// numbered from 1 as well, and may have come further.
+/// The part of a log with the runs since the worker was last spawned or respawned. Earlier runs are numbered from 1
+/// too, and may have higher numbers.
 fn this_life<'a>(log: &'a [String], known: &KnownRuns) -> &'a [String] {
-    // The one that lives may have ended, and been logged, since it was looked at.
+    // The live run may have ended and been logged meanwhile.
     let mut next = known.last + 1;
     let mut from = log.len();
     for at in (0..log.len()).rev().filter(|at| is_run_header(&log[*at])) {
@@ -100,7 +100,7 @@ fn this_life<'a>(log: &'a [String], known: &KnownRuns) -> &'a [String] {
     &log[from..]
 }
 
-/// What stands below the last header of a run.
+/// The lines below the last header of a run.
 fn section(rows: &[String], word: &str, number: u64) -> Option<Vec<String>> {
     let from = rows.iter().rposition(|row| number_of(row, word) == Some(number))? + 1;
     let to = rows[from..].iter().position(|row| is_run_header(row)).map_or(rows.len(), |at| from + at);
