@@ -1,26 +1,25 @@
-//! The heart: a worker as states x events -> effects.
+//! The engine: a worker as a state machine. States x events -> effects.
 //!
-//! [`Worker::step`] is the only thing that changes a worker, [`Worker::deadline`] says when it wants a
-//! [`Event::Tick`], and the views say how it is. The daemon's supervisor feeds events and carries effects
-//! out in order; nothing here reads a clock or does IO.
+//! [`Worker::step`] is the only function that changes a worker. [`Worker::deadline`] returns when the next
+//! [`Event::Tick`] is due, and the views derive its status. The daemon's supervisor feeds events in and carries the
+//! effects out in order. The engine reads no clock and does no IO.
 //!
 //! Seven rules, each held by a test:
 //!
-//! 1. Timers are derived from the phase. There is no set-timer effect, so none can be stale.
-//! 2. Every report from the world carries the run it is about; news of another run is dropped.
-//! 3. Intent before action: [`Effect::Persist`] stands before [`Effect::Spawn`]. A crash between them is
-//!    repaired by [`crate::reconcile`], never by a second agent.
-//!    News come after the save too, so that who hears of something finds it on disk.
+//! 1. Timers are derived from the phase. There is no set-timer effect, so no timer can be stale.
+//! 2. Every report has the number of its run; a report about another run is dropped.
+//! 3. Intent before action: [`Effect::Persist`] comes before [`Effect::Spawn`]. A crash between them is repaired by
+//!    [`crate::reconcile`], never by a second agent. Notices come after the save too, so that a reader of a notice
+//!    finds its state on disk.
 //! 4. Exit status is data; "unknown" is never success.
-//! 5. Safety: never two live panes of one worker, never more iterations or restarts in a row than the
-//!    maximum, stopped only when no pane is left, no spawn by a paused loop or a killed worker.
-//! 6. Liveness: a kill always reaches the end; every phase that waits has a deadline or a report
-//!    outstanding.
+//! 5. Safety: never two live panes of one worker, never more iterations or restarts in a row than the maximum,
+//!    stopped only when no pane is left, no spawn by a paused loop or a killed worker.
+//! 6. Liveness: a kill always reaches the end; every phase that waits has a deadline or an outstanding report.
 //! 7. No wildcard arm over events or phases: a new one forces a decision in each transition and in each accessor of
 //!    [`Phase`].
 //!
-//! Deliberately absent: retries of tmux or git (the edge's work), texts (they are [`crate::notice`]), and
-//! any knowledge of what a screen shows (that is [`crate::screen`]).
+//! Not here: retries of tmux or git (the daemon), texts ([`crate::notice`]), and what a screen shows
+//! ([`crate::screen`]).
 
 mod clock;
 mod constructors;
@@ -60,35 +59,35 @@ use crate::model::{Exit, QUESTION_TIMEOUT_SECONDS, Run};
 use crate::notice::{Entry, PauseBy, StopReason};
 use crate::outage::Outage;
 
-/// How long TERM is given before KILL, and how long between two KILLs.
-pub const GRACE: Duration = Duration::from_secs(5);
+/// The time between SIGTERM and SIGKILL, and between two SIGKILLs.
+pub const KILL_DELAY: Duration = Duration::from_secs(5);
 
-/// How long a screen must be quiet after the done pattern matched before the agent is ended.
-pub const DONE_QUIET: Duration = Duration::from_secs(4);
+/// How long the screen must be still after the done pattern matched before swarm ends the agent.
+pub const DONE_QUIET_TIME: Duration = Duration::from_secs(4);
 
 /// How long the delivery of a prompt may take before it counts as failed.
 pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Inactivity time-outs in all that a computing agent may use up before it is ended.
+/// How many inactivity timeouts in total an agent may exceed while it is computing.
 pub const MAX_TIMEOUTS: u32 = 10;
 
-/// The time, given and never read.
+/// The current time, as an argument: the engine reads no clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Now {
-    /// Monotonic time that the machine was awake.
+    /// Monotonic time while the machine was awake.
     pub mono: Duration,
     /// The wall clock, local.
     pub wall: DateTime<FixedOffset>,
 }
 
 impl Now {
-    /// The moment that lies `wait` ahead on the monotonic clock; the far end of time rather than an overflow.
+    /// The time `wait` from now on the monotonic clock; saturates.
     fn after(self, wait: Duration) -> Duration {
         self.mono.saturating_add(wait)
     }
 }
 
-/// What was fixed at spawn and matters to the engine.
+/// The part of the spec that the engine uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Policy {
     /// The prompt is pasted once the agent is ready.
@@ -102,61 +101,61 @@ pub struct Policy {
     pub one_shot: bool,
 }
 
-/// The numbers of a loop.
+/// A loop's settings and counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loop {
     /// The current or last iteration; 0 before the first.
     pub iteration: u32,
-    /// The limit.
+    /// The maximum number of iterations.
     pub max_iterations: u32,
     /// Seconds of an unchanged screen that end an iteration.
     pub inactivity_timeout: u64,
-    /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
+    /// Seconds that a question during work may stay unanswered; 0: no limit.
     #[serde(default = "question_timeout")]
     pub question_timeout: u64,
     /// Failures in a row.
     pub failures: u32,
-    /// Failures in all.
+    /// All failures.
     pub total_failures: u32,
     /// When the current iteration started.
     pub iteration_started: Option<DateTime<FixedOffset>>,
-    /// The same on the monotonic clock, for its duration.
+    /// The same on the monotonic clock, to measure the duration.
     started_mono: Duration,
     /// Who paused it.
     pub paused: Option<PauseBy>,
-    /// The limits beside the iterations.
+    /// The limits in addition to the iterations.
     #[serde(default)]
     pub budgets: Budgets,
-    /// More was asked for than a done pattern.
+    /// The loop has gates in addition to a done pattern.
     #[serde(default)]
     pub gated: bool,
-    /// An agent of it came up once: what was there before any worked is known from then on, or lost.
+    /// An agent of the loop has started at least once. From then on the baseline is known, or lost.
     #[serde(default)]
     pub worked: bool,
-    /// What was used so far, the time up to `since`.
+    /// The time, cost and tokens used so far; the time up to `since`.
     #[serde(default)]
     spent: Spent,
-    /// Since when time counts; `None` while it does not.
+    /// Since when time counts; `None` while it does not count.
     #[serde(default)]
     since: Option<Duration>,
-    /// Outages in a row, and the last of them while it is waited for.
+    /// Outages in a row; and the last one, while the loop waits for its end.
     #[serde(default)]
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
-    /// Iterations in a row in which nothing moved.
+    /// Iterations in a row without progress.
     #[serde(default)]
     stalls: u32,
-    /// The last iteration did not tell what it used, though that is limited.
+    /// The last iteration did not report its cost or tokens, although they are limited.
     #[serde(default)]
     unseen: bool,
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,
-    /// More about the end of the current iteration than its kind says.
+    /// Details about the end of the current iteration.
     #[serde(default)]
     detail: Option<String>,
-    /// What was (or is about to be) told of the last iteration that ended, and which that was.
+    /// The last iteration that ended, and its notice.
     #[serde(default)]
     last_end: Option<(u32, Entry)>,
 }
@@ -166,9 +165,9 @@ pub struct Loop {
 pub struct Edits {
     /// A new iteration limit (at least 1).
     pub max_iterations: Option<u32>,
-    /// A new inactivity time-out, seconds (at least 1).
+    /// A new inactivity timeout, seconds (at least 1).
     pub inactivity_timeout: Option<u64>,
-    /// The done pattern is another one: a match of the one before proves nothing.
+    /// The done pattern has changed: a match of the old one does not count.
     pub done_pattern: bool,
     /// A new limit for unanswered questions, seconds; 0: none.
     pub question_timeout: Option<u64>,
@@ -178,7 +177,7 @@ pub struct Edits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// An interactive agent printed something, and then nothing for the timeout.
+    /// An interactive agent printed something, then nothing for the length of the timeout.
     Inactivity,
     /// The timeout passed without output from an agent that had to print or exit.
     Silent,
@@ -188,22 +187,22 @@ pub enum Why {
     Unanswered,
     /// The done pattern matched and the agent is quiet.
     Done,
-    /// The agent said that its turn is over.
+    /// The agent reported the end of its turn.
     TurnOver,
     /// The iteration's time is up.
     Timeout,
     /// The loop's time is up.
     OutOfTime,
-    /// The agent said that its API failed it.
+    /// The agent reported an error of its API.
     ApiError,
-    /// The agent said that its context is full.
+    /// The agent reported that its context is full.
     ContextSpent,
     /// Somebody killed the worker.
     Kill,
 }
 
 impl Why {
-    /// For a person, after "ending: ".
+    /// The text after "ending: ".
     pub fn phrase(self) -> &'static str {
         match self {
             Self::Inactivity | Self::Silent => "inactivity",
@@ -220,42 +219,42 @@ impl Why {
     }
 }
 
-/// Where a worker is in its life. Each phase holds exactly what is valid in it.
+/// The state of a worker. Each phase has exactly the data that is valid in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Not started yet.
     Idle,
-    /// The pane is being made; the edge will report.
+    /// The daemon creates the pane and will report.
     Spawning {
-        /// A kill came meanwhile: end the pane as soon as it is there.
+        /// The worker was killed meanwhile: end the pane as soon as it exists.
         doomed: bool,
     },
-    /// The pane is there, the agent is not ready yet.
+    /// The pane exists, the agent is not ready yet.
     Starting {
-        /// When that becomes worth telling; `None` once it was told.
+        /// When this is reported; `None` once it was.
         ready_by: Option<Duration>,
-        /// What was seen.
+        /// What was seen on its screen.
         watch: Watch,
     },
-    /// The prompt is being delivered; the edge will report.
+    /// The daemon delivers the prompt and will report.
     Prompting {
         /// When the delivery counts as failed.
         by: Duration,
     },
     /// The agent works.
     Running {
-        /// What was seen.
+        /// What was seen on its screen.
         watch: Watch,
     },
-    /// The agent was asked to end.
+    /// The agent was sent SIGTERM.
     Ending {
         /// Why.
         why: Why,
-        /// When force is used (again).
+        /// When SIGKILL is sent (again).
         kill_at: Duration,
     },
-    /// The run is over; the edge takes its last output and tries the gates.
+    /// The run has ended; the daemon stores its output and evaluates the gates.
     Judging {
         /// How it ended.
         exit: Exit,
@@ -266,14 +265,14 @@ pub enum Phase {
     BackingOff {
         /// When the next run starts.
         until: Duration,
-        /// How long the whole wait is.
+        /// The length of the whole wait.
         delay: Duration,
     },
     /// A paused loop with no agent.
     Parked,
-    /// The tmux server went away under it; a loop can be resumed.
+    /// The worker's tmux server is gone; a loop can be resumed.
     Lost,
-    /// Over.
+    /// Finished.
     Stopped {
         /// Why.
         reason: StopReason,
@@ -287,14 +286,14 @@ pub struct Worker {
     phase: Phase,
     run: Run,
     last_exit: Option<Exit>,
-    /// Why a person is needed, in their words, while that is so.
+    /// Why a person is needed; `None` while nobody is.
     trouble: Option<Trouble>,
     ralph: Option<Loop>,
     #[serde(default)]
     restarts: Option<Restarts>,
     #[serde(default)]
     evidence: Evidence,
-    /// The last run of which it was told that it is ready.
+    /// The last run that was reported as ready.
     #[serde(default)]
     greeted: Run,
     #[serde(skip, default = "yes")]
@@ -314,18 +313,18 @@ fn question_timeout() -> u64 {
 struct Trouble {
     kind: TroubleKind,
     what: String,
-    /// Since when a question waits for its answer, on the monotonic clock.
+    /// Since when a question has waited for its answer, on the monotonic clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<Duration>,
 }
 
-/// What kind of trouble it is: they differ in how long they may last and in what ends them.
+/// Why a person is needed. The kinds differ in how long they may last and in what ends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum TroubleKind {
-    /// A dialog that the next run would meet too: no time limit.
+    /// A dialog at the agent's start, which the next run would show too: no time limit.
     Startup,
-    /// A question on the screen in mid-work: it may wait for the question timeout.
+    /// A question on the screen during work: limited by the question timeout.
     Dialog,
     /// No ready screen in time: no time limit.
     NotReady,
@@ -366,7 +365,7 @@ impl Worker {
         self.phase.watch().is_some()
     }
 
-    /// True when it is over for good and its name is free.
+    /// True when the worker has finished and its name is free.
     pub fn is_stopped(&self) -> bool {
         matches!(self.phase, Phase::Stopped { .. })
     }
@@ -377,7 +376,7 @@ impl Worker {
         [self.phase.deadline(), time_limit, self.question_deadline()].into_iter().flatten().min()
     }
 
-    /// Brings times that an earlier boot or daemon left into this clock: no wait grows by a restart.
+    /// Adjusts times from an earlier boot or daemon to this clock, so that no wait grows by a restart.
     pub fn rebase(&mut self, now: Now) {
         match &mut self.phase {
             Phase::BackingOff { until, delay } => *until = (*until).min(now.after(*delay)),
@@ -386,7 +385,7 @@ impl Worker {
                     ready_by.map(|by| by.min(now.after(Duration::from_secs(self.policy.ready_timeout))));
             }
             Phase::Prompting { by } => *by = (*by).min(now.after(PROMPT_TIMEOUT)),
-            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(GRACE)),
+            Phase::Ending { kill_at, .. } => *kill_at = (*kill_at).min(now.after(KILL_DELAY)),
             Phase::Idle | Phase::Spawning { .. } | Phase::Running { .. } | Phase::Judging { .. } => {}
             Phase::Parked | Phase::Lost | Phase::Stopped { .. } => {}
         }

@@ -280,9 +280,7 @@ fn a_diff_is_of_one_iteration_or_of_all() {
 
     looped(&w, "bare", &["-n", "1", "--check", "false"], "exit 0").code(1);
     w.swarm(&["ralph", "diff", "bare"]).code(1).warns("no snapshot of any iteration of 'bare'");
-    w.swarm(&["ralph", "restore", "bare", "1"])
-        .code(1)
-        .warns("no snapshot of iteration 1 of 'bare'");
+    w.swarm(&["ralph", "restore", "bare", "1"]).code(1).warns("no snapshot of iteration 1 of 'bare'");
 }
 
 #[test]

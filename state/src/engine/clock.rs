@@ -1,15 +1,15 @@
 //! The awake clock: monotonic time without the jumps.
 //!
-//! A suspended laptop, a stopped daemon or a starved machine makes time pass in which nobody looked. That
-//! time must not be read as silence or used up as backoff. The supervisor says how long it meant to sleep;
-//! whatever passed beyond that (and a tolerance) is cut out.
+//! While a laptop is suspended, the daemon is stopped or the machine is overloaded, nobody looks at the screens. This
+//! time must count neither as silence nor as backoff. The supervisor passes how long it planned to sleep; time beyond
+//! that, and a tolerance, is cut out.
 
 use std::time::Duration;
 
 /// How much later than planned a wake-up may be before it counts as a jump.
-const TOLERANCE: Duration = Duration::from_secs(5);
+const WAKE_UP_TOLERANCE: Duration = Duration::from_secs(5);
 
-/// Time that passed with nobody looking.
+/// Time that passed while nobody looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockJump {
     /// How much was cut out of the monotonic clock.
@@ -32,8 +32,8 @@ impl AwakeClock {
         Self { cut: Duration::ZERO, raw, wall_ms }
     }
 
-    /// Takes the next readings; `planned` is how long the caller meant to sleep at most. Gives awake time,
-    /// which never goes back, and the jump if there was one.
+    /// Reads both clocks; `planned` is the longest sleep that the caller planned. Returns the awake time, which never
+    /// goes back, and the jump, if any.
     pub fn observe(
         &mut self,
         raw: Duration,
@@ -47,9 +47,9 @@ impl AwakeClock {
         self.raw = self.raw.max(raw);
         self.wall_ms = wall_ms;
         let late = passed.saturating_sub(planned);
-        let asleep = if late > TOLERANCE { late } else { Duration::ZERO };
+        let asleep = if late > WAKE_UP_TOLERANCE { late } else { Duration::ZERO };
         self.cut = self.cut.saturating_add(asleep);
-        let jumped = !asleep.is_zero() || drift.unsigned_abs() > TOLERANCE.as_millis() as u64;
+        let jumped = !asleep.is_zero() || drift.unsigned_abs() > WAKE_UP_TOLERANCE.as_millis() as u64;
         (self.raw.saturating_sub(self.cut), jumped.then_some(ClockJump { asleep, wall_ms: drift }))
     }
 }
@@ -89,7 +89,7 @@ mod tests {
             let (mut clock, mut last) = (AwakeClock::new(S(0), 0), S(0));
             for (raw, wall_ms, planned) in readings {
                 let (awake, _) = clock.observe(Duration::from_millis(raw), wall_ms, S(planned));
-                prop_assert!(awake >= last && awake <= last.saturating_add(S(planned) + TOLERANCE));
+                prop_assert!(awake >= last && awake <= last.saturating_add(S(planned) + WAKE_UP_TOLERANCE));
                 last = awake;
             }
             // And a clock that steps now and then, as suspends do.
@@ -97,7 +97,7 @@ mod tests {
             for step in steps {
                 raw += Duration::from_millis(step);
                 let (awake, _) = clock.observe(raw, i64::MIN, S(2));
-                prop_assert!(awake >= last && awake - last <= S(2) + TOLERANCE);
+                prop_assert!(awake >= last && awake - last <= S(2) + WAKE_UP_TOLERANCE);
                 last = awake;
             }
         }

@@ -1,4 +1,4 @@
-//! How a worker comes to be: asked for, found, or told of by an earlier swarm's file.
+//! Constructors: a worker that was requested, found by its pane, or read from an earlier swarm's file.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Worker {
         }
     }
 
-    /// A worker that loops. `gated`: more is asked for than a done pattern.
+    /// A worker that loops. `gated`: it has gates in addition to a done pattern.
     pub fn verified(
         policy: Policy,
         max_iterations: u32,
@@ -42,7 +42,7 @@ impl Worker {
         worker
     }
 
-    /// A worker that loops, with no limit but its iterations and failures and no gate but a done pattern.
+    /// A worker that loops, limited by its iterations and failures only, without gates except a done pattern.
     pub fn looping(policy: Policy, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let ralph = Loop {
             iteration: 0,
@@ -79,19 +79,19 @@ impl Worker {
         self
     }
 
-    /// A worker of which nothing is left but the live pane of a run.
+    /// A worker whose record is gone and whose live pane was found.
     pub fn found(policy: Policy, run: Run) -> Self {
         Self { phase: Phase::Running { watch: Watch::default() }, run, ..Self::plain(policy) }
     }
 
-    /// The same worker, taken for lost: what became of it is not ours to know.
+    /// The same worker as lost: its end is unknown.
     #[must_use]
     pub fn lost(mut self) -> Self {
         self.phase = Phase::Lost;
         self
     }
 
-    /// The same worker, over; an earlier swarm said so.
+    /// The same worker as finished, according to an earlier swarm's file.
     #[must_use]
     pub fn over(mut self, reason: StopReason) -> Self {
         self.phase = Phase::Stopped { reason };

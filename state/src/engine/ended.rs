@@ -40,7 +40,7 @@ pub(super) fn kind_judged(why: Option<Why>, exit: Exit, verdict: &Verdict) -> It
 }
 
 impl Worker {
-    /// How the run ended whose gates are about to be tried; `None` for a plain worker and in any other phase.
+    /// How the run ended whose gates are being evaluated; `None` for a plain worker and in any other phase.
     pub fn ended(&self) -> Option<Ended> {
         let Phase::Judging { exit, why } = self.phase else { return None };
         let detail = self.ralph.as_ref()?.detail.clone();
@@ -48,7 +48,7 @@ impl Worker {
         Some(Ended { exit, reason: detail.unwrap_or_else(|| exit.phrase()) })
     }
 
-    /// The same run, whose prompt was delivered after all: news of its exit may come first.
+    /// The same if its prompt was delivered after all: the report of the exit may arrive first.
     pub fn ended_delivered(&self) -> Option<Ended> {
         let Phase::Judging { exit, why: Some(Why::Undelivered) } = self.phase else { return self.ended() };
         let exit = kind(None, exit);
@@ -74,7 +74,7 @@ impl Worker {
         (!by_itself).then(|| message.unwrap_or_else(|| exit.phrase()))
     }
 
-    /// Takes the end of an iteration into the counts; true when it failed.
+    /// Counts the end of an iteration; true if it failed.
     pub(super) fn count_end(&mut self, ended: IterationExit) -> bool {
         let Some(ralph) = &mut self.ralph else { return false };
         match ended.counts_as() {

@@ -1,4 +1,4 @@
-//! What a worker can be told, and what the edge must do.
+//! The events that change a worker, and the effects that the daemon carries out.
 
 use std::time::Duration;
 
@@ -13,30 +13,30 @@ use crate::screen::{Blocked, Reading};
 pub enum SpawnError {
     /// The prompt file is gone or unreadable: the loop ends. Holds the documented message.
     Prompt(String),
-    /// What comes before the agent took all of the loop's time: the loop ends, and nobody has worked.
+    /// The work before the agent's start took all of the loop's time: the loop ends.
     OutOfTime,
-    /// The base line excuses all that was asked for: the loop ends, and nobody has worked.
+    /// All checks already failed in the baseline, so no gate is left: the loop ends.
     NoGate,
-    /// swarm's own program in the pane ended before there was an agent: a failure that uses up no iteration.
+    /// The wrapper in the pane ended before it started the agent: a failure that uses no iteration.
     Helper(String),
-    /// Anything else: a failure like another.
+    /// Anything else: an ordinary failure.
     Other(String),
 }
 
-/// What a worker can be told.
+/// An event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// A person: begin.
+    /// A person starts the worker.
     Start,
-    /// A person, or the daemon that is stopping: start no further iteration.
+    /// A person or the stopping daemon pauses the loop: no further iteration starts.
     Pause(PauseBy),
-    /// A person: go on.
+    /// A person resumes the loop.
     Resume,
-    /// A person: end it.
+    /// A person kills the worker.
     Kill,
     /// A person changed settings.
     Edited(Edits),
-    /// The deadline has come (or any other moment: it is harmless).
+    /// The deadline has passed. Harmless at any other time.
     Tick,
     /// tmux answers, or no longer does.
     Reachable(bool),
@@ -44,26 +44,26 @@ pub enum Event {
     Up(Run),
     /// The run could not be started and nothing of it is left.
     SpawnFailed(Run, SpawnError),
-    /// A fresh daemon found the run's pane alive.
+    /// A new daemon found the run's live pane.
     Adopted(Run),
-    /// A fresh daemon found that the run was never started.
+    /// A new daemon found that the run was never started.
     NeverStarted(Run),
     /// A look at the run's screen.
     Screen(Run, Reading),
     /// The run's pane printed nothing since the last look.
     Quiet(Run),
-    /// The prompt was delivered and taken.
+    /// The prompt was delivered, and the agent accepted it.
     PromptSent(Run),
-    /// It was not.
+    /// The delivery failed.
     PromptFailed(Run, String),
-    /// It was not: this dialog, or something that no profile knows, took the place of the input box. The prompt is
-    /// delivered when the box is back.
+    /// A dialog, or something unknown, replaced the input box during the delivery. The prompt is delivered when the
+    /// box is back.
     PromptBlocked(Run, Option<Blocked>),
     /// A person's text is about to be typed into the run's pane.
     Typing(Run),
-    /// That has ended: the agent accepted the text or did not.
+    /// The typing has ended, whether the agent accepted the text or not.
     Typed(Run),
-    /// The agent's own hooks told something.
+    /// The agent's own hook reported something.
     Hook(Run, HookSignal),
     /// The run's transcript last grew this long ago.
     Grew(Run, Duration),
@@ -75,29 +75,29 @@ pub enum Event {
     PaneLost(Run),
     /// The tmux server is gone and the run with it.
     ServerLost(Run),
-    /// The run's output is stored, its pane is closed, and this is what the gates say.
+    /// The run's output is stored, its pane is closed, and the gates were evaluated.
     Judged(Run, Verdict),
 }
 
-/// What the edge must do, in this order.
+/// What the daemon must do, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Write the worker down; nothing after it in the list may happen before it did.
+    /// Save the worker. No later effect of the list may happen before.
     Persist,
     /// Start the run.
     Spawn(Run),
-    /// Paste the prompt and see that it was taken.
+    /// Paste the prompt and check that the agent accepts it.
     Deliver(Run),
-    /// Ask the whole process tree to end.
+    /// Send SIGTERM to the whole process tree.
     Terminate(Run),
-    /// End what is left of it by force.
+    /// Send SIGKILL to the rest of the process tree.
     ForceKill(Run),
     /// Find out when the transcript last grew, and whether the process tree is computing.
     Probe(Run),
     /// Look at the run's screen now.
     Look(Run),
-    /// Store the output, close the pane, try the gates.
+    /// Store the output, close the pane, evaluate the gates.
     Judge(Run),
-    /// Tell those who listen.
+    /// Send a notice to the subscribers and the log.
     Notify(Entry),
 }

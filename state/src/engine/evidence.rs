@@ -1,8 +1,8 @@
 //! Keeps what was seen during a run and is needed for its verdict.
 //!
-//! An agent may leave its alternate screen, close its pane or die with its server before the last capture. So what a
-//! look found is kept here, in the worker's record, until the next run starts. Every kind of end reads it the same
-//! way. It deliberately holds no text: the edge keeps the last full screen in the run's folder.
+//! An agent may leave its alternate screen, close its pane or die with its server before the last capture. So the
+//! result of a look is kept in the worker's record until the next run starts. Not here: the text; the daemon keeps
+//! the last screen in the run's folder.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::screen::Reading;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
-    /// The done pattern stood in new output.
+    /// New output matched the done pattern.
     pub done: bool,
 }
 
@@ -23,7 +23,7 @@ impl Worker {
         self.evidence
     }
 
-    /// Keeps what a look shows. A daemon that takes over must know it: the screen may be gone by then.
+    /// Keeps the result of a look. The next daemon needs it, because the screen may be gone by then.
     pub(super) fn note_evidence(&mut self, reading: &Reading) -> Vec<Effect> {
         let before = self.evidence;
         self.evidence.done |= reading.done;

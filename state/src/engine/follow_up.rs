@@ -1,20 +1,20 @@
-//! The end of a run, and what follows: the next iteration, a wait, a rest, or the end of the worker.
+//! The end of a run, and what follows: the next iteration, a wait, a pause, or the end of the worker.
 
 use std::time::Duration;
 
-use super::{Effect, Evidence, GRACE, Loop, Now, Phase, Why, Worker, ended};
+use super::{Effect, Evidence, KILL_DELAY, Loop, Now, Phase, Why, Worker, ended};
 use crate::budget;
 use crate::gates::Verdict;
 use crate::notice::{Entry, IterationExit, StopReason};
 
 impl Worker {
     pub(super) fn end(&mut self, why: Why, now: Now) -> Vec<Effect> {
-        self.phase = Phase::Ending { why, kill_at: now.after(GRACE) };
+        self.phase = Phase::Ending { why, kill_at: now.after(KILL_DELAY) };
         self.trouble = None;
         vec![Effect::Persist, Effect::Terminate(self.run)]
     }
 
-    /// As [`Worker::end`], with more words for it.
+    /// As [`Worker::end`], with a detail for the record.
     pub(super) fn end_because(&mut self, why: Why, detail: String, now: Now) -> Vec<Effect> {
         if let Some(ralph) = &mut self.ralph {
             ralph.detail = Some(detail);
@@ -25,9 +25,9 @@ impl Worker {
     pub(super) fn judged(&mut self, verdict: Verdict, now: Now) -> Vec<Effect> {
         let Phase::Judging { exit, why } = self.phase else { return vec![] };
         self.count(&verdict);
-        // A pattern that matched is the whole of what a loop without other gates waits for.
+        // For a loop without other gates, the match of the pattern is enough.
         let gated = self.ralph.as_ref().is_some_and(|l| l.gated);
-        // An agent without a prompt did no work: what holds then proves nothing.
+        // If the agent never received its prompt, passing gates prove nothing.
         let worked = why != Some(Why::Undelivered);
         let complete = (why == Some(Why::Done) && !gated) || (worked && verdict.is_complete());
         if why == Some(Why::Kill) {
@@ -36,7 +36,7 @@ impl Worker {
             return effects;
         }
         if self.ralph.is_none() {
-            // Where failures are tried again, a run that says it is done and fails all the same has failed.
+            // With a restart policy, a run that matched its done pattern and exited with an error has failed.
             let failed = why.is_none() && !exit.is_success() && self.restarts.is_some();
             let done = complete && !failed;
             return if done { self.stop(StopReason::Complete) } else { self.after_run(exit, now) };
@@ -64,7 +64,7 @@ impl Worker {
         [ended, missed, self.after_iteration(now)].concat()
     }
 
-    /// Counts a failed iteration, tells it, and goes on as the budgets allow.
+    /// Counts and reports a failed iteration, and continues if the budgets permit.
     pub(super) fn after_failure(
         &mut self,
         exit: IterationExit,
@@ -97,7 +97,7 @@ impl Worker {
         effects
     }
 
-    /// The iteration is counted and told: stop, park, or start the next one.
+    /// After the iteration was counted and reported: stops, pauses, or starts the next one.
     pub(super) fn after_iteration(&mut self, now: Now) -> Vec<Effect> {
         let Some(ralph) = &self.ralph else { return vec![] };
         match (ralph.exhausted(now), ralph.must_pause()) {
@@ -116,8 +116,8 @@ impl Worker {
         self.launch(now)
     }
 
-    /// What happens instead of a further iteration, when none may start. Asked before every launch: the
-    /// limit may have been lowered and the loop paused since the last iteration was counted, and time has passed.
+    /// The effects that replace a further iteration, if none may start. Checked before every launch, because the
+    /// limit may have been lowered, the loop paused, or time used since the last iteration was counted.
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let ralph = self.ralph.as_ref()?;
         if ralph.iteration >= ralph.max_iterations {
@@ -132,7 +132,7 @@ impl Worker {
         Some(vec![Effect::Persist])
     }
 
-    /// Takes the current iteration back: it is to be done again, as a new run or by the same one.
+    /// Uncounts the current iteration, which a new run repeats.
     pub(super) fn undo_iteration(&mut self) {
         if let Some(ralph) = &mut self.ralph {
             ralph.iteration = ralph.iteration.saturating_sub(1);
@@ -185,7 +185,7 @@ impl Worker {
         effects
     }
 
-    /// What is told at the very end.
+    /// The last notice of a loop.
     pub(super) fn last_word(&self) -> Option<Entry> {
         let Phase::Stopped { reason } = &self.phase else { return None };
         let reason = reason.clone();
@@ -196,8 +196,8 @@ impl Worker {
         })
     }
 
-    /// What a loop in this state must have told of it, in order. News follow their save, so a daemon that
-    /// died between the two told nothing, and the next one has to.
+    /// The notices that a loop in this state must have sent, in order. A notice follows the save of its state, so a
+    /// daemon that died in between did not send it, and the next daemon has to.
     pub fn due_entries(&self) -> Vec<Entry> {
         let Some(ralph) = &self.ralph else { return vec![] };
         let (iteration, max, timeout) = (ralph.iteration, ralph.max_iterations, ralph.inactivity_timeout);
@@ -215,7 +215,7 @@ impl Worker {
 }
 
 impl Loop {
-    /// How it ends when no iteration is left.
+    /// The end reason when no iteration is left.
     pub(super) fn out_of_iterations(&self) -> StopReason {
         budget::out_of_iterations(self.gated, self.succeeded)
     }

@@ -1,8 +1,8 @@
-//! The transitions: what an agent's own hooks tell. They are exact where a screen is a guess.
+//! Transitions for the reports of an agent's own hooks, which are exact where the screen is a guess.
 //!
-//! That a turn is over is told while the agent's own Stop hooks still run, and another of them may keep the
-//! agent going. So the run is ended only a moment later and after one more look at its screen; an agent that
-//! is then at work again goes on, and the screen says when it stands still.
+//! The end of a turn is reported while the agent's own Stop hooks still run, and another hook may make the agent
+//! continue. So the run is ended one second later, after one more look at its screen. If the agent works again by
+//! then, the run continues, and the screen shows when it is idle.
 
 use std::time::Duration;
 
@@ -14,42 +14,42 @@ use crate::notice::Entry;
 /// How long after the end of a turn another hook may keep the agent going.
 pub(super) const TURN_QUIET: Duration = Duration::from_secs(1);
 
-/// How long the look that follows may take before it is done without.
-const LOOK_LIMIT: Duration = Duration::from_secs(4);
+/// How long swarm waits for that look.
+const TURN_LOOK_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// What an agent's hook tells.
+/// A report of an agent's hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookSignal {
-    /// A prompt was taken.
+    /// The agent accepted a prompt.
     Prompt,
-    /// The agent is at work.
+    /// The agent is working.
     Working,
-    /// Its turn is over: no loop of ours keeps it, and none of its background tasks runs.
+    /// The turn has ended: no session loop continues it, and no background task runs.
     TurnOver,
-    /// It has waited for a person for a while; also while its background tasks run.
+    /// The agent has waited for a person for some time; also while its background tasks run.
     Idle,
-    /// Its turn ended with an error of its API, in these words.
+    /// The turn ended with this error of the API.
     ApiError(String),
-    /// Its context is full and about to be compacted.
+    /// The context is full and about to be compacted.
     ContextSpent,
-    /// It waits for a person, for this.
+    /// The agent waits for a person, for this reason.
     Asks(String),
 }
 
-/// That a turn is over, as the agent said, until something follows from it.
+/// The reported end of a turn, until something follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TurnEnd {
-    /// It was just said: at this moment the screen is looked at.
+    /// Just reported; the screen is looked at at this time.
     Said(Duration),
-    /// The screen is looked at, until this moment at the latest.
+    /// The screen is being looked at, until this time at the latest.
     Looking(Duration),
-    /// The agent was seen at work after all: the screen says when it stands still.
+    /// The agent works after all: the screen shows when it is idle.
     Doubted,
 }
 
 impl TurnEnd {
-    /// When something must follow.
+    /// When the next step is due.
     pub(super) fn deadline(self) -> Option<Duration> {
         match self {
             Self::Said(at) | Self::Looking(at) => Some(at),
@@ -117,7 +117,7 @@ impl Worker {
         }
     }
 
-    /// The agent moved: what only it or its screen can have waited for is over.
+    /// The agent works again: a question of its hook, or a failed prompt, no longer needs a person.
     fn answered(&mut self) -> Vec<Effect> {
         let over =
             self.trouble.as_ref().is_some_and(|t| matches!(t.kind, TroubleKind::Asked | TroubleKind::Prompt));
@@ -128,12 +128,12 @@ impl Worker {
         vec![Effect::Persist]
     }
 
-    /// What follows from the end of a turn when its time has come.
+    /// The next step after the end of a turn, if it is due.
     pub(super) fn turn_end_due(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
             TurnEnd::Said(at) if now.mono >= at => {
-                watch.over = Some(TurnEnd::Looking(now.after(LOOK_LIMIT)));
+                watch.over = Some(TurnEnd::Looking(now.after(TURN_LOOK_TIMEOUT)));
                 Some(vec![Effect::Look(self.run)])
             }
             TurnEnd::Looking(at) if now.mono >= at => Some(self.turn_is_over(now)),
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// What a look says of a turn that the agent called over.
+    /// What a look at the screen means for a turn whose end was reported.
     pub(super) fn turn_end_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {
@@ -155,7 +155,7 @@ impl Worker {
         }
     }
 
-    /// A loop's iteration is over; a plain worker's agent is idle.
+    /// The turn has ended: ends the iteration of a loop; the agent of a plain worker is idle.
     fn turn_is_over(&mut self, now: Now) -> Vec<Effect> {
         let Phase::Running { watch } = &mut self.phase else { return vec![] };
         watch.over = None;

@@ -9,30 +9,30 @@ use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
 use crate::outage::{Outage, OutageKind};
 
 impl Loop {
-    /// What was used up to now.
+    /// The time, cost and tokens used until now.
     pub fn spent(&self, now: Now) -> Spent {
         let running = self.since.map_or(Duration::ZERO, |since| now.mono.saturating_sub(since));
         Spent { time: self.spent.time.saturating_add(running), ..self.spent }
     }
 
-    /// How much of the loop's time is left for what is about to be done; `None` where nothing limits it.
+    /// How much of the loop's time is left; `None` without a limit.
     pub fn time_left(&self, now: Now) -> Option<Duration> {
         let limit = self.budgets.max_time.filter(|_| self.paused.is_none())?;
         Some(Duration::from_secs(limit).saturating_sub(self.spent(now).time))
     }
 
-    /// What is used up, if anything.
+    /// The end reason if a limit is reached.
     pub(super) fn exhausted(&self, now: Now) -> Option<StopReason> {
         let count = (self.iteration, self.max_iterations);
         budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.out_of_iterations())
     }
 
-    /// Whether nothing has moved for as long as was allowed.
+    /// Whether the permitted number of iterations without progress is reached.
     fn is_stalled(&self) -> bool {
         self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1)) && self.paused.is_none()
     }
 
-    /// Why no further iteration may follow until a person says so.
+    /// Why the loop must be paused, if it must.
     pub(super) fn must_pause(&self) -> Option<PauseBy> {
         match (self.unseen && self.paused.is_none(), self.is_stalled()) {
             (true, _) => Some(PauseBy::BudgetUnseen),
@@ -43,19 +43,19 @@ impl Loop {
 }
 
 impl Worker {
-    /// The outage that is waited for.
+    /// The outage that the loop waits out.
     pub fn outage(&self) -> Option<&Outage> {
         self.ralph.as_ref()?.outage.as_ref()
     }
 
-    /// There is, or was, an agent.
+    /// Records that an agent was started.
     pub(super) fn note_agent(&mut self) {
         if let Some(ralph) = &mut self.ralph {
             ralph.worked = true;
         }
     }
 
-    /// Time counts while something goes on: a parked, lost or ended loop uses none.
+    /// Counts time while the worker is active. A paused, lost or stopped loop uses none.
     pub(super) fn count_time(&mut self, now: Now) {
         let counts = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
         let Some(ralph) = &mut self.ralph else { return };
@@ -67,7 +67,7 @@ impl Worker {
         }
     }
 
-    /// When the time of the iteration or the loop is up, and which it is; `None` while neither ends anything.
+    /// When the time of the iteration or the loop is up, and which of the two; `None` without a limit.
     pub(super) fn time_limit(&self) -> Option<(Duration, Why)> {
         let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none())?;
         let has_agent = self.phase.has_agent();
@@ -83,7 +83,7 @@ impl Worker {
         [of_loop, own].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Ends what is out of time.
+    /// Ends the iteration or the loop if its time is up.
     pub(super) fn out_of_time(&mut self, now: Now) -> Option<Vec<Effect>> {
         let (at, why) = self.time_limit()?;
         if now.mono < at {
@@ -101,7 +101,7 @@ impl Worker {
         Some(effects)
     }
 
-    /// The loop's time was over before its agent could be started: the iteration was none, and none follows.
+    /// The loop's time was up before its agent could start: the iteration does not count, and none follows.
     pub(super) fn never_worked(&mut self, now: Now) -> Vec<Effect> {
         let Some((iteration, limit)) =
             self.ralph.as_ref().and_then(|ralph| Some((ralph.iteration, ralph.budgets.max_time?)))
@@ -114,15 +114,15 @@ impl Worker {
         [vec![told], ended, self.stop(StopReason::OutOfTime(limit))].concat()
     }
 
-    /// Nothing that was asked for is left to hold: the iteration was none, and none follows.
+    /// No gate is left that could pass: the iteration does not count, and none follows.
     pub(super) fn without_gate(&mut self, now: Now) -> Vec<Effect> {
         let ended = self.report_end(IterationExit::SpawnFailed, now);
         self.undo_iteration();
         [ended, self.stop(StopReason::NoGate)].concat()
     }
 
-    /// There was no agent, and swarm's own program is the reason: the iteration is given back. It counts as a failure
-    /// in a row, so that a loop that cannot start any agent ends.
+    /// The wrapper failed to start the agent: the iteration does not count. It counts as a failure, so that a loop
+    /// that cannot start any agent ends.
     pub(super) fn helper_failed(&mut self, message: String, now: Now) -> Vec<Effect> {
         let Some(iteration) = self.ralph.as_ref().map(|ralph| ralph.iteration) else { return vec![] };
         self.undo_iteration();
@@ -150,15 +150,15 @@ impl Worker {
         [told, self.after_iteration(now)].concat()
     }
 
-    /// Adds what an iteration cost.
+    /// Adds the cost and tokens of an iteration.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         let Some(ralph) = &mut self.ralph else { return };
         ralph.spent.cost = ralph.spent.cost.saturating_add(verdict.cost.unwrap_or(0));
         ralph.spent.tokens = ralph.spent.tokens.saturating_add(verdict.tokens.unwrap_or(0));
     }
 
-    /// An iteration that an outage ended: it is given back, and the loop waits. `None` when it was none, or
-    /// when waiting has not helped for too long: then it is a failure like another.
+    /// An iteration that an outage ended: it does not count, and the loop waits. `None` if there was no outage, or if
+    /// waiting has not helped for too long: then it is an ordinary failure.
     pub(super) fn after_outage(
         &mut self,
         verdict: &Verdict,
@@ -196,7 +196,7 @@ impl Worker {
         Some(effects)
     }
 
-    /// What the gates say of an iteration that is not the last word, and whether anything moved.
+    /// Reports the gates that did not pass, and counts iterations without progress.
     pub(super) fn report_missed_gates(&mut self, verdict: &Verdict) -> Vec<Effect> {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         let stands_still = verdict.moved == Some(false);
@@ -209,7 +209,7 @@ impl Worker {
         vec![Effect::Notify(Entry::GatesMissed { iteration, missing })]
     }
 
-    /// Pauses a loop that may not go on by itself.
+    /// Pauses a loop that may not continue by itself.
     pub(super) fn halt(&mut self, by: PauseBy, now: Now) -> Vec<Effect> {
         let mut effects = self.pause(by);
         effects.extend(self.start_next(now));

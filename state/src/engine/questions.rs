@@ -1,7 +1,7 @@
-//! The transitions: a question or a permission dialog in mid-work, and how long it may wait for a person.
+//! Transitions for a question or a permission dialog during work, which waits for a person.
 //!
-//! While the agent of a loop waits for an answer, no silence ends it. After the question timeout the iteration fails
-//! with the question as its reason. A plain worker waits as long as it takes, and so does a start-up dialog.
+//! While the agent of a loop waits for an answer, silence does not end it. After the question timeout the iteration
+//! fails, with the question as its reason. A plain worker, and a dialog at start, waits without limit.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Worker {
         vec![Effect::Persist, Effect::Notify(Entry::Waiting { run: self.run.0, reason: what.to_owned() })]
     }
 
-    /// When the question that the agent waits with has waited long enough; `None` while nothing limits it.
+    /// When the open question reaches the question timeout; `None` without a question or a limit.
     pub(super) fn question_deadline(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref().filter(|l| l.paused.is_none() && l.question_timeout > 0)?;
         let has_agent = self.reachable && self.wants_screen();
@@ -45,7 +45,7 @@ impl Worker {
         Some(self.end_because(Why::Unanswered, detail, now))
     }
 
-    /// Time in which nobody could answer, or nobody could see it, does not count.
+    /// Restarts the question's timer: time in which nobody could see or answer the question does not count.
     pub(super) fn restart_question_timer(&mut self, now: Now) {
         if let Some(trouble) = &mut self.trouble {
             trouble.since = trouble.since.map(|_| now.mono);

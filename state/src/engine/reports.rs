@@ -1,4 +1,4 @@
-//! The transitions: what the world reports of a run's life. Each a full match over the phases.
+//! Transitions for the daemon's reports about a run: started, adopted, exited, lost, prompt delivered.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Worker {
             }
             Phase::Ending { .. } => vec![Effect::Terminate(self.run)],
             Phase::Judging { .. } => vec![Effect::Judge(self.run)],
-            // It was taken for lost and is not.
+            // The worker was considered lost, but its pane lives.
             Phase::Lost => {
                 self.phase = Phase::Running { watch: Watch::default() };
                 self.last_exit = None;
@@ -75,8 +75,7 @@ impl Worker {
                 self.seen_alive();
                 vec![]
             }
-            // A pane that should not be there any more. Its run is over and judged, so no grace is due; and
-            // no deadline would follow a gentler way up.
+            // An orphaned pane. Its run is judged, so SIGKILL is sent at once; no deadline would follow a SIGTERM.
             Phase::Idle | Phase::BackingOff { .. } | Phase::Parked | Phase::Stopped { .. } => {
                 vec![Effect::ForceKill(self.run)]
             }
@@ -139,7 +138,7 @@ impl Worker {
         vec![Effect::Persist, Effect::Notify(Entry::Lost { reason: "the tmux server went away".into() })]
     }
 
-    /// A dialog, or something unknown, replaced the input box: the run waits for the box as it did before.
+    /// A dialog, or something unknown, replaced the input box: the run waits for the box again.
     pub(super) fn prompt_blocked(&mut self, dialog: Option<Blocked>, now: Now) -> Vec<Effect> {
         let Phase::Prompting { .. } = self.phase else { return vec![] };
         self.phase = Phase::Starting { ready_by: None, watch: Watch::default() };

@@ -1,8 +1,7 @@
-//! The restart of a plain worker: what follows the end of a run that is no iteration.
+//! The restart policy of a plain worker: what follows the end of a run.
 //!
-//! It waits in the same phase as a loop that failed and is launched by the same transition; only the
-//! question what comes next is another, and [`crate::budget`] answers it. Loops never come here, and a
-//! worker without a policy only to be told that its end is final.
+//! The worker waits in the same phase as a failed loop, and the same transition starts the next run.
+//! [`crate::budget`] decides whether there is one. Loops do not use this module; a worker without a policy stops.
 
 use std::time::Duration;
 
@@ -14,26 +13,25 @@ use crate::budget::{self, AfterRun};
 use crate::model::{Exit, RestartSpec};
 use crate::notice::{Entry, IterationExit, StopReason};
 
-/// A restart policy, and how far it is.
+/// A restart policy and its counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Restarts {
     pub(super) spec: RestartSpec,
-    /// Failures in a row. A run that ended well or lived long starts the count anew.
+    /// Failures in a row. A run that succeeded or lived long resets the count.
     pub(super) failures: u32,
-    /// When the current run came up, on the monotonic clock.
+    /// When the current run started, on the monotonic clock.
     pub(super) started_mono: Duration,
-    /// This daemon saw the run alive. How long one lived whose end nobody saw is not known, so it proves
-    /// nothing.
+    /// This daemon saw the run alive. Otherwise its lifetime is unknown and does not reset the count.
     #[serde(skip)]
     pub(super) watched: bool,
     /// Why and when the next run starts; present between two runs.
     pub(super) next: Option<NextRun>,
 }
 
-/// What is known of the run that is to come.
+/// The next run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NextRun {
-    /// How the one before ended, in words.
+    /// How the previous run ended, as text.
     pub(super) why: String,
     /// When it is due, on the wall clock. For people only: the wait itself is monotonic.
     pub(super) at: DateTime<FixedOffset>,
@@ -79,28 +77,28 @@ impl Worker {
         self.restarts.as_ref()
     }
 
-    /// A run has come up.
+    /// Records that a run has started.
     pub(super) fn note_up(&mut self, now: Now) {
         if let Some(restarts) = &mut self.restarts {
             (restarts.started_mono, restarts.watched) = (now.mono, true);
         }
     }
 
-    /// A run of an earlier daemon's is seen alive.
+    /// Records that a run of an earlier daemon is alive.
     pub(super) fn seen_alive(&mut self) {
         if let Some(restarts) = &mut self.restarts {
             restarts.watched = true;
         }
     }
 
-    /// A run begins.
+    /// Records that a run is being started.
     pub(super) fn note_launch(&mut self) {
         if let Some(restarts) = &mut self.restarts {
             (restarts.watched, restarts.next) = (false, None);
         }
     }
 
-    /// A run has ended, however: one that lived long makes the failures before it count no more.
+    /// A run has ended. If it lived long, earlier failures no longer count.
     pub(super) fn count_lifetime(&mut self, now: Now) {
         if let Some(restarts) = &mut self.restarts
             && restarts.watched
@@ -110,18 +108,18 @@ impl Worker {
         }
     }
 
-    /// A run of a plain worker ended by itself and did not do what was asked: another one, or the end.
+    /// A run of a plain worker exited: restarts it, or stops the worker.
     pub(super) fn after_run(&mut self, exit: Exit, now: Now) -> Vec<Effect> {
         let end = StopReason::Exited(exit);
         self.restart_or_stop(end, IterationExit::Exit(exit), None, now)
     }
 
-    /// A run of a plain worker could not be started: another try, or the end.
+    /// A run of a plain worker could not be started: retries, or stops the worker.
     pub(super) fn after_failed_start(&mut self, end: StopReason, message: String, now: Now) -> Vec<Effect> {
         self.restart_or_stop(end, IterationExit::SpawnFailed, Some(message), now)
     }
 
-    /// `end` is what the worker ends with where no policy says otherwise.
+    /// `end` is the end reason if the policy permits no restart.
     fn restart_or_stop(
         &mut self,
         end: StopReason,

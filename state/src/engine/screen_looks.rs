@@ -1,22 +1,24 @@
-//! The transitions: what a look at the screen brings: ready, blocked, done, silent.
+//! Transitions for a look at the screen: ready, blocked, done, silent.
 
 use std::time::Duration;
 
-use super::{DONE_QUIET, Effect, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Watch, Why, Worker};
+use super::{
+    DONE_QUIET_TIME, Effect, MAX_TIMEOUTS, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Watch, Why, Worker,
+};
 use crate::notice::Entry;
 use crate::screen::Reading;
 
-/// What one look says together with the looks before it.
+/// The result of a look, combined with earlier looks.
 struct LookSummary {
     /// The screen differs from the look before.
     changed: bool,
-    /// How long it has been still.
+    /// How long the screen has been still.
     stable: Duration,
-    /// The agent's marks say that it works.
+    /// The screen shows that the agent works.
     working: bool,
-    /// `None` once the agent runs; else whether its readiness is still waited for in silence.
+    /// `None` once the agent runs; before that, whether swarm still waits for a ready screen without reporting it.
     waiting: Option<bool>,
-    /// It has been still for so long that its processes are to be asked.
+    /// The screen has been still for so long that the CPU time of the processes must be checked.
     probe: bool,
 }
 
@@ -43,7 +45,7 @@ impl Worker {
         effects
     }
 
-    /// Decides what a look that was taken in leads to.
+    /// The effects of a look.
     fn look_follows(&mut self, reading: Option<Reading>, seen: LookSummary, now: Now) -> Vec<Effect> {
         let LookSummary { changed, stable, working, waiting, mut probe } = seen;
         if let Some(reading) = reading {
@@ -54,7 +56,7 @@ impl Worker {
                 return effects;
             }
         }
-        let is_quiet = !working && stable >= DONE_QUIET && !self.is_typing();
+        let is_quiet = !working && stable >= DONE_QUIET_TIME && !self.is_typing();
         if waiting.is_none() && self.evidence.done && is_quiet {
             let Phase::Running { watch } = &self.phase else { return vec![] };
             if !watch.ticked {
@@ -73,8 +75,8 @@ impl Worker {
         self.turn()
     }
 
-    /// A person's text begins to be typed, or that has ended. The agent has something to do then: the end of the turn
-    /// before ends nothing any more, and what was seen of its screen before does not say that its turn is over.
+    /// The typing of a person's text begins or has ended. The agent has new input then: the end of the last turn no
+    /// longer counts, and neither does what its screen showed before.
     pub(super) fn typing(&mut self, begins: bool) -> Vec<Effect> {
         if let Some(watch) = self.phase.watch_mut() {
             watch.typing = if begins { watch.typing + 1 } else { watch.typing.saturating_sub(1) };
@@ -85,7 +87,7 @@ impl Worker {
         vec![]
     }
 
-    /// Tells that the agent is ready, once a run, and that its turn is over, once a turn.
+    /// Reports that the agent is ready, once a run, and that its turn has ended, once a turn.
     fn turn(&mut self) -> Vec<Effect> {
         let Phase::Running { watch } = &mut self.phase else { return vec![] };
         if self.trouble.is_some() || !watch.ready || watch.typing > 0 {
@@ -102,17 +104,17 @@ impl Worker {
         effects
     }
 
-    /// True when the next look may end the run for its silence: that look must not go by what tmux says of the
-    /// pane's output alone.
+    /// True if the next look may end the run for its silence. That look must capture the screen, even if tmux reports
+    /// no new output.
     pub fn may_be_silent(&self) -> bool {
         let watch = self.phase.watch().zip(self.silence_limit());
         watch.is_some_and(|(watch, limit)| watch.is_nearly_still_for(limit))
     }
 
-    /// How much silence ends the run now; `None` while no silence does.
+    /// How much silence ends the run; `None` while silence does not end it.
     pub(super) fn silence_limit(&self) -> Option<Duration> {
         let ralph = self.ralph.as_ref()?;
-        // Who waits for a person is not silent: a question has a limit of its own, the rest has none.
+        // An agent that waits for a person is not silent: a question has its own limit, other reasons have none.
         let exempt = ralph.paused.is_some() || self.trouble.is_some();
         (!exempt).then(|| Duration::from_secs(ralph.inactivity_timeout))
     }
@@ -129,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// Takes over whether a person is needed; gives effects when that is news.
+    /// Records whether a person is needed; returns effects if that has changed.
     pub(super) fn blocked(&mut self, reading: &Reading, changed: bool, now: Now) -> Option<Vec<Effect>> {
         let known = self.trouble.as_ref();
         if let Some(blocked) = &reading.blocked {
@@ -155,7 +157,7 @@ impl Worker {
         None
     }
 
-    /// The agent's record grew: it is at work, whatever its screen shows.
+    /// The agent's transcript grew: the agent works, whatever its screen shows.
     pub(super) fn transcript_grew(&mut self, ago: Duration) -> Vec<Effect> {
         if let Some(watch) = self.phase.watch_mut() {
             watch.was_active(ago);
@@ -169,7 +171,7 @@ impl Worker {
             && self.evidence.done
             && watch.ticked
             && !busy
-            && watch.stable() >= DONE_QUIET
+            && watch.stable() >= DONE_QUIET_TIME
         {
             return self.end(Why::Done, now);
         }

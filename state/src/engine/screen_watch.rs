@@ -1,7 +1,7 @@
 //! How long a screen has been still, and what was seen on it.
 //!
-//! Stillness is *accumulated* from one look to the next and a gap between two looks counts for little, so
-//! that time in which nobody looked (a suspended machine, a tmux that did not answer) is never silence.
+//! The still time is accumulated from look to look, and a gap between two looks counts at most [`MAX_LOOK_GAP`]. So
+//! time in which nobody looked (a suspended machine, a tmux that did not answer) is never silence.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::hook_signals::TurnEnd;
 use crate::screen::Reading;
 
 /// The most that the time between two looks adds to stillness.
-const MAX_GAP: Duration = Duration::from_secs(6);
+const MAX_LOOK_GAP: Duration = Duration::from_secs(6);
 
 /// How long a ready screen must be still before the agent's turn counts as over: between two tool calls an
 /// agent may show its box for a moment.
 const IDLE_QUIET: Duration = Duration::from_secs(4);
 
 /// How long after a change of size a redraw is not activity.
-const SETTLE: Duration = Duration::from_secs(4);
+const RESIZE_SETTLE_TIME: Duration = Duration::from_secs(4);
 
 /// What was seen of one run's screen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,34 +35,34 @@ pub struct Watch {
     stable: Duration,
     seen: Option<Duration>,
     settled: Option<Duration>,
-    /// Time-outs that were forgiven because the agent was computing.
+    /// Timeouts that did not count because the agent was computing.
     pub(super) extensions: u32,
-    /// Whether it is computing is being found out.
+    /// The CPU time of its processes is being checked.
     pub(super) probing: bool,
-    /// The agent printed something that is neither its prompt nor what stood there before.
+    /// The agent printed something besides its prompt and earlier text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     printed: bool,
     /// The agent's hooks reported work, and no end of the turn since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_turn: bool,
-    /// The agent said that it is at work.
+    /// The screen shows that the agent works.
     pub(super) working: bool,
     /// The last look saw its input box.
     #[serde(default)]
     pub(super) ready: bool,
-    /// That its turn is over was told since the screen changed last.
+    /// The end of the turn was reported since the last change of the screen.
     #[serde(default)]
     pub(super) idle_told: bool,
-    /// The agent said that its turn is over, and nothing has come of it or after it since.
+    /// The agent's hook reported the end of the turn, and nothing has happened since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) rests: bool,
-    /// It said last that it goes on though its turn would be over: something that runs will wake it.
+    /// The agent's hook last reported that a background task will continue the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
-    /// Texts of a person that are being typed. A daemon that takes over types none of them.
+    /// How many texts of a person are being typed. The next daemon types none of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) typing: u32,
-    /// The agent said that its turn is over: what follows is being found out.
+    /// The reported end of a turn that is being verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<TurnEnd>,
 }
@@ -78,15 +78,15 @@ impl Watch {
         self.stable
     }
 
-    /// True when one more look can make it still for this long.
+    /// True if the still time can reach this limit by the next look.
     pub(super) fn is_nearly_still_for(&self, limit: Duration) -> bool {
-        self.stable.saturating_add(MAX_GAP) >= limit
+        self.stable.saturating_add(MAX_LOOK_GAP) >= limit
     }
 
-    /// Takes a look: `None` when the pane printed nothing since the last one. True when the screen differs
-    /// from the look before; the first look differs from nothing.
+    /// Records a look; `None` if the pane printed nothing since the last one. Returns whether the screen has changed
+    /// since then; the first look returns false.
     pub(super) fn look(&mut self, reading: Option<&Reading>, now: Duration) -> bool {
-        let gap = self.seen.map_or(Duration::ZERO, |seen| now.saturating_sub(seen)).min(MAX_GAP);
+        let gap = self.seen.map_or(Duration::ZERO, |seen| now.saturating_sub(seen)).min(MAX_LOOK_GAP);
         self.seen = Some(now);
         self.stable = self.stable.saturating_add(gap);
         let Some(reading) = reading else { return false };
@@ -96,7 +96,7 @@ impl Watch {
         self.printed |= reading.printed;
         let resized = self.print.is_some() && self.size != reading.size;
         if resized {
-            self.settled = Some(now.saturating_add(SETTLE));
+            self.settled = Some(now.saturating_add(RESIZE_SETTLE_TIME));
         }
         let settling = self.settled.is_some_and(|at| now < at);
         let differs = self.print != Some(reading.fingerprint) && !resized && !settling;
@@ -121,20 +121,20 @@ impl Watch {
         self.printed
     }
 
-    /// True when silence can mean that the agent has answered: it printed something, and no hook reported a turn
-    /// that goes on. A report can be lost: then the input box shows that the turn has ended.
+    /// True if silence can mean that the agent has answered: it printed something, and its hooks report no unfinished
+    /// turn. A report can be lost; then the input box shows that the turn has ended.
     pub(super) fn is_answered(&self) -> bool {
         self.printed && (!self.in_turn || self.looks_idle())
     }
 
-    /// Starts counting anew: the screen changed.
+    /// Restarts the still time: the screen changed.
     pub(super) fn restart(&mut self) {
         self.stable = Duration::ZERO;
         self.extensions = 0;
         (self.idle_told, self.ticked) = (false, false);
     }
 
-    /// Something else showed so long ago that the agent is active.
+    /// Other evidence shows that the agent was active this long ago.
     pub(super) fn was_active(&mut self, ago: Duration) {
         if ago < self.stable {
             self.restart();
@@ -142,24 +142,24 @@ impl Watch {
         }
     }
 
-    /// True when the agent's turn is over: it said so, or its input box is there, it does not say that it is at work,
-    /// and nothing has changed for a few seconds.
+    /// True when the agent's turn has ended: its hook reported it, or its input box is shown, it does not work, and
+    /// nothing has changed for a few seconds.
     pub(super) fn idle(&self) -> bool {
         self.rests || self.looks_idle()
     }
 
-    /// The same, as far as the screen tells.
+    /// The same by the screen alone.
     pub(super) fn looks_idle(&self) -> bool {
         self.ready && !self.working && self.stable >= IDLE_QUIET
     }
 
-    /// Forgives one time-out.
+    /// Grants another timeout, because the agent is computing.
     pub(super) fn extend(&mut self) {
         self.stable = Duration::ZERO;
         self.extensions = self.extensions.saturating_add(1);
     }
 
-    /// Forgets when the last look was, what it saw and what was being found out: another daemon took it.
+    /// Forgets the last look and open checks, which belong to an earlier daemon.
     pub(super) fn forget_time(&mut self) {
         (self.ready, self.idle_told, self.rests) = (false, false, false);
         self.seen = None;

@@ -1,11 +1,11 @@
-//! The transitions: what people say and what time brings. Each a full match over the phases.
+//! Transitions for requests of people and for deadlines; and the dispatch of all events.
 
-use super::{Edits, Effect, Event, GRACE, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Why, Worker};
+use super::{Edits, Effect, Event, KILL_DELAY, Now, PROMPT_TIMEOUT, Phase, TroubleKind, Why, Worker};
 use crate::model::Exit;
 use crate::notice::{Entry, PauseBy, StopReason};
 
 impl Worker {
-    /// Takes one event and says what must be done, in order.
+    /// Applies one event and returns its effects, in order.
     pub fn step(&mut self, event: Event, now: Now) -> Vec<Effect> {
         let effects = self.take(event, now);
         self.count_time(now);
@@ -39,7 +39,7 @@ impl Worker {
             Event::PaneLost(run) if run == self.run => self.exited(Exit::Lost, now),
             Event::ServerLost(run) if run == self.run => self.server_lost(now),
             Event::Judged(run, verdict) if run == self.run => self.judged(verdict, now),
-            // Rule 2: news of another run is dropped at the door.
+            // Rule 2: a report about another run is dropped.
             Event::Up(_)
             | Event::SpawnFailed(..)
             | Event::Adopted(_)
@@ -63,7 +63,7 @@ impl Worker {
 
     // ---- tmux ----
 
-    /// tmux answers, or no longer does. Who began to listen while it did not is told how the agent is.
+    /// tmux answers, or no longer does. When it answers again, the agent's state is reported to new subscribers.
     fn reached(&mut self, reachable: bool, now: Now) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.reachable, reachable);
         if before || !reachable {
@@ -103,7 +103,7 @@ impl Worker {
         let Some(ralph) = self.ralph.as_mut() else { return vec![] };
         ralph.paused = None;
         ralph.stalls = 0;
-        // Somebody who knows better than the message: the account has room again, the login is done.
+        // The person may know that the outage has ended: the limit is reset, or the login is done.
         ralph.outages = 0;
         let over = (ralph.iteration > ralph.max_iterations).then(|| ralph.out_of_iterations());
         let mut effects = vec![Effect::Persist, Effect::Notify(Entry::Resumed)];
@@ -124,7 +124,7 @@ impl Worker {
         effects
     }
 
-    /// Whether there is something to resume: a pause, a lost tmux server, or the wait for an outage to end.
+    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, or it waits out an outage.
     pub fn can_resume(&self) -> bool {
         let Some(ralph) = &self.ralph else { return false };
         let waits_for_outage = matches!(self.phase, Phase::BackingOff { .. }) && ralph.outage.is_some();
@@ -188,7 +188,8 @@ impl Worker {
         match &mut self.phase {
             Phase::Starting { ready_by, .. } => {
                 *ready_by = None;
-                // A dialog that is already told says more, and it must go on to shield from inactivity.
+                // A reported dialog is more precise, and must continue to protect the run from the inactivity
+                // timeout.
                 if self.trouble.is_some() {
                     return vec![];
                 }
@@ -202,7 +203,7 @@ impl Worker {
             }
             Phase::Prompting { .. } => self.prompt_over(Some("the delivery did not end in time".into()), now),
             Phase::Ending { kill_at, .. } => {
-                *kill_at = now.after(GRACE);
+                *kill_at = now.after(KILL_DELAY);
                 vec![Effect::ForceKill(self.run)]
             }
             Phase::BackingOff { .. } => self.start_next(now),
@@ -213,7 +214,7 @@ impl Worker {
     }
 }
 
-/// One save, before everything else: the state is final when a step is over.
+/// Merges all saves into one, before all other effects.
 fn saved_first(mut effects: Vec<Effect>) -> Vec<Effect> {
     if effects.contains(&Effect::Persist) {
         effects.retain(|effect| *effect != Effect::Persist);

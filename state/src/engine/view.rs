@@ -1,4 +1,4 @@
-//! A worker's status and the cause of it: derived, never stored.
+//! A worker's status and its cause: derived from the state, never stored.
 
 use super::{Phase, Watch, Why, Worker};
 use crate::cause::Cause;
@@ -7,7 +7,7 @@ use crate::notice::{Entry, StopReason};
 use crate::outage::Outage;
 
 impl Worker {
-    /// The one word for how it is.
+    /// The worker's status.
     pub fn status(&self) -> Status {
         let live = |calm: Status| match (self.reachable, &self.trouble) {
             (false, _) => Status::Unreachable,
@@ -40,7 +40,7 @@ impl Worker {
         self.is_killed() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
     }
 
-    /// How it has ended; `None` while it is not over (a paused or lost loop can go on).
+    /// How the worker has ended; `None` while it has not (a paused or lost loop can continue).
     pub fn outcome(&self) -> Option<Outcome> {
         let Phase::Stopped { reason } = &self.phase else { return None };
         Some(if reason.is_success() {
@@ -57,39 +57,39 @@ impl Worker {
         matches!(&self.phase, Phase::Running { watch } if watch.typing > 0)
     }
 
-    /// True while swarm ends the run or judges it: nothing that is typed would be read.
+    /// True while swarm ends the run or judges it: the agent would not read typed text.
     pub fn is_ending(&self) -> bool {
         matches!(self.phase, Phase::Ending { .. } | Phase::Judging { .. })
     }
 
-    /// True while the agent shows its input box, as far as the last look tells.
+    /// True if the agent showed its input box at the last look.
     pub fn is_ready(&self) -> bool {
         self.calm_watch().is_some_and(|watch| watch.ready)
     }
 
-    /// True while the agent's turn is over, as it said or its screen tells.
+    /// True while the agent's turn has ended, by its hook or its screen.
     pub fn is_idle(&self) -> bool {
         self.calm_watch().is_some_and(Watch::idle)
     }
 
-    /// What was seen of an agent that runs and needs nobody.
+    /// What was seen of an agent that runs and needs no person.
     fn calm_watch(&self) -> Option<&Watch> {
         let Phase::Running { watch } = &self.phase else { return None };
         (self.reachable && self.trouble.is_none()).then_some(watch)
     }
 
-    /// True while the run's agent is coming up as it should: nothing can be typed yet, and something will
-    /// come of it: a ready screen, the news that there is none, or its end.
+    /// True while the agent is starting normally: nothing can be typed yet, and a ready screen, a report that there
+    /// is none, or its end will follow.
     pub fn is_starting_up(&self) -> bool {
         matches!(self.phase, Phase::Starting { .. }) && self.trouble.is_none()
     }
 
-    /// Why it is in its state, as text.
+    /// Why the worker is in its state, as text.
     pub fn reason(&self) -> Option<String> {
         self.cause().map(|cause| cause.text())
     }
 
-    /// Why it is in its state, where there is something to say.
+    /// Why the worker is in its state, if there is a reason.
     pub fn cause(&self) -> Option<Cause> {
         match &self.phase {
             Phase::Stopped { reason } => {
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// The document's word for how its loop is; `None` for a plain worker.
+    /// The status of its loop; `None` for a plain worker.
     pub fn loop_status(&self) -> Option<LoopStatus> {
         let ralph = self.ralph.as_ref()?;
         if let Phase::Stopped { reason } = &self.phase {
