@@ -97,7 +97,7 @@ fn theirs_stay_and_ours_come_once_and_go_again() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&after), keys(&before));
     assert!(!once.ends_with('\n') && once.contains("\n  \"zeta\""), "{once}");
-    s.hooks(&["uninstall"]).ok().says("as it was before");
+    s.hooks(&["uninstall"]).ok().says("restored the original");
     assert_eq!(s.text(), THEIRS);
     s.hooks(&["uninstall"]).ok().says("has no hooks of swarm");
     assert_eq!(s.text(), THEIRS);
@@ -118,7 +118,7 @@ fn what_was_changed_since_stays_and_only_ours_go() {
 #[test]
 fn a_file_of_ours_is_made_and_removed_with_its_directory() {
     let s = Settings::new(None);
-    s.hooks(&["install"]).ok().says("made");
+    s.hooks(&["install"]).ok().says("created");
     assert!(s.text().ends_with("}\n"));
     s.hooks(&["uninstall"]).ok().says("removed");
     assert!(!s.file.parent().unwrap().exists());
@@ -132,7 +132,7 @@ fn a_file_of_ours_is_made_and_removed_with_its_directory() {
     assert_eq!(s.value(), json!({"model": "x"}));
     // And away again: what is left holds nothing, and was made by us.
     s.hooks(&["install"]).ok();
-    s.hooks(&["uninstall"]).ok().says("as it was before");
+    s.hooks(&["uninstall"]).ok().says("restored the original");
     assert_eq!(s.value(), json!({"model": "x"}));
 }
 
@@ -152,7 +152,7 @@ fn what_is_no_settings_file_is_refused_untouched() {
         ("{\n  \"hooks\": {},\n}\n", "is not valid JSON"),
         ("// mine\n{}\n", "is not valid JSON"),
         ("[1]", "it is not an object"),
-        ("{\"hooks\": []}", "\"hooks\" is no object"),
+        ("{\"hooks\": []}", "\"hooks\" is not an object"),
         ("{\"hooks\": {\"Stop\": {}}}", "\"hooks.Stop\" is not a list"),
     ] {
         let s = Settings::new(Some(text));
@@ -187,7 +187,7 @@ fn a_link_stays_a_link_and_a_mode_stays() {
 
     // A link to nowhere: the file that it names is made, and goes again.
     fs::remove_file(&real).unwrap();
-    s.hooks(&["install"]).ok().says("made");
+    s.hooks(&["install"]).ok().says("created");
     assert!(real.exists() && s.file.is_symlink());
     s.hooks(&["uninstall"]).ok();
     assert!(!real.exists() && s.file.is_symlink());

@@ -99,7 +99,7 @@ fn what_was_changed_since_stays() {
     let file = world.work().join(".claude/commands/ralph-loop.md");
     plugin(&world, &["install"]).ok();
     fs::write(&file, "better").unwrap();
-    plugin(&world, &["install"]).code(1).warns("is not swarm's");
+    plugin(&world, &["install"]).code(1).warns("is not a file of swarm");
     plugin(&world, &["uninstall"]).code(1).warns("was changed since its installation; it is kept");
     assert_eq!(tree(&world.work().join(".claude")), [(file, b"better".to_vec())]);
 }

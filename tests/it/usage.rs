@@ -27,7 +27,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         ),
         (
             &["--check", "true", "--protect", "../t.sh"],
-            "hint: only files in the worker's directory can be protected",
+            "hint: protected files are those of the worker's directory",
         ),
         (&["--check", "true", "--protect", ""], "hint: as in --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "./"], "hint: as in --protect 'tests/**/*.py'"),
@@ -71,7 +71,7 @@ fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
         (&["loop", "x", "--check", "true", "-n", "0"], "0 is not in 1..=100"),
         (&["loop", "x", "--check", "true", "-n", "101"], "101 is not in 1..=100"),
         (&["loop", "x", "--check", "true", "--agent", "nobody"], "hint: known agents: claude"),
-        (&["loop", "x", "--check", "true", "--model", "m"], "hint: give the model in the command itself"),
+        (&["loop", "x", "--check", "true", "--model", "m"], "hint: set the model in the command itself"),
         (&["loop", "x", "--check", "true", "--env", "=x"], "expected KEY=VALUE or KEY"),
     ];
     for (words, cure) in wrong {
