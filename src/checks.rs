@@ -1,15 +1,14 @@
 //! Runs checks: the commands that prove that work is done.
 //!
-//! Each is `sh -c COMMAND` in the worker's directory, in a process group of its own, without input, with the
-//! agent's environment (the marks of its worker among it) and a time limit; everything it prints goes straight into a
-//! file, so that a check which prints without end costs a disk some space for a while and the daemon nothing: of a long
-//! output the beginning and the end are kept. The daemon judges iterations with it, the library's loop too.
-//! Deliberately absent: what a failed check means (that is `swarm_state::gates`).
+//! Each check is `sh -c COMMAND` in the worker's directory, in its own process group, without input, with the agent's
+//! environment and a time limit. Its output goes into a file, so a check that prints without end costs the daemon no
+//! memory; the beginning and the end of a long output are kept. The daemon and the library's loop both use it.
+//! `swarm_state::gates` decides what a failed check means.
 //!
-//! A check is not trusted with the life of others: a shell stands between it and this process, so `kill
-//! $PPID` ends the check alone, and whatever it started is ended with it. Each is marked by a variable in its
-//! environment, which all that it starts inherits: so even what made a session of its own and lost its parents is
-//! found, and what a daemon that died left running too ([`sweep`]).
+//! Checks are isolated from swarm and from each other. A shell runs between a check and this process, so `kill $PPID`
+//! ends only the check. Everything that a check started is killed with it. A variable in the check's environment
+//! marks all these processes, so that even those are found that made their own session and lost their parents, and
+//! those of a daemon that died ([`sweep`]).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -33,27 +32,28 @@ use crate::procs;
 #[cfg(test)]
 mod tests;
 
-/// How long the processes of a check that is out of time may take to end by themselves.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long the processes of a check have to exit after its time limit.
+const CHECK_KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// What a check may print, bytes; at more it is ended.
-pub const MAX_PRINTED: u64 = 256 << 20;
+/// How much a check may print. At this size it is killed.
+pub const MAX_PRINTED_BYTES: u64 = 256 << 20;
 
-/// What is kept of it, bytes: its beginning and its end, and a line that says what is missing between them.
-pub const KEPT: u64 = 8 << 20;
+/// How much of the output is kept: its beginning, its end, and a line between them that names what is missing.
+pub const KEPT_OUTPUT_BYTES: u64 = 8 << 20;
 
-/// How often the size of its output is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the size of the output is checked.
+const CHECK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The variable that marks a check and all that it starts: the file that it prints into.
-const MARK: &str = "SWARM_CHECK";
+/// The variable that marks a check and everything it starts. Its value is the output file.
+const CHECK_MARK: &str = "SWARM_CHECK";
 
-/// Ends what is left of checks that printed into some folder below `folder`: of those of a daemon that died.
-/// Says how many processes that were. Nobody else may run checks there meanwhile. It blocks, for a moment.
+/// Kills the processes of a dead daemon's checks that wrote into a folder below `folder`, and returns how many there
+/// were. No other process may run checks there meanwhile. Blocks for a moment.
 pub(crate) fn sweep(folder: &Path) -> usize {
     let ended = procs::end_marked(&mark(&folder.join("")));
-    let until = std::time::Instant::now() + GRACE;
-    // What is dying still holds its files and ports. What does not die hangs in the kernel: nobody can help that.
+    let until = std::time::Instant::now() + CHECK_KILL_GRACE;
+    // A process that is exiting still holds its files and ports. One that does not exit hangs in the kernel, which
+    // swarm cannot change.
     while ended
         .iter()
         .any(|proc| procs::start_time(proc.pid) == Some(proc.start_time) && procs::is_alive(proc.pid))
@@ -64,52 +64,52 @@ pub(crate) fn sweep(folder: &Path) -> usize {
     ended.len()
 }
 
-/// What stands in the environment of a check that prints into a file.
+/// The environment line of a check that writes into `file`.
 pub(crate) fn mark(path: &Path) -> Vec<u8> {
-    [MARK.as_bytes(), b"=", path.as_os_str().as_encoded_bytes()].concat()
+    [CHECK_MARK.as_bytes(), b"=", path.as_os_str().as_encoded_bytes()].concat()
 }
 
-/// How and where checks run.
+/// Which checks to run, and how.
 #[derive(Clone)]
-pub struct Plan<'a> {
+pub struct CheckPlan<'a> {
     /// The commands, in order.
     pub commands: &'a [String],
     /// The directory they run in.
     pub cwd: &'a Path,
-    /// Their whole environment.
+    /// Their complete environment.
     pub env: &'a BTreeMap<String, String>,
-    /// How long each may take.
+    /// The time limit of each.
     pub limit: Duration,
-    /// When the loop's own time is over: what runs then is ended, and nothing more is started.
+    /// The end of the loop's time: a running check is killed and no more are started.
     pub until: Option<Instant>,
-    /// How many run side by side; at least 1.
+    /// How many run at the same time; at least 1.
     pub jobs: usize,
-    /// The folder for what they print: `check-1.txt`, `check-2.txt`, …
+    /// The folder for their output: `check-1.txt`, `check-2.txt`, …
     pub folder: &'a Path,
-    /// How many bytes of what each prints are kept, as [`KEPT`] is meant.
+    /// How many bytes of each output are kept; see [`KEPT_OUTPUT_BYTES`].
     pub kept: u64,
-    /// Hears of each as it starts and ends.
-    pub told: Told<'a>,
+    /// Called when a check starts and when it ends.
+    pub on_step: OnCheckStep<'a>,
 }
 
-/// Somebody who hears of checks.
-pub type Told<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+/// A callback for the steps of checks.
+pub type OnCheckStep<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
 
-/// What there is to hear of a check.
+/// A step in the run of a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// This command runs now.
+    /// This command was started.
     Started(&'a str),
-    /// It came to this.
+    /// It ended with this result.
     Ended(&'a CheckResult),
 }
 
-impl Plan<'_> {
-    /// Runs all of them, also after one failed. The results stand in the order of the commands.
+impl CheckPlan<'_> {
+    /// Runs all of them, even if one fails. The results have the order of the commands.
     ///
     /// # Errors
     ///
-    /// The folder cannot be written or no process can be started: that says nothing about the work.
+    /// When the folder cannot be written or no process can be started. That says nothing about the work.
     pub async fn run(&self) -> Result<Vec<CheckResult>> {
         let mut waiting = self.commands.iter().enumerate();
         let mut running = JoinSet::new();
@@ -120,19 +120,19 @@ impl Plan<'_> {
             {
                 if self.until.is_some_and(|until| Instant::now() >= until) {
                     let result = CheckResult::not_run(command);
-                    (self.told)(Step::Ended(&result));
+                    (self.on_step)(Step::Ended(&result));
                     results.push((index, result));
                     continue;
                 }
                 let check = self.start(index, command)?;
-                (self.told)(Step::Started(command));
+                (self.on_step)(Step::Started(command));
                 running.spawn(async move { (index, check.finish().await) });
             }
             match running.join_next().await {
                 None => break,
                 Some(Ok((index, result))) => {
                     let result = result?;
-                    (self.told)(Step::Ended(&result));
+                    (self.on_step)(Step::Ended(&result));
                     results.push((index, result));
                 }
                 Some(Err(error)) => return Err(Error::system("a check was not waited for", error)),
@@ -146,17 +146,17 @@ impl Plan<'_> {
         let path = self.folder.join(format!("check-{}.txt", index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
         let mut private = File::options();
-        // What is written late, while the output is being shortened, goes to its end.
+        // Appends, so that late output during the shortening goes to the end.
         private.write(true).create(true).truncate(true).custom_flags(nix::libc::O_APPEND).mode(0o600);
         let file = private.open(&path).map_err(trouble)?;
         let mut shell = Command::new("sh");
-        // The outer shell has more to do after the inner one, so it cannot become it.
+        // The outer shell has a second command, so it cannot replace itself by the inner one.
         shell.args(["-c", "sh -c \"$1\"; exit $?", "sh", command]);
         shell
             .current_dir(self.cwd)
             .env_clear()
             .envs(self.env)
-            .env(MARK, &path)
+            .env(CHECK_MARK, &path)
             .process_group(0)
             .kill_on_drop(true);
         shell.stdin(Stdio::null()).stdout(file.try_clone().map_err(trouble)?).stderr(file);
@@ -168,7 +168,7 @@ impl Plan<'_> {
     }
 }
 
-/// A check that runs.
+/// A running check.
 struct Running {
     command: String,
     path: PathBuf,
@@ -179,7 +179,7 @@ struct Running {
     until: Option<Instant>,
 }
 
-/// Ends all processes of a check, however the wait for it ended, and shortens what they printed.
+/// Kills all processes of a check, however the wait for it ended, and shortens its output.
 struct Group {
     leader: i32,
     mark: Vec<u8>,
@@ -191,16 +191,17 @@ impl Drop for Group {
     fn drop(&mut self) {
         if self.leader > 1 {
             procs::signal_tree(self.leader, Signal::SIGKILL);
-            // A group without members is what is hoped for.
+            // Usually the group has no members left.
             let _ = killpg(Pid::from_raw(self.leader), Signal::SIGKILL);
         }
         procs::end_marked(&self.mark);
-        // A file that cannot be shortened is long, and nothing else.
+        // A file that cannot be shortened only stays long.
         let _ = shorten(&self.path, self.kept);
     }
 }
 
-/// Leaves of a file that is longer than `kept` its beginning and its end, in place: on a full disk too.
+/// Shortens a file that is longer than `kept` to its beginning and its end, in place, which also works on a full
+/// disk.
 fn shorten(path: &Path, kept: u64) -> std::io::Result<()> {
     use std::io::{Read, Seek, SeekFrom, Write};
     let mut file = File::options().read(true).write(true).open(path)?;
@@ -221,8 +222,8 @@ fn shorten(path: &Path, kept: u64) -> std::io::Result<()> {
     file.set_len(now)
 }
 
-/// How the wait for a check ended.
-enum End {
+/// How a check ended.
+enum CheckEnd {
     Exited,
     OutOfTime,
     LoopOver,
@@ -232,20 +233,22 @@ enum End {
 impl Running {
     async fn finish(mut self) -> Result<CheckResult> {
         let end = self.wait().await;
-        if !matches!(end, End::Exited) {
+        if !matches!(end, CheckEnd::Exited) {
             self.terminate().await;
         }
         let seconds = self.started.elapsed().as_secs_f64();
-        // While the shell is not reaped, its number can be nobody else's.
+        // Until the shell is reaped, no other process can get its pid.
         drop(self.group);
         let status = self.child.wait().await.map_err(|e| Error::system("cannot wait for a check", e))?;
         let printed = tail(&self.path);
         let (passed, note) = match end {
-            End::Exited if status.success() => (true, None),
-            End::Exited => (false, ended_by(status)),
-            End::OutOfTime => (false, Some(format!("Timeout after {}s", self.limit.as_secs()))),
-            End::LoopOver => (false, Some(format!("ended: {TIME_OVER}"))),
-            End::TooMuch => (false, Some(format!("ended: it printed more than {} MiB", MAX_PRINTED >> 20))),
+            CheckEnd::Exited if status.success() => (true, None),
+            CheckEnd::Exited => (false, ended_by(status)),
+            CheckEnd::OutOfTime => (false, Some(format!("Timeout after {}s", self.limit.as_secs()))),
+            CheckEnd::LoopOver => (false, Some(format!("ended: {TIME_OVER}"))),
+            CheckEnd::TooMuch => {
+                (false, Some(format!("ended: it printed more than {} MiB", MAX_PRINTED_BYTES >> 20)))
+            }
         };
         let output = match note {
             Some(note) if printed.is_empty() => note,
@@ -253,40 +256,46 @@ impl Running {
             None => printed,
         };
         let output = last_characters(&output, MAX_OUTPUT_CHARS).to_owned();
-        Ok(CheckResult { name: self.command, passed, output, seconds, cut: matches!(end, End::LoopOver) })
+        Ok(CheckResult {
+            name: self.command,
+            passed,
+            output,
+            seconds,
+            cut: matches!(end, CheckEnd::LoopOver),
+        })
     }
 
-    async fn wait(&mut self) -> End {
+    async fn wait(&mut self) -> CheckEnd {
         let own = self.started + self.limit;
         let (until, end) = match self.until {
-            Some(until) if until < own => (until, End::LoopOver),
-            _ => (own, End::OutOfTime),
+            Some(until) if until < own => (until, CheckEnd::LoopOver),
+            _ => (own, CheckEnd::OutOfTime),
         };
         loop {
-            let look = (Instant::now() + LOOK).min(until);
+            let look = (Instant::now() + CHECK_POLL_INTERVAL).min(until);
             tokio::select! {
-                () = over(&mut self.child, self.group.leader) => return End::Exited,
+                () = over(&mut self.child, self.group.leader) => return CheckEnd::Exited,
                 () = sleep_until(look) => {
                     if Instant::now() >= until {
                         return end;
                     }
-                    if self.path.metadata().is_ok_and(|file| file.len() > MAX_PRINTED) {
-                        return End::TooMuch;
+                    if self.path.metadata().is_ok_and(|file| file.len() > MAX_PRINTED_BYTES) {
+                        return CheckEnd::TooMuch;
                     }
                 }
             }
         }
     }
 
-    /// Asks everything to end; what does not is killed when the group is dropped. The outer shell is not
-    /// asked: as long as it lives, what hangs below it can be found.
+    /// Sends SIGTERM to everything. What remains is killed when the group is dropped. The outer shell does not get
+    /// the signal: as long as it lives, the processes below it can be found.
     async fn terminate(&mut self) {
         procs::signal_tree(self.group.leader, Signal::SIGTERM);
-        drop(timeout(GRACE, over(&mut self.child, self.group.leader)).await);
+        drop(timeout(CHECK_KILL_GRACE, over(&mut self.child, self.group.leader)).await);
     }
 }
 
-/// Waits until the shell has ended, on Linux without reaping it.
+/// Waits until the shell has ended; on Linux, without reaping it.
 async fn over(child: &mut Child, pid: i32) {
     if cfg!(target_os = "linux") {
         procs::wait_gone(pid).await;
@@ -304,7 +313,7 @@ fn ended_by(status: ExitStatus) -> Option<String> {
     }
 }
 
-/// The end of what was printed; enough bytes for the characters that are kept.
+/// The end of the output: enough bytes for the characters that are kept.
 fn tail(path: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();

@@ -1,9 +1,8 @@
-//! `swarm doctor`: looks at everything that swarm stands on, and says what is wrong and how to cure it.
+//! `swarm doctor`: checks the whole installation and prints problems with their fixes.
 //!
-//! `main` calls it, beside the client: it reads the disk, asks tmux and git, and talks to the daemon as a
-//! client does. It works when the daemon cannot start, tmux hangs or there is no home directory, each look
-//! bounded, and it changes nothing: no daemon or tmux server is started, no file made, moved or mended.
-//! Deliberately absent: any cure.
+//! `main` calls it. It reads the disk, asks tmux and git, and talks to the daemon as a client does. Each check has a
+//! time limit, so it works when the daemon cannot start, tmux hangs or there is no home directory. It changes
+//! nothing: it starts no daemon or tmux server, and makes, moves and repairs no file.
 
 mod helper;
 mod leftovers;
@@ -22,19 +21,19 @@ use crate::cli::{Doctor, PageFormat};
 use crate::error::Error;
 use crate::out::{Color, Failure, Out};
 use crate::paths::Paths;
-use crate::store::{self, Survey};
-use crate::tmux::{Options, Socket, Survey as Server, Tmux};
+use crate::store::{self, DiskSurvey};
+use crate::tmux::{ServerSurvey, Socket, Tmux, TmuxOptions};
 
-/// How long all looks together may take; each has a shorter limit of its own.
-const LIMIT: Duration = Duration::from_secs(40);
+/// The time limit for all checks together; each has a shorter one of its own.
+const DOCTOR_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Level {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// It works, and somebody should know.
+    /// It works, but the user should act.
     Warn,
     /// It does not work.
     Fail,
@@ -58,16 +57,16 @@ impl Level {
     }
 }
 
-/// What one look found: a line.
+/// The result of one check: a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Check {
-    /// Which look; a word that programs can rely on.
+    /// The name of the check; scripts may rely on it.
     check: &'static str,
     level: Level,
-    /// One sentence.
+    /// The finding, one sentence.
     message: String,
-    /// The cure; there is one with every warning and failure. A command in it stands at its end and works as it
-    /// is typed from there.
+    /// The fix; every warning and failure has one. If it contains a command, the command is at its end and can be
+    /// pasted.
     hint: Option<String>,
 }
 
@@ -84,44 +83,44 @@ impl Check {
         Self { check, level: Level::Fail, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// A failure as an error tells it; `hint` where it has none itself.
+    /// A failure from an error. `hint` is used if the error has none.
     fn of(check: &'static str, error: Error, hint: &str) -> Self {
         let cure = error.hint.unwrap_or_else(|| hint.to_owned());
         Self::fail(check, error.message, cure)
     }
 }
 
-/// What `--format json` prints.
+/// The output of `--format json`.
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     /// Nothing failed.
     ok: bool,
     checks: Vec<Check>,
 }
 
-/// What several looks need.
-struct Seen {
+/// Data that several checks need.
+struct Observed {
     paths: Paths,
-    disk: Survey,
+    disk: DiskSurvey,
     /// Our own tmux server.
-    server: Server,
+    server: ServerSurvey,
 }
 
-/// Looks, prints, and gives the exit status: 0 when nothing failed, else 1.
+/// Runs the checks, prints the results, and returns the exit status: 0 if none failed, otherwise 1.
 ///
 /// # Errors
-/// When it cannot print.
+/// When the output cannot be written.
 pub fn run(args: &Doctor, out: Out) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::system("cannot start", e))?;
-    let checks = runtime.block_on(async { timeout(LIMIT, look()).await }).unwrap_or_else(|_| {
-        let message = format!("not everything could be looked at within {} s", LIMIT.as_secs());
+    let checks = runtime.block_on(async { timeout(DOCTOR_TIMEOUT, look()).await }).unwrap_or_else(|_| {
+        let message = format!("not everything could be looked at within {} s", DOCTOR_TIMEOUT.as_secs());
         vec![Check::fail("doctor", message, "look whether a disk or a network file system hangs")]
     });
     runtime.shutdown_timeout(Duration::ZERO);
-    let report = Report { ok: checks.iter().all(|check| check.level != Level::Fail), checks };
+    let report = DoctorReport { ok: checks.iter().all(|check| check.level != Level::Fail), checks };
     match args.format {
         PageFormat::Json => out.json(&report)?,
         PageFormat::Text => print(&report.checks, out)?,
@@ -156,31 +155,31 @@ async fn look() -> Vec<Check> {
     checks.push(place::settings(&paths));
     let own = own_server(&paths);
     let (tmux, git, server) = tokio::join!(tools::tmux(), tools::git(), own.survey());
-    // The panes first: a worker's record is there before its pane is.
-    let seen = Seen { disk: store::survey(&paths), paths, server };
-    let live = match &seen.server {
-        Server::Alive { rows, .. } => rows.iter().filter(|row| !row.dead).count(),
-        Server::Gone | Server::Empty { .. } | Server::Silent(_) => 0,
+    // Lists the panes first: a worker's record exists before its pane.
+    let observed = Observed { disk: store::survey(&paths), paths, server };
+    let live = match &observed.server {
+        ServerSurvey::Alive { rows, .. } => rows.iter().filter(|row| !row.dead).count(),
+        ServerSurvey::Gone | ServerSurvey::Empty { .. } | ServerSurvey::Silent(_) => 0,
     };
-    checks.push(tools::server(&seen, &tmux));
+    checks.push(tools::server(&observed, &tmux));
     checks.push(tmux);
-    checks.extend(service::sockets(&seen.paths));
-    checks.extend(service::daemon(&seen.paths, live, &seen.disk).await);
-    checks.extend(helper::check(&seen.paths));
-    checks.extend(leftovers::files(&seen));
-    checks.extend(leftovers::panes(&seen));
+    checks.extend(service::sockets(&observed.paths));
+    checks.extend(service::daemon(&observed.paths, live, &observed.disk).await);
+    checks.extend(helper::check(&observed.paths));
+    checks.extend(leftovers::files(&observed));
+    checks.extend(leftovers::panes(&observed));
     checks.push(git);
-    checks.extend(leftovers::branches(&seen).await);
-    let pid = match &seen.server {
-        Server::Alive { pid, .. } => Some(*pid),
-        Server::Gone | Server::Empty { .. } | Server::Silent(_) => None,
+    checks.extend(leftovers::branches(&observed).await);
+    let pid = match &observed.server {
+        ServerSurvey::Alive { pid, .. } => Some(*pid),
+        ServerSurvey::Gone | ServerSurvey::Empty { .. } | ServerSurvey::Silent(_) => None,
     };
     checks.push(logout::check(pid));
     checks
 }
 
 fn own_server(paths: &Paths) -> Tmux {
-    Tmux::new(Options {
+    Tmux::new(TmuxOptions {
         socket: Socket::Path(paths.tmux_socket()),
         config: paths.tmux_conf(),
         source: None,

@@ -1,12 +1,12 @@
-//! Which variables of one's own environment would mislead an agent or a check.
+//! Environment variables that would mislead an agent or a check.
 //!
-//! The client leaves them out of what a worker gets, the library's loop of what its checks get. Deliberately
-//! absent: what else stands in an environment.
+//! The client removes them from a worker's environment, the library's loop from the environment of its checks. All
+//! other variables stay.
 
 use std::ffi::OsStr;
 
-/// The git variables that say *where* a repository is. Set by a git hook or an alias, they would make an
-/// agent's git work on another repository. Identity (`GIT_AUTHOR_NAME`, …) and the like stay.
+/// The git variables that name the location of a repository. A git hook or an alias sets them, and the agent's git
+/// would then work on the wrong repository. Others, such as `GIT_AUTHOR_NAME`, stay.
 const GIT_LOCATION: [&str; 12] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -22,7 +22,7 @@ const GIT_LOCATION: [&str; 12] = [
     "GIT_GRAFT_FILE",
 ];
 
-/// Whether a variable speaks of the terminal, the repository or the swarm around its owner.
+/// Whether a variable describes the caller's terminal, repository or worker.
 pub(crate) fn misleads(name: &OsStr) -> bool {
     let text = name.as_encoded_bytes();
     text.starts_with(b"TMUX")

@@ -1,34 +1,34 @@
-//! The one error type of the edge: a code, a sentence, and where there is one the next step.
+//! The error type of this crate: a code, a message and, where there is one, a hint.
 //!
-//! A code decides the exit status and travels in the protocol; `main` alone prints and exits.
+//! The code decides the exit status and travels on the wire. `main` alone prints errors and exits.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The kinds of failure that a caller can tell apart. Append-only: the words are on the wire.
+/// The kinds of failure that a caller can distinguish. Append-only, because the names are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The request makes no sense as it stands; exit 1.
+    /// The request is not valid; exit 1.
     Invalid,
-    /// No worker of that name; exit 2.
+    /// There is no worker of that name; exit 2.
     NotFound,
-    /// The name is taken by a live worker; exit 1.
+    /// A live worker has that name; exit 1.
     Exists,
-    /// The worker is in no state for this; exit 1.
+    /// The worker's state does not allow this; exit 1.
     Conflict,
-    /// A wait ran out; exit 5.
+    /// A wait timed out; exit 5.
     Timeout,
-    /// The daemon is not there and could not be started; exit 3.
+    /// No daemon runs and none could be started; exit 3.
     NoDaemon,
-    /// Client and daemon speak different protocols; exit 4.
+    /// Client and daemon speak different protocol versions; exit 4.
     Version,
-    /// The disk, tmux, git or the system refused; exit 1.
+    /// The disk, tmux, git or the system failed; exit 1.
     System,
-    /// A bug of ours; exit 1.
+    /// A bug in swarm; exit 1.
     Internal,
-    /// Wrong use of the command line; exit 2.
+    /// The command line is wrong; exit 2.
     Usage,
 }
 
@@ -58,40 +58,40 @@ impl ErrorCode {
 /// An error as a user sees it: `swarm: error: MESSAGE`, then `hint: HINT`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
-    /// What kind.
+    /// The kind of failure.
     pub code: ErrorCode,
-    /// One sentence, without a full stop.
+    /// What failed and why: lower case, without a full stop.
     pub message: String,
-    /// The next step, best a command to type.
+    /// The next step, preferably a command to type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// The result of the edge.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `code` that says `message`.
+    /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None }
     }
 
-    /// [`ErrorCode::System`]: what was tried, and what the system said.
+    /// Makes an [`ErrorCode::System`] error from what was tried and the system's reason.
     pub fn system(what: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::new(ErrorCode::System, format!("{what}: {cause}"))
     }
 
-    /// [`ErrorCode::Invalid`].
+    /// Makes an [`ErrorCode::Invalid`] error.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Invalid, message)
     }
 
-    /// [`ErrorCode::Usage`].
+    /// Makes an [`ErrorCode::Usage`] error.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::Usage, message)
     }
 
-    /// The same error with a next step.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -107,7 +107,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error with its next step, as one sentence for a log line.
+/// Returns the message with the hint in parentheses, for a log line.
 pub(crate) fn sentence(error: &Error) -> String {
     match &error.hint {
         Some(hint) => format!("{} ({hint})", error.message),

@@ -1,8 +1,8 @@
-//! What must hold for any input, as one function for each kind of input.
+//! Properties that hold for any input, with one function for each kind of input.
 //!
-//! The same functions are run by the fuzzer (`tests/fuzz/`, one target each) and, over random and known
-//! inputs, by the tests below: what the fuzzer finds is kept here with its bytes. Not built into the
-//! program, and no part of its interface. Deliberately absent: anything that touches the world.
+//! The fuzzer (`tests/fuzz/`, one target for each function) and the tests below run the same functions; inputs that
+//! the fuzzer found are kept here. This is not part of the program or of its interface, and it uses no files or
+//! processes.
 
 use std::sync::LazyLock;
 
@@ -23,17 +23,17 @@ use crate::session::tail::{self, TailStart};
 
 mod snapshot;
 
-/// A reader for each known agent: compiling the markers takes longer than many readings.
+/// One reader for each known agent: compiling the patterns takes longer than many readings.
 static READERS: LazyLock<Vec<ScreenReader>> = LazyLock::new(|| {
     let reader =
         |profile: &Profile| ScreenReader::new(profile, None, None).expect("a known profile compiles");
     profiles::table().iter().map(reader).collect()
 });
 
-/// One line of the protocol, from either side.
+/// A line of the protocol, from either side.
 ///
 /// # Panics
-/// When a line that was read is not the same after it was written again.
+/// When a line changes if it is parsed and written again.
 pub fn protocol_line(line: &[u8]) {
     let (id, call) = server::parse_line(line);
     match call {
@@ -64,7 +64,7 @@ pub fn protocol_line(line: &[u8]) {
     }
 }
 
-/// What tmux sends to a control client.
+/// The output of tmux to a control client.
 ///
 /// # Panics
 /// See `tmux::fuzz`.
@@ -72,11 +72,11 @@ pub fn control_stream(bytes: &[u8]) {
     crate::tmux::fuzz::control_stream(bytes);
 }
 
-/// A screen. The first three bytes choose the profile and the size; then pattern, prompt, the screen before
-/// the prompt and the screen, with NUL between them.
+/// A screen. The first three bytes choose profile and size. Then follow pattern, prompt, the screen before the prompt
+/// and the screen, separated by NUL.
 ///
 /// # Panics
-/// When what is said of a screen depends on its escapes, or changes by asking again.
+/// When the reading of a screen depends on its escapes, or changes if it is repeated.
 pub fn screen(bytes: &[u8]) {
     let [profile, columns, rows, rest @ ..] = bytes else { return };
     let rest = String::from_utf8_lossy(rest);
@@ -102,10 +102,10 @@ pub fn screen(bytes: &[u8]) {
     assert!(!printable(text).contains(char::is_control));
 }
 
-/// A file of state: a worker's record, a loop's state, the predecessor's list, or what the wrapper writes.
+/// A state file: a worker's record, a loop's state, the predecessor's list, or a file of the wrapper.
 ///
 /// # Panics
-/// When a file that was read is not the same after it was written again.
+/// When a file changes if it is parsed and written again.
 pub fn state_file(bytes: &[u8]) {
     if let Ok(mut record) = format::parse_record(bytes) {
         let again = format::parse_record(&record.to_bytes().expect("a record can be written"));
@@ -135,11 +135,11 @@ pub fn state_file(bytes: &[u8]) {
     }
 }
 
-/// A stop within a session: what the hook is told, the transcript, the state file and the book, with NUL between them.
-/// The first byte chooses what else is known.
+/// A stop in a session: the hook's input, the transcript, the state file and the book, separated by NUL. The first
+/// byte chooses the other parameters.
 ///
 /// # Panics
-/// When a state file or a book is not the same after it was written again, or a stop is counted by more than one.
+/// When a state file or a book changes if it is parsed and written again, or a stop counts more than once.
 pub fn session_stop(bytes: &[u8]) {
     let [choice, rest @ ..] = bytes else { return };
     let mut parts = rest.splitn(4, |byte| *byte == 0);

@@ -1,13 +1,13 @@
-//! Worktrees, and snapshots of them. The only module that runs git.
+//! Runs git: makes and removes worktrees, and takes snapshots of them. No other module runs git.
 //!
-//! The daemon's drivers call it: a worker gets a tree and a branch of its own, and later they go again if
-//! nothing is lost by it. What never happens here: `-D`, a stash, a checkout or a reset in a user's tree,
-//! `--force` that the user did not ask for, or a removal while the repository is in a state that makes git
-//! misread it. A worktree of swarm's own with submodules is removed with one `--force`, since git has no other way:
-//! right before it, swarm has checked everything in it, its submodules included.
+//! The daemon's runs use it: a worker gets a worktree and a branch, which are removed later if nothing would be lost.
+//! This module never uses `-D`, a stash, or a checkout or reset in a user's tree. It never uses `--force` that the
+//! user did not request, and never removes anything while the repository is in a state that makes git misread it. One
+//! exception: git removes a worktree with submodules only with `--force`. Right before that, swarm checks everything
+//! in the worktree, its submodules included.
 //!
-//! A branch that swarm makes says so in the first line of its reflog, so that a branch that the user had
-//! before is known as such and stays when its worktree goes.
+//! The reflog of a branch that swarm made begins with [`MADE_BY`]. A branch without that line is the user's and is
+//! kept when its worktree is removed.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -23,58 +23,58 @@ use swarm_state::spec::WorktreeSpec;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
-mod begun;
 mod branches;
 mod ignored;
 mod leftovers;
 mod losses;
 mod repo;
 mod run;
+mod settle;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use begun::settle_worktree;
 pub use branches::{has_branch, make_branch};
 pub use ignored::ignored;
 pub use leftovers::{Leftover, is_merged, leftovers, version};
 pub use losses::losses;
 use repo::{Repo, check_branch, same_path};
 pub use run::is_below_ours;
-use run::{LONG, SHORT, Said, git, git_patient};
-pub use snapshot::{Snapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
+use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
+pub use settle::settle_worktree;
+pub use snapshot::{TreeSnapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
 
-/// A worktree that was made.
+/// A new worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// Where it is.
+    /// The worktree.
     pub worktree: Worktree,
-    /// Something to tell the user: a branch that was there was used again, a hook failed.
+    /// A note for the user: an existing branch was used, or a hook failed.
     pub note: Option<String>,
 }
 
-/// A worktree that was removed.
+/// A removed worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
-    /// Where it was.
+    /// Its former path.
     pub path: PathBuf,
-    /// Its branch is gone too.
+    /// Its branch was deleted too.
     pub branch_deleted: bool,
-    /// Something to tell the user: why the branch was kept.
+    /// A note for the user: why the branch was kept.
     pub note: Option<String>,
-    /// The ignored files that went with it.
+    /// The ignored files that were deleted with it.
     pub ignored: IgnoredFiles,
 }
 
-/// Why a worktree was not removed. It is still there.
+/// Why a worktree was not removed. It still exists.
 #[derive(Debug)]
 pub enum RemoveError {
-    /// Something would be lost that the user did not allow to lose.
+    /// Data would be lost that the user did not allow to delete.
     Refused(Box<Refusal>),
-    /// Anything else.
+    /// Any other error.
     Failed(Error),
 }
 
@@ -85,7 +85,8 @@ impl From<Error> for RemoveError {
 }
 
 impl RemoveError {
-    /// As an error about the worktree at `path`. `command`: what gives up what is refused.
+    /// Converts it into an error about the worktree at `path`. `command` returns the command that deletes what was
+    /// refused.
     pub fn into_error(self, path: &Path, command: impl FnOnce(&Refusal) -> Option<String>) -> Error {
         match self {
             Self::Failed(error) => error,
@@ -101,21 +102,21 @@ impl RemoveError {
     }
 }
 
-/// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` beside the main working tree, on the
-/// new branch `swarm/NAME` from the HEAD of `cwd`. A branch of that name that is checked out nowhere is
-/// used as it is. When it fails, nothing is left of it. To be run to its end: a caller that gives up waiting
-/// must not drop the future, or the clean-up is not done.
+/// Makes a worktree for a worker: by default `<repo>-worktrees/NAME` next to the main working tree, on the new branch
+/// `swarm/NAME` from the HEAD of `cwd`. An existing branch of that name is used if it is not checked out anywhere.
+/// After an error, everything that was made is removed again. Do not drop the future before it is done: the cleanup
+/// would not run.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] for no repository, one without a commit or with `core.bare` set by accident, a
-/// bad branch name or one that clashes, a directory that is not empty; [`ErrorCode::Conflict`] for a
-/// branch that is checked out elsewhere; [`ErrorCode::System`] with git's own words for the rest.
+/// [`ErrorCode::Invalid`] if there is no repository, or one without a commit or with `core.bare` set by accident; if
+/// the branch name is invalid or conflicts; if the directory is not empty. [`ErrorCode::Conflict`] if the branch is
+/// checked out elsewhere. [`ErrorCode::System`] with git's message for the rest.
 pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
     create_noted_worktree(cwd, name, spec, |_| Ok(())).await
 }
 
-/// As [`create_worktree`]; `note` is told what will be made before anything is, so that it can be written down
-/// for [`settle_worktree`]. When that fails, nothing is made.
+/// As [`create_worktree`], but first calls `note` with the worktree to be made, so that it can be saved for
+/// [`settle_worktree`]. If `note` fails, nothing is made.
 ///
 /// # Errors
 /// As [`create_worktree`], and those of `note`.
@@ -149,7 +150,7 @@ pub async fn create_noted_worktree(
         undo.make_branch(name).await?;
     }
     let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
-    let said = git_patient(&repo.main, LONG, &args).await?;
+    let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
     let reused = exists.then(|| format!("branch '{branch}' was there already and is used as it is"));
     let hook = if said.ok { None } else { undo.forgive_hook(&said).await };
     if !said.ok && hook.is_none() {
@@ -163,13 +164,13 @@ pub async fn create_noted_worktree(
     Ok(Created { worktree: Worktree { path, branch, base_repo: repo.main.clone() }, note })
 }
 
-/// Removes a worktree, and its branch if swarm made that and everything on it is merged (`git branch -d`).
-/// One whose directory is gone already only loses its entry in the repository.
+/// Removes a worktree, and its branch if swarm made it and it is merged (`git branch -d`). If the directory is gone
+/// already, removes git's entry for it.
 ///
 /// # Errors
-/// [`RemoveError::Refused`] when something in it would be lost that `permission` does not cover; an
-/// [`ErrorCode::Conflict`] when it is not the worktree that swarm made; [`ErrorCode::System`] with git's own words for
-/// the rest. The worktree is still there then.
+/// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; [`ErrorCode::Conflict`] if it is
+/// not the worktree that swarm made; [`ErrorCode::System`] with git's message for the rest. The worktree then still
+/// exists.
 pub async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
     let repo = Repo::find(&wt.base_repo).await?;
     repo.refuse_flipped().await?;
@@ -177,14 +178,14 @@ pub async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Re
     let _guard = lock.lock().await;
     let ignored = unregister(&repo, wt, permission).await?;
     if let Some(parent) = wt.path.parent().filter(|dir| dir.to_string_lossy().ends_with("-worktrees")) {
-        // Only an empty one goes.
+        // This removes only an empty directory.
         let _ = fs::remove_dir(parent);
     }
     let note = delete_branch(&repo, &wt.branch).await?;
     Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note, ignored })
 }
 
-/// Checks what would be lost, and removes the directory and git's entry right after. Returns the ignored files.
+/// Checks what would be lost, and right after that removes the directory and git's entry. Returns the ignored files.
 async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Result<IgnoredFiles, RemoveError> {
     let mut has_submodules = false;
     loop {
@@ -193,12 +194,12 @@ async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Resul
         let mut args = vec![OsStr::new("worktree"), "remove".as_ref()];
         args.extend(force.then_some(OsStr::new("--force")));
         args.push(wt.path.as_os_str());
-        let said = git_patient(&repo.main, LONG, &args).await?;
+        let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
         let is_gone = said.mentions("is not a working tree") && !wt.path.exists();
         if said.ok || is_gone {
             return Ok(losses.ignored);
         }
-        // git refuses a clean worktree for its submodules alone; swarm looks again and then insists.
+        // git refuses a clean worktree because of its submodules. Check again, then force.
         if !force && said.mentions("containing submodules") {
             has_submodules = true;
             continue;
@@ -208,13 +209,13 @@ async fn unregister(repo: &Repo, wt: &Worktree, permission: Permission) -> Resul
     }
 }
 
-/// What would be lost, all of it covered by `permission`.
+/// Returns what would be lost if `permission` covers all of it.
 async fn allowed_losses(repo: &Repo, wt: &Worktree, permission: Permission) -> Result<Losses, RemoveError> {
     let losses = if wt.path.exists() {
         repo.refuse_stranger(wt).await?;
         losses(&wt.path).await?
     } else {
-        // The repositories of its submodules do not lie in the directory that is gone.
+        // The repositories of the submodules are not in the directory that is gone.
         let git_dir = repo.git_dir_of(&wt.path);
         let work = match git_dir {
             Some(git_dir) => losses::module_losses(&git_dir).await?,
@@ -225,11 +226,10 @@ async fn allowed_losses(repo: &Repo, wt: &Worktree, permission: Permission) -> R
     losses.allow(permission).map_err(RemoveError::Refused)
 }
 
-/// Refuses a worktree in which something would be lost, as [`remove_worktree`] does. One whose directory is gone
-/// holds nothing.
+/// Refuses a worktree in which data would be lost, as [`remove_worktree`] does. A missing directory holds nothing.
 ///
 /// # Errors
-/// [`RemoveError::Refused`] when something would be lost; or when git cannot say.
+/// [`RemoveError::Refused`] if data would be lost; other errors if git fails.
 pub async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), RemoveError> {
     if !wt.path.exists() {
         return Ok(());
@@ -242,12 +242,12 @@ pub async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), 
 /// # Errors
 /// When git cannot be run.
 pub async fn head_commit(path: &Path) -> Result<Option<String>> {
-    let said = git(path, SHORT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    let said = git(path, SHORT_TIMEOUT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     Ok(said.ok.then(|| said.text()))
 }
 
 async fn first_commit(cwd: &Path) -> Result<String> {
-    let said = git(cwd, SHORT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
+    let said = git(cwd, SHORT_TIMEOUT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     if said.ok {
         return Ok(said.text());
     }
@@ -255,18 +255,18 @@ async fn first_commit(cwd: &Path) -> Result<String> {
     Err(Error::invalid(text).hint("make one first: git commit --allow-empty -m 'first commit'"))
 }
 
-/// Deletes a branch that swarm made and that is merged; else says why it is kept.
+/// Deletes a merged branch that swarm made. Otherwise returns why the branch is kept.
 async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
     let full = format!("refs/heads/{branch}");
     if !repo.branch_exists(branch).await.unwrap_or(true) {
         return Ok(Some(format!("branch '{branch}' was gone already")));
     }
-    let log = git(&repo.main, SHORT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
+    let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
     if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
         return Ok(Some(format!("branch '{branch}' was not made by swarm and is kept")));
     }
-    // Run where the main HEAD is: `-d` compares with that.
-    let said = git_patient(&repo.main, SHORT, &["branch", "-d", "--", branch]).await?;
+    // `-d` compares with HEAD, so this runs in the main working tree.
+    let said = git_patient(&repo.main, SHORT_TIMEOUT, &["branch", "-d", "--", branch]).await?;
     Ok(match said.ok {
         true => None,
         false if said.mentions("not fully merged") => {
@@ -286,12 +286,13 @@ fn refuse_occupied(dir: &Path) -> Result<()> {
     Err(Error::invalid(text).hint("remove it, or choose another with --worktree-dir"))
 }
 
-/// `dir` and the directories above it that are not there, innermost first.
+/// `dir` and its missing parents, innermost first.
 fn missing_dirs(dir: &Path) -> Vec<PathBuf> {
     dir.ancestors().take_while(|parent| !parent.exists()).map(Path::to_owned).collect()
 }
 
-/// One worktree operation at a time and repository: git's own locks make the others fail, not wait.
+/// Returns the lock that serializes worktree operations of a repository. git's own locks make a second one fail
+/// instead of waiting.
 fn lock_for(common: &Path) -> Arc<tokio::sync::Mutex<()>> {
     static LOCKS: LazyLock<Mutex<HashMap<PathBuf, Arc<tokio::sync::Mutex<()>>>>> =
         LazyLock::new(Mutex::default);
@@ -299,26 +300,26 @@ fn lock_for(common: &Path) -> Arc<tokio::sync::Mutex<()>> {
     locks.entry(common.to_owned()).or_default().clone()
 }
 
-/// What is known of a creation that is under way, to take it back.
+/// What is needed to undo an unfinished creation.
 struct Undo<'a> {
     repo: &'a Repo,
     dir: &'a Path,
     branch: &'a str,
-    /// Where the new branch starts.
+    /// The start of the new branch.
     head: &'a str,
-    /// The directories that git makes, innermost first.
+    /// The missing directories that git makes, innermost first.
     dirs: Vec<PathBuf>,
 }
 
 impl Undo<'_> {
-    /// Makes the branch; fails when it is there by now. No start point by name, so no upstream is
-    /// configured and `config.lock` is not needed.
+    /// Makes the branch; fails if it exists by now. The start point is a commit and not a name, so git configures no
+    /// upstream and does not need `config.lock`.
     async fn make_branch(&self, name: &WorkerName) -> Result<()> {
         let message = format!("{MADE_BY} {name}");
         let full = format!("refs/heads/{}", self.branch);
         let none = "0".repeat(self.head.len());
         let args = ["update-ref", "--create-reflog", "-m", &message, &full, self.head, &none];
-        let said = git_patient(&self.repo.main, SHORT, &args).await?;
+        let said = git_patient(&self.repo.main, SHORT_TIMEOUT, &args).await?;
         if said.ok {
             return Ok(());
         }
@@ -328,34 +329,35 @@ impl Undo<'_> {
         ))
     }
 
-    /// git fails with the status of the repository's post-checkout hook when all its own work is done. The
-    /// worktree is whole then; says so. `None` when it is not.
-    async fn forgive_hook(&self, said: &Said) -> Option<String> {
+    /// git exits with the status of the post-checkout hook after finishing its own work. If the worktree is complete,
+    /// returns a note about the hook, otherwise `None`.
+    async fn forgive_hook(&self, said: &GitOutput) -> Option<String> {
         let listed = self.repo.worktrees().await.ok()?;
         let ours = listed.iter().any(|known| same_path(&known.path, self.dir));
         if said.timed_out || !ours {
             return None;
         }
-        let clean = git(self.dir, LONG, &["diff-index", "--quiet", "HEAD", "--"]).await.ok()?.ok;
+        let clean = git(self.dir, LONG_TIMEOUT, &["diff-index", "--quiet", "HEAD", "--"]).await.ok()?.ok;
         clean.then(|| format!("the repository's post-checkout hook failed: {}", said.complaint()))
     }
 
-    /// Takes it back. Errors are passed over: the error that led here is the one to tell.
+    /// Undoes the creation. Ignores errors: the error that led here is the one to report.
     async fn run(&self, made_branch: bool) {
-        // Twice forced: git locks a worktree while it makes it. All that is in it came from this call.
+        // `-f -f`, because git locks a worktree while it makes it. This call made everything in it.
         let args =
             [OsStr::new("worktree"), "remove".as_ref(), "-f".as_ref(), "-f".as_ref(), self.dir.as_os_str()];
         let registered = self.repo.worktrees().await.unwrap_or_default();
         if registered.iter().any(|known| same_path(&known.path, self.dir)) {
-            let _ = git_patient(&self.repo.main, LONG, &args).await;
+            let _ = git_patient(&self.repo.main, LONG_TIMEOUT, &args).await;
         }
         for dir in &self.dirs {
             let _ = fs::remove_dir(dir);
         }
         if made_branch {
-            // Only while it stands where it was made: a hook may have committed to it.
+            // Only while the branch is where it was made: a hook may have committed to it.
             let full = format!("refs/heads/{}", self.branch);
-            let _ = git_patient(&self.repo.main, SHORT, &["update-ref", "-d", &full, self.head]).await;
+            let _ =
+                git_patient(&self.repo.main, SHORT_TIMEOUT, &["update-ref", "-d", &full, self.head]).await;
         }
     }
 }

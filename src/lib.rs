@@ -1,8 +1,8 @@
 //! swarm: a supervisor for coding-agent CLIs.
 //!
-//! One binary. `swarm daemon` looks after many workers, each one agent CLI in one tmux window; the client
-//! (`swarm spawn`, `status`, `attach`, …) talks to it over a Unix socket and starts it when it is absent.
-//! What swarm *knows and decides* is the crate `swarm-state`; this crate is what it *does*.
+//! One binary. `swarm daemon` supervises many workers; each worker is one agent CLI in one tmux window. The client
+//! (`swarm spawn`, `status`, `attach`, …) talks to the daemon over a Unix socket and starts it if none runs. The
+//! crate `swarm-state` holds what swarm knows and decides; this crate holds what swarm does.
 //!
 //! # Invariants
 //!
@@ -30,6 +30,7 @@ pub mod cli;
 pub mod client;
 pub mod daemon;
 pub mod demo;
+pub mod descriptors;
 pub mod doctor;
 mod environ;
 pub mod error;
@@ -45,7 +46,6 @@ pub mod paths;
 pub mod procs;
 pub mod protocol;
 pub mod ralph;
-pub mod room;
 pub mod session;
 pub mod settings;
 mod shell;

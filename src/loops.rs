@@ -1,11 +1,10 @@
-//! What a loop does at its edges: the base line before the first iteration, the contract of each, and the
-//! verdict and the ledger at its end.
+//! Verified loops: the baseline before the first iteration, and the contract, the verdict and the ledger entry of
+//! each.
 //!
-//! The daemon's drivers work with it, and the library's loop ([`crate::ralph`]) too, so that both judge alike.
-//! Everything that a verdict is measured against lies in the loop's own folder, outside of the agent's
-//! tree: the base line with its hashes, what each iteration was given, what it printed, what the checks
-//! printed, and the verdict. Deliberately absent: what follows from a verdict (that is the engine), starting an
-//! agent, and panes.
+//! The daemon's runs and the library's loop ([`crate::ralph`]) both use it, so they judge alike. The data that a
+//! verdict is based on is in the loop's own folder, outside the agent's tree: the baseline with its hashes, and for
+//! each iteration its contract, its output, the output of the checks, and the verdict. The engine decides what
+//! follows from a verdict. Nothing here starts an agent or uses a pane.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,51 +28,51 @@ pub(crate) use account::last_growth;
 pub use account::session_id;
 pub(crate) use account::story;
 pub(crate) use progress::check as check_progress;
-pub use progress::{FILE as PROGRESS_FILE, forget as forget_progress};
+pub use progress::{PROGRESS_FILE, forget as forget_progress};
 pub(crate) use protect::check as check_protect;
 pub use verdict::Finished;
 pub(crate) use verdict::set as hurried;
 
-/// The largest file of ours that is read back, bytes.
-const LIMIT: u64 = 64 << 20;
+/// The largest of our own files that is read back.
+const MAX_LOOP_FILE_BYTES: u64 = 64 << 20;
 
-/// One loop, as it was fixed at its start.
+/// The fixed settings of one loop.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct LoopRun {
     /// The worker's name.
     pub name: String,
-    /// Which of all loops of that name it is; part of a git ref.
+    /// Distinguishes all loops of that name; part of a git ref.
     pub id: String,
-    /// The loop's folder, outside of the agent's tree.
+    /// The loop's folder, outside the agent's tree.
     pub folder: PathBuf,
-    /// swarm's own directory, where no progress file may lie.
+    /// swarm's own directory. The progress file may not be in it.
     pub root: PathBuf,
-    /// Where the agent works and checks run.
+    /// The directory of the agent and of the checks.
     pub cwd: PathBuf,
     /// The environment of checks.
     pub env: Arc<BTreeMap<String, String>>,
-    /// What has to hold.
+    /// The gates.
     pub gates: Gates,
-    /// What is known of the agent.
+    /// The agent's profile.
     pub profile: Profile,
-    /// Its command shows its words as text: JSON on its screen is none of its own.
+    /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
     pub shows_text: bool,
-    /// The file of the task; inside of the agent's tree it may not change either.
+    /// The task file. If it is in the agent's tree, iterations may not change it.
     pub task_file: Option<PathBuf>,
 }
 
-impl Course {
-    /// The folder of an iteration; 0 is the base line's.
+impl LoopRun {
+    /// The folder of an iteration; 0 is the baseline's.
     pub fn iteration_dir(&self, iteration: u32) -> PathBuf {
         self.folder.join("iterations").join(format!("{iteration:04}"))
     }
 
-    /// What an iteration came to; `None` when it has not ended, or is not there.
+    /// The result of an iteration; `None` if it has not ended or does not exist.
     pub fn read_iteration(&self, iteration: u32) -> Option<ledger::Iteration> {
-        read_json(&self.iteration_dir(iteration).join(RESULT))
+        read_json(&self.iteration_dir(iteration).join(RESULT_FILE))
     }
 
-    /// The last one before it that had an agent.
+    /// The last earlier iteration that had an agent.
     fn last_worked(&self, iteration: u32) -> Option<ledger::Iteration> {
         (1..iteration).rev().filter_map(|n| self.read_iteration(n)).find(|it| !it.no_agent)
     }
@@ -83,23 +82,23 @@ impl Course {
         format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)
     }
 
-    /// The base line, when it was taken.
+    /// The baseline, once it was taken.
     pub fn read_base(&self) -> Option<ledger::Base> {
-        read_json(&self.folder.join(BASE)).filter(|base: &ledger::Base| base.id == self.id)
+        read_json(&self.folder.join(BASELINE_FILE)).filter(|base: &ledger::Base| base.id == self.id)
     }
 }
 
-/// The file of the base line in the loop's folder.
-pub const BASE: &str = "base.json";
+/// The baseline in the loop's folder.
+pub const BASELINE_FILE: &str = "base.json";
 
-/// The file of an iteration's [`ledger::Iteration`] in its folder.
-pub const RESULT: &str = "result.json";
+/// An iteration's [`ledger::Iteration`] in its folder.
+pub const RESULT_FILE: &str = "result.json";
 
-/// The task, where it was given in words.
-pub const TASK: &str = "task.md";
+/// The task, if it was given as text.
+pub const TASK_FILE: &str = "task.md";
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&read_bounded(path, LIMIT).ok()?).ok()
+    serde_json::from_slice(&read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?).ok()
 }
 
 fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {

@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     let status = match (args.get(1).and_then(|a| a.to_str()), args.get(2)) {
         (Some("__pane"), Some(dir)) => wrapper::main(Path::new(dir)),
         (Some("__record"), Some(file)) => {
-            store::record(std::io::stdin().lock(), Path::new(file), store::RECORD_LIMIT);
+            store::record(std::io::stdin().lock(), Path::new(file), store::MAX_RECORD_BYTES);
             0
         }
         (Some("__demo-agent"), _) => demo::agent::main(),

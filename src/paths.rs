@@ -1,13 +1,11 @@
-//! Every path that swarm uses, from `SWARM_DIR` or the home directory.
+//! The paths of all of swarm's files, from `SWARM_DIR` or the home directory.
 //!
-//! The client needs the socket and the lock, the store everything else. All paths are absolute and free of
-//! symbolic links (as far as they exist), so that a home directory reached in two ways is one swarm.
-//! Nothing is created here but, in [`Paths::prepare_sockets`], the directory of a socket.
+//! All paths are absolute and, as far as they exist, free of symbolic links, so that one directory reached in two
+//! ways is one swarm. Only [`Paths::prepare_sockets`] creates anything: the directory of a socket.
 //!
-//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes. Under a longer root the sockets move to
-//! `/tmp/swarm-UID/HASH.sock`, where HASH stands for the root: two roots never share a socket, and client
-//! and daemon find the same one whatever their environment is (so not under `XDG_RUNTIME_DIR`, which a
-//! login over ssh may lack).
+//! A Unix socket's path holds at most [`SOCKET_PATH_MAX`] bytes. Below a longer root, the sockets move to
+//! `/tmp/swarm-UID/HASH.sock`, where HASH is a hash of the root, so that two roots never share a socket. They do not
+//! move to `XDG_RUNTIME_DIR`: a login over ssh may lack it, and client and daemon must find the same socket.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -21,25 +19,25 @@ use directories::BaseDirs;
 
 use crate::error::{Error, ErrorCode, Result};
 
-/// The most bytes of a Unix socket's path, without the closing NUL.
+/// The longest path of a Unix socket, in bytes, without the closing NUL.
 #[cfg(target_os = "linux")]
 pub const SOCKET_PATH_MAX: usize = 107;
-/// The most bytes of a Unix socket's path, without the closing NUL.
+/// The longest path of a Unix socket, in bytes, without the closing NUL.
 #[cfg(not(target_os = "linux"))]
 pub const SOCKET_PATH_MAX: usize = 103;
 
-/// Where everything is, below one root.
+/// All paths below one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
     root: PathBuf,
 }
 
 impl Paths {
-    /// The paths below `SWARM_DIR`, or below `.swarm` in the home directory.
+    /// The paths below `SWARM_DIR`, or below `~/.swarm`.
     ///
     /// # Errors
-    /// [`ErrorCode::NoDaemon`] when there is neither, or what it names is a file or lies below one; or the
-    /// current directory that a relative `SWARM_DIR` starts from is gone.
+    /// [`ErrorCode::NoDaemon`] if neither is set, if a file is in the way, or if a relative `SWARM_DIR` starts from a
+    /// directory that is gone.
     pub fn from_env() -> Result<Self> {
         let (name, root) = match env::var_os("SWARM_DIR").filter(|dir| !dir.is_empty()) {
             Some(dir) => ("SWARM_DIR ", PathBuf::from(dir)),
@@ -65,7 +63,7 @@ impl Paths {
         Self { root: resolve(&root) }
     }
 
-    /// The directory that holds everything; 0700.
+    /// swarm's directory; mode 0700.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -80,17 +78,17 @@ impl Paths {
         self.socket_named("tmux.sock", "tmux")
     }
 
-    /// The configuration of swarm's own tmux server, generated.
+    /// The generated configuration of swarm's own tmux server.
     pub fn tmux_conf(&self) -> PathBuf {
         self.root.join("tmux.conf")
     }
 
-    /// The file whose lock the daemon holds for its life.
+    /// The file that the daemon locks as long as it runs.
     pub fn lock(&self) -> PathBuf {
         self.root.join("daemon.lock")
     }
 
-    /// What the daemon says of itself.
+    /// The daemon's log.
     pub fn daemon_log(&self) -> PathBuf {
         self.root.join("daemon.log")
     }
@@ -100,12 +98,12 @@ impl Paths {
         self.root.join("state.json")
     }
 
-    /// Which workers of that list are over for this swarm.
+    /// The entries of that list that are finished for this swarm.
     pub fn legacy_over(&self) -> PathBuf {
         self.root.join("state.over.json")
     }
 
-    /// What is remembered of the loops within sessions.
+    /// The state of session loops.
     pub fn sessions_dir(&self) -> PathBuf {
         self.root.join("sessions")
     }
@@ -120,13 +118,13 @@ impl Paths {
         self.workers_dir().join(format!("{name}.json"))
     }
 
-    /// An empty file that is there while something that was done to a worker could not be written into its
-    /// record: `killed`, `paused`, `paused-by-shutdown` or `paused-without-progress`.
+    /// An empty file that records a change to a worker while its record cannot be written: `killed`, `paused`,
+    /// `paused-by-shutdown` or `paused-without-progress`.
     pub fn mark(&self, name: &WorkerName, word: &str) -> PathBuf {
         self.workers_dir().join(format!("{name}.{word}"))
     }
 
-    /// What is kept of settings files of agents that we have changed.
+    /// The originals of agents' settings files that swarm changed.
     pub fn hooks_dir(&self) -> PathBuf {
         self.root.join("hooks")
     }
@@ -141,7 +139,7 @@ impl Paths {
         self.ralph_root().join(name.as_str())
     }
 
-    /// A loop's state, which people read and edit.
+    /// A loop's state file, which users may read and edit.
     pub fn ralph_state(&self, name: &WorkerName) -> PathBuf {
         self.ralph_dir(name).join("state.json")
     }
@@ -151,7 +149,7 @@ impl Paths {
         self.ralph_dir(name).join("iterations.log")
     }
 
-    /// What one iteration was given and left.
+    /// The input and output of one iteration.
     pub fn iteration_dir(&self, name: &WorkerName, iteration: u32) -> PathBuf {
         self.ralph_dir(name).join("iterations").join(format!("{iteration:04}"))
     }
@@ -161,12 +159,12 @@ impl Paths {
         self.root.join("logs")
     }
 
-    /// What a worker printed, run by run.
+    /// A worker's output, run by run.
     pub fn worker_log(&self, name: &WorkerName) -> PathBuf {
         self.logs_dir().join(format!("{name}.log"))
     }
 
-    /// What a worker printed, raw and complete (`--record`).
+    /// A worker's complete raw output (`--record`).
     pub fn record_file(&self, name: &WorkerName) -> PathBuf {
         self.logs_dir().join(format!("{name}.raw"))
     }
@@ -176,23 +174,23 @@ impl Paths {
         self.root.join("runs")
     }
 
-    /// What one run needs while it lives: its environment, its prompt, its exit status.
+    /// The environment, prompt and exit status of one run, while it lives.
     pub fn run_dir(&self, name: &WorkerName, run: Run) -> PathBuf {
         self.runs_dir().join(format!("{name}.{run}"))
     }
 
-    /// The program of the last daemon, from which wrappers, recorders and hooks are started.
+    /// The last daemon's copy of the swarm executable, from which wrappers, recorders and hooks start.
     pub fn helper(&self) -> PathBuf {
         self.helper_dir().join("swarm")
     }
 
-    /// The directory of that program.
+    /// The directory of that copy.
     pub fn helper_dir(&self) -> PathBuf {
         self.root.join("bin")
     }
 
-    /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform.
-    /// Without a home directory, `config.toml` in the root.
+    /// The user's settings: `swarm/config.toml` in `XDG_CONFIG_HOME` or `~/.config`, on every platform. Without a
+    /// home directory, `config.toml` in the root.
     pub fn user_config(&self) -> PathBuf {
         let xdg = env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|dir| dir.is_absolute());
         match xdg.or_else(|| Some(home().ok()?.join(".config"))) {
@@ -201,8 +199,8 @@ impl Paths {
         }
     }
 
-    /// Makes sure that the directory of the sockets is there and ours alone: the root itself, or the short
-    /// one that stands in for it. To be called before a socket is bound, and before one is trusted.
+    /// Makes the directory of the sockets, private to this user. Call it before binding a socket and before trusting
+    /// one.
     ///
     /// # Errors
     /// When the directory cannot be made, or another user owns it.
@@ -227,8 +225,7 @@ impl Paths {
     }
 }
 
-/// As [`private_dir`], for a place where anybody can put a link in our way. (The root itself may be one,
-/// if its owner likes.)
+/// As [`private_dir`], in a place where other users can create links. (The root itself may be a link.)
 fn stand_in_dir(dir: &Path) -> Result<()> {
     if dir.is_symlink() {
         let text = format!("'{}' is a symbolic link and cannot hold a socket", dir.display());
@@ -237,11 +234,11 @@ fn stand_in_dir(dir: &Path) -> Result<()> {
     private_dir(dir)
 }
 
-/// Makes `dir`, and what is missing above it, with mode 0700; takes the rights of others from one that is
-/// there already (the predecessor made its directory 0755).
+/// Makes `dir` and its missing parents with mode 0700. Removes other users' access to an existing directory: the
+/// predecessor made it 0755.
 ///
 /// # Errors
-/// When it cannot be made, is no directory, or belongs to another user.
+/// When it cannot be made, is not a directory, or belongs to another user.
 pub(crate) fn private_dir(dir: &Path) -> Result<()> {
     let fail = |cause: io::Error| Error::system(format!("cannot use directory '{}'", dir.display()), cause);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
@@ -256,27 +253,26 @@ pub(crate) fn private_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The home directory. What the system's user list says is not asked: a service without `HOME` would get a
-/// swarm that its user does not know of.
+/// The home directory from `HOME`. The system's user list is not consulted: a service without `HOME` would get a
+/// swarm that its user cannot find.
 ///
 /// # Errors
-/// [`ErrorCode::NoDaemon`] when `HOME` is not set, or no absolute path.
+/// [`ErrorCode::NoDaemon`] if `HOME` is not set or not absolute.
 pub(crate) fn home() -> Result<PathBuf> {
     let refuse = |what: &str| Error::new(ErrorCode::NoDaemon, what).hint("set HOME or SWARM_DIR");
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    // The user list is not asked in its place: who took HOME away wants nothing to be written there.
     let home = home.ok_or_else(|| refuse("HOME is not set"))?;
     let base = BaseDirs::new().filter(|_| home.is_absolute());
     base.map(|base| base.home_dir().to_owned()).ok_or_else(|| refuse("HOME is not an absolute path"))
 }
 
-/// The file that is where `dir`, or a directory above it, should be.
+/// The file that is in the place of `dir` or of one of its parents.
 fn file_in_the_way(dir: &Path) -> Option<PathBuf> {
     let found = dir.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)));
     found.filter(|(_, metadata)| !metadata.is_dir()).map(|(path, _)| path.to_owned())
 }
 
-/// `path` without symbolic links, as far as it exists; the rest of it is kept as it stands.
+/// Resolves the symbolic links of the existing part of `path` and keeps the rest.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for existing in path.ancestors() {
@@ -289,23 +285,22 @@ pub(crate) fn resolve(path: &Path) -> PathBuf {
     path
 }
 
-/// A path that a user gave, as swarm keeps it: absolute, and independent of the directory in which it was typed. The
-/// directory part is resolved now, so that renaming a directory that the path only passed through (`sub` in
-/// `sub/../PROMPT.md`) changes nothing. A last component that is a symbolic link stays one: the user may point it
-/// elsewhere later.
+/// Makes a path that the user typed absolute and independent of the current directory. The directory part is resolved
+/// now, so that renaming a directory which the path only passes through (`sub` in `sub/../PROMPT.md`) changes
+/// nothing. A last component that is a symbolic link stays one: the user may change its target later.
 ///
 /// # Errors
 /// When the path is empty, or the current directory is gone.
 pub(crate) fn pin(typed: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(typed)?;
-    // `file_name` is absent from `/` and from a path that ends in `..`.
+    // `/`, and a path that ends in `..`, have no `file_name`.
     Ok(match (path.file_name(), path.parent()) {
         (Some(name), Some(parent)) => resolve(parent).join(name),
         _ => resolve(&path),
     })
 }
 
-/// FNV-1a, 128 bits: the same number in every release, which std's hashers do not promise.
+/// FNV-1a with 128 bits. It stays the same in every release; std's hashers do not promise that.
 fn fnv1a(text: &OsStr) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

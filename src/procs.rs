@@ -1,38 +1,37 @@
-//! Processes below a process: who they are, how much they worked, and signals that reach all of them.
+//! Process trees: which processes are below a process, their CPU time, and signals that reach all of them.
 //!
-//! The wrapper and the daemon use it to end a run without leaving anything behind, the daemon to see whether
-//! an agent burns CPU, and which worker a caller belongs to. A process belongs to a tree when it descends
-//! from the root, or when its session was made by the root or a descendant (so what outlived its parents is
-//! still found). Linux reads `/proc`; elsewhere a tree is unknown and signals go to the process group. What
-//! is deliberately absent: any search by name.
+//! The wrapper and the daemon use it to end a run completely. The daemon also uses it to see whether an agent uses
+//! CPU, and which worker a caller belongs to. A process belongs to a tree if it descends from the root, or if the
+//! root or a descendant created its session; so orphans are found too. Linux has `/proc`. On other systems a tree is
+//! unknown, functions return nothing where they cannot answer, and signals go to the process group.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A process, as it was when the tree was read.
+/// A process at the time the tree was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proc {
-    /// Its number.
+    /// Its process id.
     pub pid: i32,
-    /// Its parent's.
+    /// Its parent's process id.
     pub ppid: i32,
-    /// When it was started, in clock ticks since boot: with the pid, this names one process for ever.
+    /// When it was started, in clock ticks since boot. Together with the pid, this identifies a process forever.
     pub start_time: u64,
     /// The program's name, at most 15 bytes.
     pub comm: String,
-    /// Its session.
+    /// Its session id.
     pub sid: i32,
 }
 
-/// The polls of those systems and cases that have nothing to wait on.
-const POLL: std::time::Duration = std::time::Duration::from_millis(100);
+/// How often to look whether a process has ended, where the system offers nothing to wait on.
+const GONE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// How often it is looked for what was started while others were ended.
+/// How often to look for processes that were started while others were being ended.
 #[cfg(target_os = "linux")]
-const ROUNDS: usize = 16;
+const MAX_KILL_ROUNDS: usize = 16;
 
-/// Waits until a process has ended (it may still be waiting to be reaped). Returns at once for a pid that is
-/// not there. Costs nothing while it waits, on Linux, but a descriptor; those that get none are polled.
+/// Waits until a process has ended, reaped or not. Returns at once for a pid that does not exist. On Linux, waiting
+/// costs one descriptor and no CPU; without a free descriptor this polls.
 pub async fn wait_gone(pid: i32) {
     if pid <= 0 {
         return;
@@ -42,11 +41,11 @@ pub async fn wait_gone(pid: i32) {
         return;
     }
     while is_alive(pid) {
-        tokio::time::sleep(POLL).await;
+        tokio::time::sleep(GONE_POLL_INTERVAL).await;
     }
 }
 
-/// Whether there is such a process, and not a dead one that nobody reaped.
+/// Whether a process exists and is not a zombie.
 pub fn is_alive(pid: i32) -> bool {
     if pid <= 0 {
         return false;
@@ -58,7 +57,7 @@ pub fn is_alive(pid: i32) -> bool {
     !matches!(kill(Pid::from_raw(pid), None), Err(nix::errno::Errno::ESRCH))
 }
 
-/// When a process was started, as in [`Proc`]. None when it is not there, or the system does not say.
+/// The start time of a process, as in [`Proc`]. `None` if the process does not exist.
 pub fn start_time(pid: i32) -> Option<u64> {
     #[cfg(target_os = "linux")]
     return linux::stat(pid).map(|stat| stat.starttime);
@@ -69,7 +68,7 @@ pub fn start_time(pid: i32) -> Option<u64> {
     }
 }
 
-/// How long ago a process was started. None when it is not there, or the system does not say.
+/// The time since a process was started. `None` if the process does not exist.
 pub fn age(pid: i32) -> Option<std::time::Duration> {
     #[cfg(target_os = "linux")]
     return linux::age(pid);
@@ -91,8 +90,8 @@ pub fn name(pid: i32) -> Option<String> {
     }
 }
 
-/// Everything below `root`, parents before children; `root` itself is not in it, nor are dead processes that
-/// nobody reaped. Works for a root that has ended, as far as its session still has members.
+/// All processes below `root`, parents before children, without `root` and without zombies. Also works after `root`
+/// has ended, as long as its session has members.
 pub fn tree(root: i32) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::tree(root).into_iter().map(Into::into).collect();
@@ -103,10 +102,10 @@ pub fn tree(root: i32) -> Vec<Proc> {
     }
 }
 
-/// Sends a signal to everything below `root` (not to `root`), and says who got it. Never to pid 1, never to
-/// this process, never to a process that took over a number in between. Processes that are started
-/// meanwhile are looked for again, a few times; where the signal is a request, those are left out that were
-/// started after it was made: they are how an agent cleans up, and not to be ended in the middle of it.
+/// Sends a signal to all processes below `root`, not to `root` itself, and returns those that received it. Never
+/// signals pid 1, this process, or a process that reused a pid. Repeats a few times for processes that are started
+/// meanwhile. Only SIGKILL goes to those: for other signals, a process started after the request is how an agent
+/// cleans up.
 pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     if root <= 1 {
         return Vec::new();
@@ -117,7 +116,7 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
         let until = if signal == Signal::SIGKILL { u64::MAX } else { linux::now().unwrap_or(0) };
         for pass in 0..4 {
             let mut fresh: Vec<Proc> = tree(root).into_iter().filter(|proc| !hit.contains(proc)).collect();
-            // What stands in the first list was there before anybody was asked.
+            // All processes of the first list existed before the request.
             fresh.retain(|proc| pass == 0 || proc.start_time < until);
             if fresh.is_empty() {
                 break;
@@ -139,7 +138,7 @@ pub fn signal_tree(root: i32, signal: Signal) -> Vec<Proc> {
     }
 }
 
-/// Sends a signal to one process, if it is there, and says who it was. Never to pid 1 or this process.
+/// Sends a signal to one process, if it exists, and returns the process. Never signals pid 1 or this process.
 pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     if pid <= 1 || pid == std::process::id() as i32 {
         return None;
@@ -148,7 +147,7 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
-/// Sends a signal to the process that has this number and was started at this time. False when it is not there.
+/// Sends a signal to the process with this pid and start time. False if it does not exist.
 pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
     #[cfg(target_os = "linux")]
     return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new(), sid: 0 }, signal);
@@ -159,8 +158,7 @@ pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
     }
 }
 
-/// Whether a process has the controlling side of a terminal open, as a tmux server has for each live pane. None
-/// where the system does not say.
+/// Whether a process has the controlling side of a terminal open. A tmux server has one open for each live pane.
 pub fn holds_terminals(pid: i32) -> Option<bool> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -173,15 +171,15 @@ pub fn holds_terminals(pid: i32) -> Option<bool> {
     Some(holds)
 }
 
-/// Whether a program can be started from a path: also not from a file system that is mounted `noexec`.
+/// Whether a program can be executed: false on a file system that is mounted `noexec`.
 ///
 /// # Errors
-/// Why it cannot.
+/// The reason why it cannot.
 pub fn can_execute(path: &std::path::Path) -> std::io::Result<()> {
     nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).map_err(std::io::Error::from)
 }
 
-/// Whether a process was stopped by a signal (SIGSTOP), and waits for SIGCONT. False where the system does not say.
+/// Whether a process was stopped by a signal (SIGSTOP) and waits for SIGCONT.
 pub fn is_stopped(pid: i32) -> bool {
     #[cfg(target_os = "linux")]
     return linux::stat(pid).is_some_and(|stat| matches!(stat.state, 'T' | 't'));
@@ -192,12 +190,12 @@ pub fn is_stopped(pid: i32) -> bool {
     }
 }
 
-/// A process of this name that has all these arguments, if there is one.
+/// The first process with this name and all these arguments.
 pub fn find(name: &str, args: &[&[u8]]) -> Option<i32> {
     find_all(name, args).first().map(|proc| proc.pid)
 }
 
-/// All processes of this name that have all these arguments. None where the system does not say.
+/// All processes with this name and all these arguments.
 pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::find_all(name, args).into_iter().map(Into::into).collect();
@@ -208,8 +206,8 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     }
 }
 
-/// The processes that work in `dir` and have all these lines (`NAME=value`) in the environment that they were
-/// started with. None where the system does not say.
+/// The processes whose current directory is below `dir` and whose initial environment has all these lines
+/// (`NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     return linux::marked_in(dir, marks).into_iter().map(Into::into).collect();
@@ -220,15 +218,15 @@ pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {
     }
 }
 
-/// Ends, at once, every process that was started with an environment in which some line begins with `mark`, and
-/// everything below it. It finds what left its group, its session and its parents; not what was started with
-/// another environment. Says whom it ended; nobody where the system does not tell environments.
+/// Kills every process whose initial environment has a line that begins with `mark`, and everything below it. This
+/// finds processes that left their group, session and parents, but not those started with another environment.
+/// Returns the killed processes.
 pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     #[cfg(target_os = "linux")]
     {
         let mut hit: Vec<Proc> = Vec::new();
-        // What is started meanwhile has the mark too: a few looks, then whoever is faster has won.
-        for _ in 0..ROUNDS {
+        // Processes that are started meanwhile have the mark too, so look again a few times.
+        for _ in 0..MAX_KILL_ROUNDS {
             let found: Vec<Proc> = linux::marked(mark).into_iter().map(Into::into).collect();
             let fresh: Vec<Proc> = found.into_iter().filter(|proc| !hit.contains(proc)).collect();
             if fresh.is_empty() {
@@ -249,14 +247,14 @@ pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     }
 }
 
-/// The environment that a process was started with, line by line. Empty where the system does not say.
+/// The initial environment of a process, line by line.
 pub fn environment(pid: i32) -> Vec<Vec<u8>> {
     let text =
         if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
     text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// The arguments that a process was started with, its program first. Empty where the system does not say.
+/// The initial arguments of a process, the program first.
 pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
     let text =
         if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
@@ -269,7 +267,7 @@ pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
 }
 
-/// How the terminal of a process takes what is typed. `None` when it cannot be told.
+/// The state of a process's terminal. `None` if it is unknown.
 pub fn terminal(pid: i32) -> Option<Terminal> {
     use nix::sys::termios::{LocalFlags, tcgetattr};
     let tty = std::fs::read_link(format!("/proc/{pid}/fd/0")).ok()?;
@@ -284,30 +282,29 @@ pub fn terminal(pid: i32) -> Option<Terminal> {
     Some(Terminal { cooked, unread })
 }
 
-/// See [`terminal`].
+/// The input state of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// It reads whole lines, as a shell script's does: then every line that is typed is taken, and the
-    /// program has nothing to say about it.
+    /// It is in line mode, as for a shell script. The terminal then accepts every typed line, whether or not the
+    /// program reads it.
     pub cooked: bool,
-    /// The bytes of typed lines (without `cooked`: of all that was typed) that nobody has read yet.
+    /// Unread bytes: of complete lines if `cooked`, otherwise of everything typed.
     pub unread: u64,
 }
 
-/// Whether the terminal of a process is known to read whole lines.
+/// Whether the terminal of a process is known to be in line mode.
 pub fn tty_is_cooked(pid: i32) -> bool {
     terminal(pid).is_some_and(|terminal| terminal.cooked)
 }
 
-/// Whether a process below `root` sleeps where a read of a terminal sleeps. A hint only: it can be true of
-/// another read, and is never true where the system does not say.
+/// Whether a process below `root` sleeps where a terminal read sleeps. This is only a hint, because other reads sleep
+/// there too.
 pub fn seems_to_read(root: i32) -> bool {
     let place = |pid: i32| std::fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
     tree(root).iter().any(|proc| matches!(place(proc.pid).as_str(), "wait_woken" | "n_tty_read"))
 }
 
-/// The CPU seconds, user and system, that `root` and everything below it have used, with those of children
-/// they have reaped. 0 where the system does not say.
+/// The CPU seconds, user and system, of `root`, everything below it, and their reaped children. 0 if unknown.
 pub fn cpu_seconds(root: i32) -> f64 {
     #[cfg(target_os = "linux")]
     {
@@ -322,7 +319,7 @@ pub fn cpu_seconds(root: i32) -> f64 {
     }
 }
 
-/// The parents of a process, nearest first, up to pid 1. Empty where the system does not say.
+/// The parents of a process, nearest first, up to pid 1.
 pub fn ancestors(pid: i32) -> Vec<i32> {
     let mut line = Vec::new();
     #[cfg(target_os = "linux")]

@@ -1,9 +1,9 @@
-//! The wire: JSON, one object a line, over a Unix socket (DESIGN section 7, `swarm-protocol(7)`).
+//! The protocol between client and daemon: JSON, one object per line, over a Unix socket; see `swarm-protocol(7)`.
 //!
-//! Client and daemon share these types and nothing else. Deliberately absent: anything of the disk
-//! (`store` and `swarm_state::format` are another contract) and any path, pid or socket in the meaning of
-//! a call, so that a daemon behind ssh can serve the same lines. Here is what every line has in common and the
-//! list of methods; what each takes and answers stands by topic in the modules.
+//! Client and daemon share only these types. They contain nothing of the disk (`store` and `swarm_state::format` are
+//! another contract). No path, pid or socket has a meaning for a call, so that a daemon behind ssh can serve the same
+//! lines. This file has the lines' common parts and the list of methods; the modules have the parameters and answers
+//! by topic.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,11 +31,11 @@ pub use workers::{
     Sent, TmuxView, WorkerView,
 };
 
-/// The version of the protocol; bumped only for a breaking change.
+/// The protocol version; raised only for a breaking change.
 pub const VERSION: u32 = 1;
 
-/// The longest line either side accepts, bytes, line end included.
-pub const MAX_LINE: usize = 1 << 20;
+/// The longest line that either side accepts, line end included.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 /// The client's first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,7 @@ pub struct Request {
     pub params: Value,
 }
 
-/// What the daemon sends: an answer, or a notice of a subscription.
+/// A line from the daemon: an answer, or a notice of a subscription.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Response {
     /// The request it belongs to.
@@ -77,7 +77,7 @@ pub struct Response {
     /// The answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok: Option<Value>,
-    /// The refusal.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub err: Option<Error>,
     /// A notice.
@@ -89,40 +89,40 @@ pub struct Response {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", content = "params")]
 pub enum Call {
-    /// Makes a worker; answers [`Spawned`] when its first run is up.
+    /// Makes a worker; answers [`Spawned`] when its first run has started.
     #[serde(rename = "spawn")]
     Spawn(Box<SpawnParams>),
-    /// All workers; answers [`Listing`].
+    /// Lists all workers; answers [`Listing`].
     #[serde(rename = "ls")]
     Ls(Empty),
-    /// One worker; answers [`WorkerView`].
+    /// Shows one worker; answers [`WorkerView`].
     #[serde(rename = "status")]
     Status(Named),
-    /// What is on a worker's screen; answers [`Peeked`].
+    /// Captures a worker's screen; answers [`Peeked`].
     #[serde(rename = "peek")]
     Peek(PeekParams),
-    /// What a worker printed; answers [`Lines`].
+    /// Reads a worker's output; answers [`Lines`].
     #[serde(rename = "logs")]
     Logs(LogsParams),
-    /// Types text into a worker; answers [`Sent`] when it was taken.
+    /// Types text into a worker; answers [`Sent`] when the agent accepted it.
     #[serde(rename = "send")]
     Send(SendParams),
     /// Sends Ctrl-C to a worker's terminal; answers [`Empty`].
     #[serde(rename = "interrupt")]
     Interrupt(Named),
-    /// Tells an agent that reads its terminal that there is no more; answers [`Empty`].
+    /// Sends end-of-input (Ctrl-D) to a worker's terminal; answers [`Empty`].
     #[serde(rename = "eof")]
     Eof(Named),
-    /// Where a worker's window is; answers [`AttachView`].
+    /// Locates a worker's window; answers [`AttachView`].
     #[serde(rename = "attach")]
     Attach(Named),
-    /// Ends a worker; answers [`Killed`] when nothing of it runs any more.
+    /// Ends a worker; answers [`Killed`] when none of its processes runs any more.
     #[serde(rename = "kill")]
     Kill(KillParams),
-    /// Spawns a worker again as it was spawned, ended first if it lives; answers [`Spawned`].
+    /// Spawns a worker again with the same settings, and ends it first if it is live; answers [`Spawned`].
     #[serde(rename = "respawn")]
     Respawn(RespawnParams),
-    /// Removes what is left of a worker that is over; answers [`Forgotten`].
+    /// Deletes a finished worker and its files; answers [`Forgotten`].
     #[serde(rename = "clean")]
     Clean(CleanParams),
     /// Pauses a loop; answers [`Changed`].
@@ -131,59 +131,60 @@ pub enum Call {
     /// Resumes a loop; answers [`Changed`].
     #[serde(rename = "ralph.resume")]
     RalphResume(ResumeParams),
-    /// A loop's numbers; answers [`RalphView`].
+    /// Shows a loop's state; answers [`RalphView`].
     #[serde(rename = "ralph.status")]
     RalphStatus(Named),
     /// Changes a loop's settings; answers [`RalphView`].
     #[serde(rename = "ralph.set")]
     RalphSet(RalphSetParams),
-    /// The lines of `iterations.log`; answers [`Lines`].
+    /// Reads the lines of `iterations.log`; answers [`Lines`].
     #[serde(rename = "ralph.logs")]
     RalphLogs(LogsParams),
-    /// Removes the state of loops that are over; answers [`Cleaned`].
+    /// Deletes the state of finished loops; answers [`Cleaned`].
     #[serde(rename = "ralph.clean")]
     RalphClean(RalphCleanParams),
-    /// What a loop came to; answers [`Report`].
+    /// Reports the result of a loop; answers [`Report`].
     #[serde(rename = "ralph.report")]
     RalphReport(ReportParams),
-    /// What an iteration changed; answers [`DiffView`].
+    /// Shows the changes of an iteration; answers [`DiffView`].
     #[serde(rename = "ralph.diff")]
     RalphDiff(DiffParams),
     /// Checks an iteration's tree out into a new worktree; answers [`Restored`].
     #[serde(rename = "ralph.restore")]
     RalphRestore(RestoreParams),
-    /// Takes protected files as they are now; answers [`Approved`]. Refused from inside the worker.
+    /// Accepts changes to watched files; answers [`Approved`]. Refused from inside the worker.
     #[serde(rename = "ralph.approve")]
     RalphApprove(Named),
-    /// What the hooks of a worker's own agent tell; answers [`HookHeard`]. From outside the worker it is no news.
+    /// Reports an event of the worker's own agent, from its hooks; answers [`HookHeard`]. Has no effect from outside
+    /// the worker.
     #[serde(rename = "hook")]
     Hook(Box<HookParams>),
-    /// Follows notices; answers [`Snapshot`], then notices until the connection ends.
+    /// Subscribes to notices; answers [`Snapshot`], then notices until the connection ends.
     #[serde(rename = "subscribe")]
     Subscribe(SubscribeParams),
-    /// The daemon itself; answers [`DaemonView`].
+    /// Shows the daemon's state; answers [`DaemonView`].
     #[serde(rename = "daemon.status")]
     DaemonStatus(Empty),
-    /// Pauses the loops and ends the daemon; answers [`DaemonStopped`]. Agents go on.
+    /// Pauses the loops and ends the daemon; answers [`DaemonStopped`]. Agents keep running.
     #[serde(rename = "daemon.stop")]
     DaemonStop(Empty),
-    /// Ends the daemon so that a new one takes over; answers [`Empty`]. Nothing is paused.
+    /// Ends the daemon so that a new one can take over; answers [`Empty`]. Pauses nothing.
     #[serde(rename = "daemon.handover")]
     DaemonHandover(Empty),
 }
 
-/// No parameters, or nothing to answer.
+/// No parameters, or an empty answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
 
-/// A worker's name. It is text here: the daemon parses it and refuses what is no name.
+/// A worker's name as text. The daemon parses it and refuses an invalid name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     /// The name.
     pub name: String,
 }
 
-/// Whether a mark that is left out when it is not set can be left out.
+/// Whether to omit a flag that is false.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_no(mark: &bool) -> bool {
     !mark

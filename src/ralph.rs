@@ -1,13 +1,13 @@
-//! The library face of loops: a verified loop in one's own program, without daemon and tmux.
+//! Verified loops as a library: run a loop in your own program, without daemon and tmux.
 //!
-//! It is the loop of `swarm loop`: the same engine decides ([`swarm_state::engine::Worker`]), the same
-//! [`Course`] takes the base line, writes the contracts, runs the checks, judges and takes the snapshots. Only what
-//! is an effect of the daemon's drivers is done here at once, in the caller's thread: the agent is whatever
-//! the caller's factory makes, afresh for each iteration. `swarm loop --format json` prints the same
-//! [`RalphLoopResult`]. Deliberately absent: panes, and pausing.
+//! It is the loop of `swarm loop`: the same engine decides ([`swarm_state::engine::Worker`]), and the same
+//! [`LoopRun`] takes the baseline, writes the contracts, runs the checks, forms the verdicts and takes the snapshots.
+//! The caller's thread carries out the engine's effects one after the other. The caller's factory makes a new agent
+//! for each iteration. `swarm loop --format json` prints the same [`RalphLoopResult`]. There are no panes, and a loop
+//! cannot be paused by hand.
 //!
 //! ```
-//! use swarm::ralph::{AgentState, RalphConfig, RalphLoop, Seat, command};
+//! use swarm::ralph::{AgentState, RalphConfig, RalphLoop, AgentContext, command};
 //!
 //! # let dir = std::env::temp_dir().join(format!("swarm-example-{}", std::process::id()));
 //! # std::fs::create_dir_all(&dir)?;
@@ -20,8 +20,8 @@
 //!
 //! // An agent is anything that takes a prompt; here a closure.
 //! let file = dir.join("n");
-//! let agent = |seat: &Seat<'_>| {
-//!     let (file, number) = (file.clone(), seat.iteration);
+//! let agent = |context: &AgentContext<'_>| {
+//!     let (file, number) = (file.clone(), context.iteration);
 //!     move |_prompt: &str| AgentState {
 //!         error: std::fs::write(&file, format!("{number}\n")).err().map(|e| e.to_string()),
 //!         text: "I counted. <promise>COMPLETE</promise>".into(),
@@ -52,25 +52,25 @@ use swarm_state::spec::WorktreeSpec;
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
-use crate::loops::{Course, forget_progress};
+use crate::loops::{LoopRun, forget_progress};
 use crate::paths::{self, Paths, private_dir};
 
 mod agent;
 mod config;
-mod race;
+mod in_process;
 mod result;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Agent, AgentState, CommandAgent, Seat, command};
+pub use agent::{Agent, AgentContext, AgentState, CommandAgent, command};
 pub use config::RalphConfig;
-use race::{Awake, Clock, Race, finish};
+use in_process::{Clock, InProcessLoop, SystemClock, finish};
 pub use result::{CheckResult, LoopIteration, RalphLoopResult};
 
-/// The name of a loop that has no other.
-const NAME: &str = "ralph-loop";
+/// The name of a loop without one.
+const DEFAULT_NAME: &str = "ralph-loop";
 
-/// A loop: what is to be done, who does it, and where.
+/// A loop: the task, the agents and the directory.
 pub struct RalphLoop<F> {
     config: RalphConfig,
     agent_factory: F,
@@ -91,13 +91,13 @@ impl<F> std::fmt::Debug for RalphLoop<F> {
 
 impl<F, A> RalphLoop<F>
 where
-    F: FnMut(&Seat<'_>) -> A,
+    F: FnMut(&AgentContext<'_>) -> A,
     A: Agent,
 {
-    /// A loop over `root`. `agent_factory` is called for each iteration and gives it an agent of its own, so that
-    /// nothing but the files and the prompt goes from one to the next.
+    /// Makes a loop over `root`. `agent_factory` is called for each iteration and returns a new agent, so that only
+    /// the files and the prompt pass from one iteration to the next.
     pub fn new(config: RalphConfig, agent_factory: F, root: impl Into<PathBuf>) -> Self {
-        let (root, name) = (root.into(), NAME.to_owned());
+        let (root, name) = (root.into(), DEFAULT_NAME.to_owned());
         Self {
             config,
             agent_factory,
@@ -105,15 +105,16 @@ where
             name,
             folder: None,
             worktree: None,
-            clock: Box::new(Awake::new()),
+            clock: Box::new(SystemClock::new()),
         }
     }
 
-    /// Runs it to its end, which may take long. A worktree that was asked for is made the first time, and stays.
+    /// Runs the loop to its end, which may take long. The first call makes the worktree, if one is configured; it
+    /// stays afterwards.
     ///
     /// # Errors
-    /// What is wrong with the configuration, the directory or the worktree; or that the loop's own files cannot be
-    /// written. An agent or a check that fails is no error: that is in the result.
+    /// When the configuration, the directory or the worktree is invalid, or the loop's own files cannot be written. A
+    /// failing agent or check is not an error; it is in the result.
     pub fn run(&mut self) -> Result<RalphLoopResult> {
         let gates = self.config.gates()?;
         let root = std::fs::canonicalize(&self.root)
@@ -122,11 +123,11 @@ where
         let cwd = if self.config.use_worktree { self.worktree(&root)? } else { root };
         let id = fresh_id();
         let folder = Folder::make(self.folder.as_deref(), &self.name, &id)?;
-        let course = Course {
+        let loop_run = LoopRun {
             name: self.name.clone(),
             id,
             folder: folder.path.clone(),
-            // Without a home there is none.
+            // Without a home directory there is none.
             root: Paths::from_env().map_or_else(|_| folder.path.clone(), |paths| paths.root().to_owned()),
             cwd,
             env: agent::environment().into(),
@@ -135,9 +136,10 @@ where
             shows_text: false,
             task_file,
         };
-        crate::loops::check_progress(&course.cwd, &course.root)?;
-        let race = Race::new(&self.config, &course, &mut self.agent_factory, self.clock.as_mut());
-        let mut result = race.run()?;
+        crate::loops::check_progress(&loop_run.cwd, &loop_run.root)?;
+        let in_process =
+            InProcessLoop::new(&self.config, &loop_run, &mut self.agent_factory, self.clock.as_mut());
+        let mut result = in_process.run()?;
         if let Some(worktree) = &self.worktree {
             result.worktree_path = worktree.path.display().to_string();
         }
@@ -156,27 +158,27 @@ where
 }
 
 impl<F> RalphLoop<F> {
-    /// Another name than `ralph-loop`: the worktree, its branch (`swarm/NAME`) and the snapshots
-    /// (`refs/swarm/NAME/…`) have it.
+    /// Sets a name other than `ralph-loop`. The worktree, its branch (`swarm/NAME`) and the snapshots
+    /// (`refs/swarm/NAME/…`) contain it.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Keeps contracts, outputs and verdicts in this directory, which must lie outside of the agent's
-    /// tree. Without it they go when the loop has ended; the snapshots in git stay all the same.
+    /// Keeps contracts, outputs and verdicts in this directory, which must be outside the agent's tree. Without it,
+    /// they are deleted at the end of the loop. The snapshots in git stay in both cases.
     #[must_use]
     pub fn keep_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Removes the worktree, and its branch where everything on it is merged. True when there was one.
+    /// Removes the worktree, and its branch if it is merged. True if there was one.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`] while a change, a commit or an ignored file that is not in a cache would be lost by it;
-    /// it is named, and all stays.
+    /// [`ErrorCode::Conflict`] if a change, a commit or an ignored file outside a cache would be lost. The error
+    /// names it, and everything stays.
     pub fn cleanup_worktree(&mut self) -> Result<bool> {
         let Some(made) = self.worktree.clone() else { return Ok(false) };
         let removed = finish(git::remove_worktree(&made, Permission::default()))?;
@@ -192,7 +194,7 @@ impl<F> RalphLoop<F> {
     }
 }
 
-/// What tells a loop from all others, of other programs too; part of a git ref.
+/// An id that no other loop has, also in other programs; part of a git ref.
 fn fresh_id() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (now, count) = (Utc::now().format("%Y%m%dT%H%M%S%3fZ"), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -202,7 +204,7 @@ fn fresh_id() -> String {
 /// The loop's own folder.
 struct Folder {
     path: PathBuf,
-    /// Goes with the loop.
+    /// Deleted at the end of the loop.
     passing: bool,
 }
 
@@ -215,7 +217,7 @@ impl Folder {
             None => std::env::temp_dir().join(format!("swarm-{name}-{id}")),
         };
         if wanted.is_none() && path.exists() {
-            // Somebody else's, who knew what its name would be.
+            // Another user made it, knowing its name.
             return Err(Error::new(ErrorCode::System, format!("'{}' is there already", path.display())));
         }
         private_dir(&path)?;

@@ -1,8 +1,8 @@
-//! Settings: which files are read, what may stand in them, and which one set what.
+//! Settings files: which are read, which keys they may have, and which file set which key.
 //!
-//! The client reads them before a spawn; what the daemon needs of them travels in the request. Later files
-//! win, key by key: the user's `config.toml`, `swarm.toml` of the current directory, then `-c FILE`.
-//! Nothing is passed over in silence: an unknown key or a bad value is an error with file, line and key.
+//! The client reads them before a spawn and sends the daemon what it needs. Later files win, key by key: the user's
+//! `config.toml`, then `swarm.toml` in the current directory, then `-c FILE`. An unknown key or a bad value is an
+//! error with file, line and key.
 //!
 //! ```toml
 //! command = ["claude", "--dangerously-skip-permissions"]   # what `spawn` runs without `-- CMD…`
@@ -39,8 +39,8 @@
 //! outage = { login = ["sign in again"] }
 //! ```
 //!
-//! Deliberately absent: environment variables as settings, and a command line given as one string (what it
-//! means would depend on a shell).
+//! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
+//! shell.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,32 +57,32 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use read::{Entry, Fault, Source as File};
+use read::{Fault, SettingEntry, SettingsFile};
 
-/// The most bytes of a file.
-const MAX_FILE: u64 = 1024 * 1024;
+/// The largest settings file.
+const MAX_SETTINGS_BYTES: u64 = 1024 * 1024;
 
-/// What the files say, merged.
+/// The merged settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// The command of a worker that names none; never an empty list.
+    /// The default command of a worker; never an empty list.
     pub command: Option<Vec<String>>,
     /// Defaults of a loop.
     pub ralph: RalphDefaults,
     /// Defaults of `swarm loop`.
     pub ralph_loop: LoopDefaults,
-    /// For swarm's own tmux server.
+    /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
-    /// The profiles: first those that the settings changed or added, then the other built-in ones, so that
-    /// the first row that knows a command is the right one.
+    /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
+    /// command is the right one.
     pub agents: Vec<Profile>,
-    /// Which file set what, in the order of the keys; of one key, in the order of the files.
+    /// Which file set which key, sorted by key; for one key, in the order of the files.
     pub sources: Vec<Setting>,
-    /// The files that were there, in the order in which they were read.
+    /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
 }
 
-/// `[ralph]`: what `spawn --ralph` takes when its flags do not say.
+/// `[ralph]`: defaults for the flags of `spawn --ralph`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RalphDefaults {
     /// Absolute.
@@ -93,11 +93,11 @@ pub struct RalphDefaults {
     pub inactivity_timeout: Option<u64>,
     /// Seconds; 0: no limit.
     pub question_timeout: Option<u64>,
-    /// A pattern that compiles.
+    /// A valid pattern.
     pub done_pattern: Option<String>,
 }
 
-/// `[ralph_loop]`: what `swarm loop` takes when its flags do not say.
+/// `[ralph_loop]`: defaults for the flags of `swarm loop`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoopDefaults {
     /// 1 to [`MAX_ITERATIONS`].
@@ -106,13 +106,13 @@ pub struct LoopDefaults {
     pub max_cost: Option<u64>,
     /// Seconds.
     pub max_time: Option<u64>,
-    /// A promise that can be made.
+    /// A valid promise.
     pub completion_tag: Option<String>,
     /// The name of one of [`Settings::agents`].
     pub agent: Option<String>,
 }
 
-/// The most iterations of a `swarm loop`.
+/// The maximum for the iterations of a `swarm loop`.
 pub const MAX_ITERATIONS: u32 = 100;
 
 /// `[tmux]`.
@@ -120,7 +120,7 @@ pub const MAX_ITERATIONS: u32 = 100;
 pub struct TmuxSettings {
     /// A tmux configuration to read after swarm's own; absolute.
     pub source: Option<PathBuf>,
-    /// Columns and rows of a window that nobody is attached to.
+    /// Columns and rows of a window without a client.
     pub size: Option<(u16, u16)>,
 }
 
@@ -129,21 +129,21 @@ pub struct TmuxSettings {
 pub struct Setting {
     /// Its full name, `ralph.max_iterations`.
     pub key: String,
-    /// Its value as it stands in the file.
+    /// Its value as written in the file.
     pub value: String,
     /// The file.
     pub file: PathBuf,
     /// The line, from 1.
     pub line: usize,
-    /// A later file set it again.
+    /// A later file set the key again.
     pub overridden: bool,
 }
 
 impl Settings {
-    /// Reads and merges the files. `user` and `local` need not be there, `explicit` (`-c`) must.
+    /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
     ///
     /// # Errors
-    /// `FILE:LINE: …` for the first thing that is wrong in a file; or a file that cannot be read.
+    /// `FILE:LINE: …` for the first error in a file, or a file that cannot be read.
     pub fn load(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self> {
         Self::load_over(agents::built_in(), user, local, explicit)
     }
@@ -160,7 +160,7 @@ impl Settings {
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
             if let Some(text) = read_file(path, required)? {
                 settings.files.push(path.to_owned());
-                settings.apply(&File::new(path, &text), &mut changes)?;
+                settings.apply(&SettingsFile::new(path, &text), &mut changes)?;
             }
         }
         settings.agents = agents::merge(built_in, &changes.agents)?;
@@ -170,22 +170,22 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Any file may add an agent, so its name can be looked up only when all of them are read.
+    /// Any file may add an agent, so its name is looked up after all files are read.
     fn check_agent(&self) -> Result<()> {
-        const KEY: &str = "ralph_loop.agent";
+        const AGENT_KEY: &str = "ralph_loop.agent";
         let Some(agent) = &self.ralph_loop.agent else { return Ok(()) };
         if self.agents.iter().any(|profile| profile.name == *agent) {
             return Ok(());
         }
-        let set = self.sources.iter().rfind(|setting| setting.key == KEY);
+        let set = self.sources.iter().rfind(|setting| setting.key == AGENT_KEY);
         let place = set.map(|s| format!("{}:{}: ", s.file.display(), s.line)).unwrap_or_default();
         let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::invalid(format!("{place}'{KEY}' names no agent that swarm knows"))
+        Err(Error::invalid(format!("{place}'{AGENT_KEY}' names no agent that swarm knows"))
             .hint(format!("one of: {}", names.join(", "))))
     }
 
-    /// Takes over what one file says.
-    fn apply(&mut self, file: &File<'_>, changes: &mut Changes) -> Result<()> {
+    /// Merges one file.
+    fn apply(&mut self, file: &SettingsFile<'_>, changes: &mut Changes) -> Result<()> {
         let table = file.parse()?;
         let mut faults = vec![];
         for entry in file.entries(&table) {
@@ -199,7 +199,7 @@ impl Settings {
         }
     }
 
-    fn top(&mut self, entry: &Entry<'_>, changes: &mut Changes) -> Result<(), Vec<Fault>> {
+    fn top(&mut self, entry: &SettingEntry<'_>, changes: &mut Changes) -> Result<(), Vec<Fault>> {
         match entry.key {
             "command" => self.set(entry, |s| {
                 s.command = Some(entry.command()?);
@@ -214,7 +214,7 @@ impl Settings {
             }),
             "tmux" => entry.each(|entry| self.tmux(entry)),
             "agents" => entry.each(|agent| {
-                // A name alone is an agent too.
+                // A name without keys also adds an agent.
                 changes.agents.entry(agent.key.to_owned()).or_default();
                 agent.each(|entry| {
                     let (field, value) = agents::read(entry).map_err(|fault| vec![fault])?;
@@ -229,7 +229,7 @@ impl Settings {
         }
     }
 
-    fn ralph(&mut self, entry: &Entry<'_>) -> Result<(), Vec<Fault>> {
+    fn ralph(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
         self.set(entry, |settings| {
             let ralph = &mut settings.ralph;
             match entry.key {
@@ -253,7 +253,7 @@ impl Settings {
         })
     }
 
-    fn ralph_loop(&mut self, entry: &Entry<'_>) -> Result<(), Vec<Fault>> {
+    fn ralph_loop(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
         self.set(entry, |settings| {
             let defaults = &mut settings.ralph_loop;
             match entry.key {
@@ -271,7 +271,7 @@ impl Settings {
         })
     }
 
-    fn tmux(&mut self, entry: &Entry<'_>) -> Result<(), Vec<Fault>> {
+    fn tmux(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
         self.set(entry, |settings| {
             match entry.key {
                 "source" => settings.tmux.source = Some(entry.path()?),
@@ -282,10 +282,10 @@ impl Settings {
         })
     }
 
-    /// Sets one key and notes who did.
+    /// Sets one key and records its source.
     fn set(
         &mut self,
-        entry: &Entry<'_>,
+        entry: &SettingEntry<'_>,
         set: impl FnOnce(&mut Self) -> Result<(), Fault>,
     ) -> Result<(), Vec<Fault>> {
         set(self).map_err(|fault| vec![fault])?;
@@ -294,7 +294,7 @@ impl Settings {
     }
 
     fn mark_overridden(&mut self) {
-        // Stable: of one key, the files stay in their order.
+        // The sort is stable, so the sources of one key stay in the order of the files.
         self.sources.sort_by(|a, b| a.key.cmp(&b.key));
         for at in 1..self.sources.len() {
             self.sources[at - 1].overridden = self.sources[at - 1].key == self.sources[at].key;
@@ -302,15 +302,15 @@ impl Settings {
     }
 }
 
-/// What works on the profiles, from all files.
+/// The changes to profiles, from all files.
 #[derive(Default)]
 struct Changes {
-    agents: agents::Changes,
+    agents: agents::ProfileChanges,
     outage: outage::Wordings,
 }
 
-/// A text that an agent can promise.
-fn tag(entry: &Entry<'_>) -> Result<String, Fault> {
+/// A valid promise.
+fn tag(entry: &SettingEntry<'_>) -> Result<String, Fault> {
     let text = entry.text()?;
     match Promise::new(&text) {
         Ok(_) => Ok(text),
@@ -318,20 +318,20 @@ fn tag(entry: &Entry<'_>) -> Result<String, Fault> {
     }
 }
 
-/// What [`size`] takes.
+/// The format of [`size`], for messages.
 pub const SIZE: &str = "a size like \"200x50\" (20x5 to 1000x500)";
 
-/// `200x50`: columns and rows. Below the limits no agent's screen can be read, above them one look at it is
-/// too much text.
+/// Parses columns and rows, such as `200x50`. Below the limits no agent's screen is readable; above them a capture is
+/// too large.
 pub fn size(text: &str) -> Option<(u16, u16)> {
     let (columns, rows) = text.split_once('x')?;
     let (columns, rows) = (columns.parse().ok()?, rows.parse().ok()?);
     ((20..=1000).contains(&columns) && (5..=500).contains(&rows)).then_some((columns, rows))
 }
 
-/// A file's text; `None` when it is not there and need not be.
+/// A file's text; `None` if it is missing and not required.
 fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
-    let text = read_bounded(path, MAX_FILE).and_then(|bytes| {
+    let text = read_bounded(path, MAX_SETTINGS_BYTES).and_then(|bytes| {
         String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
     });
     match text {
@@ -341,7 +341,7 @@ fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
     }
 }
 
-/// There is no such file; or a directory above it is a file, and then there is none either.
+/// The file does not exist, also because a directory above it is a file.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,17 +1,14 @@
-//! The disk: the daemon's lock, atomic writes, loading, and setting aside what cannot be read.
+//! The daemon's files: its lock, records of workers and loops, logs, and what cannot be read.
 //!
-//! The daemon is the only user, and the only writer of everything below its root; a person may edit a
-//! loop's `state.json` at any time. What the bytes mean is `swarm_state::format`'s business, where they lie
-//! is [`crate::paths`]'s. Three promises:
+//! The daemon uses it, and `doctor` reads with it. `swarm_state::format` defines the contents, [`crate::paths`] the
+//! places. A person may edit a loop's `state.json` at any time. Three promises:
 //!
-//! * A write happens whole or not at all: a failed one leaves the earlier file and no left-over.
-//! * A file that cannot be read is never replaced: it is set aside byte for byte as `FILE.corrupt-TIME`
-//!   and reported, or, when even that fails or a newer swarm wrote it, left where it is and its name is
-//!   reserved, so that nothing is written over it.
+//! * A write happens whole or not at all. A failed write leaves the earlier file and no leftovers.
+//! * A file that cannot be read is never overwritten. The store renames it to `FILE.corrupt-TIME` and reports it. If
+//!   the rename fails, or if a newer swarm wrote the file, the file stays and its name is reserved.
 //! * Directories are 0700, files 0600.
 //!
-//! All calls block; files are small, and logs are read from their end. Deliberately absent: any cache, so
-//! that what is on disk is what is true.
+//! All calls block; files are small, and logs are read from their end. There is no cache: the disk is the truth.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,38 +36,38 @@ use crate::files::{file_name, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use load::Mark;
 pub use lock::DaemonLock;
-pub use logs::{LOG_LIMIT, Tail};
+pub use logs::{LogTail, MAX_LOG_BYTES};
 pub use ralph::{RalphRead, RalphStamp};
-pub use rotate::{DAEMON_LOG_LIMIT, LogWriter, RECORD_LIMIT, record};
-pub use survey::{Damage, Found, Survey, survey};
+pub use rotate::{LogWriter, MAX_DAEMON_LOG_BYTES, MAX_RECORD_BYTES, record};
+pub use survey::{Damage, DamagedFile, DiskSurvey, survey};
 
-/// The most that a record or a loop's state may be, bytes: an environment fits many times.
-const STATE_LIMIT: u64 = 64 << 20;
+/// The largest record or loop state that is read.
+const MAX_STATE_BYTES: u64 = 64 << 20;
 
-/// Something wrong on disk, for `ls` and `doctor`.
+/// A problem with a file, for `ls` and `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// One sentence that names the file.
     pub message: String,
-    /// The worker whose file it is, where it has a valid name.
+    /// The worker whose file it is, if the name is valid.
     pub name: Option<WorkerName>,
-    /// The file stays where it is, so nothing can be saved under `name`: a spawn must refuse it.
+    /// The file stays, so nothing can be saved under `name`. A spawn must refuse this name.
     pub reserved: bool,
 }
 
-/// The directory of swarm.
+/// swarm's directory.
 #[derive(Debug)]
 pub struct Store {
     paths: Paths,
     /// Names whose record must not be written; filled by [`Store::load_all`].
     reserved: Mutex<BTreeSet<WorkerName>>,
-    /// What a write found, and nobody was told yet.
+    /// Problems that writes found and that were not reported yet.
     noted: Mutex<Vec<Problem>>,
 }
 
 impl Store {
-    /// Opens the directory and makes what is missing in it. Call it with the [`DaemonLock`] held: what an
-    /// earlier daemon left of unfinished writes is removed.
+    /// Opens the directory, makes missing subdirectories and removes the temporary files of unfinished writes. Hold
+    /// the [`DaemonLock`].
     ///
     /// # Errors
     /// When a directory cannot be made, or belongs to another user.
@@ -82,7 +79,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Makes the directories that are missing below the root. Call it with the [`DaemonLock`] held.
+    /// Makes the directories that are missing below the root. Hold the [`DaemonLock`].
     ///
     /// # Errors
     /// When one cannot be made, or belongs to another user.
@@ -90,7 +87,7 @@ impl Store {
         self.dirs().iter().try_for_each(|dir| private_dir(dir))
     }
 
-    /// True when one of them is missing.
+    /// Whether a directory is missing.
     pub fn lacks_a_directory(&self) -> bool {
         self.dirs().iter().any(|dir| !dir.is_dir())
     }
@@ -100,18 +97,18 @@ impl Store {
         [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()]
     }
 
-    /// Where everything is.
+    /// The paths of all files.
     pub fn paths(&self) -> &Paths {
         &self.paths
     }
 
-    /// True when nothing can be saved under `name`, as [`Problem::reserved`] told.
+    /// Whether nothing can be saved under `name`; see [`Problem::reserved`].
     pub fn is_reserved(&self, name: &WorkerName) -> bool {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
-    /// What writes had to set aside since this was asked last: a file that a person broke between the
-    /// daemon's look and its write.
+    /// Returns the problems that writes found since the last call, such as a file that a person broke between the
+    /// daemon's read and its write.
     pub fn take_problems(&self) -> Vec<Problem> {
         std::mem::take(&mut *self.noted.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -124,10 +121,10 @@ impl Store {
         self.reserved.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
     }
 
-    /// Removes temporary files of writes that a crash cut off.
+    /// Removes the temporary files of writes that a crash interrupted.
     fn sweep(&self) {
         let loops = entries(&self.paths.ralph_root());
-        // The last one is the only iteration that can have been written to.
+        // Only the last iteration can have been written to.
         let latest = |dir: &PathBuf| {
             entries(&dir.join("iterations"))
                 .into_iter()
@@ -139,7 +136,7 @@ impl Store {
         for dir in loops.into_iter().chain(iterations).chain(fixed) {
             for file in entries(&dir) {
                 if is_temporary(&file) {
-                    // A left-over is harmless; so is failing to remove it.
+                    // A leftover is harmless, and so is a failure to remove it.
                     let _ = fs::remove_file(file);
                 }
             }
@@ -147,7 +144,7 @@ impl Store {
     }
 }
 
-/// What is in a directory, sorted by name; nothing when it cannot be read.
+/// The entries of a directory, sorted by name; empty if it cannot be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let Ok(list) = fs::read_dir(dir) else { return vec![] };
     let mut found: Vec<_> = list.flatten().map(|entry| entry.path()).collect();
@@ -160,27 +157,27 @@ fn failed(verb: &str, path: &Path, cause: impl std::fmt::Display) -> Error {
     Error::system(format!("cannot {verb} '{}'", path.display()), cause)
 }
 
-/// Reads a file; `None` when there is none.
+/// Reads a file; `None` if it does not exist.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match read_bounded(path, STATE_LIMIT) {
+    match read_bounded(path, MAX_STATE_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Moves a file that cannot be read out of the way, as `FILE.corrupt-TIME`; gives its new path.
+/// Renames a file that cannot be read to `FILE.corrupt-TIME` and returns its new path.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let time = chrono::Local::now().format("%Y%m%dT%H%M%S");
     let free = |count: u32| {
         let more = if count == 1 { String::new() } else { format!("-{count}") };
         let aside = path.with_file_name(format!("{}.corrupt-{time}{more}", file_name(path)));
-        // Not `exists`: a dangling link would be written over.
+        // Not `exists`: a dangling link would be overwritten.
         fs::symlink_metadata(&aside).is_err().then_some(aside)
     };
     let aside = (1..1000).find_map(free).ok_or(io::ErrorKind::AlreadyExists)?;
     fs::rename(path, &aside)?;
-    // The rename is done; whether it is durable decides only where the next start finds the file.
+    // The rename is done. Whether it is durable only decides under which name the next start finds the file.
     let _ = aside.parent().map(sync_dir);
     Ok(aside)
 }

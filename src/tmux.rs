@@ -1,17 +1,21 @@
-//! The only module that talks to tmux.
+//! Talks to tmux. No other module does.
 //!
-//! The daemon holds one [`Tmux`] a socket: it starts swarm's own server, makes windows, lists and captures
-//! panes, pastes prompts, presses keys. What is asked at every tick (list, capture) goes through one control
-//! client ([`control`]); everything rare, and everything while that client is out of order, through plain
-//! processes ([`plain`]). Reading order: [`server`] (start, health), [`empty`] (a server that
-//! cannot end), [`window`] (make, end, resize), [`look`]
-//! (list, capture), [`input`] (paste, keys), [`attach`], and the pure parts [`parser`], [`quote`], [`rows`],
-//! [`watch`].
+//! The daemon holds one [`Tmux`] for each socket. It starts swarm's own server, makes windows, lists and captures
+//! panes, pastes prompts and sends keys. The frequent requests (list, capture) go through one control client
+//! ([`control`]). Rare commands, and all commands while that client does not work, go through plain processes
+//! ([`plain`]). Reading order: [`server`] (start, health), [`empty`] (a server that cannot exit), [`window`] (make,
+//! close, resize), [`look`] (list, capture), [`input`] (paste, keys), [`attach`], and the pure parts [`parser`],
+//! [`quote`], [`rows`], [`watch`].
 //!
-//! Rules that every part keeps: panes and windows by tmux's own ids, sessions as `=name`, argv and never a
-//! shell line, our socket and our configuration on every command, a time-out on every wait. Known ways to
-//! end a tmux server (paste into a dead pane, global `window-size manual`) are out of reach. What is
-//! deliberately absent: any opinion on workers, and any search for servers or processes by name.
+//! Every part keeps these rules: panes and windows are addressed by tmux's own ids, sessions as `=name`; commands are
+//! argv, never a shell line; each command uses our socket and our configuration; each wait has a timeout. Two
+//! commands are never sent because they can end a tmux server: a paste into a dead pane, and a global `window-size
+//! manual`. Nothing here knows about workers or searches for servers or processes by name.
+//!
+//! `tmux_interface` builds `set-option`, `has-session`, `new-session`, `kill-window`, `kill-server` and
+//! `resize-window`. The other commands are lists of words ([`plain::Words`]). `list-panes`, `capture-pane`,
+//! `show-buffer` and their formats are also sent as lines of control mode, for which the crate has no form.
+//! `new-window` has an argv after `--`. `if-shell` and `set-hook` contain other commands, which [`quote`] quotes.
 
 mod attach;
 mod config;
@@ -36,30 +40,30 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use attach::Attach;
+pub use attach::AttachPlan;
 pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
 pub use server::is_server_at;
-pub use survey::Survey;
+pub use survey::ServerSurvey;
 pub use version::Version;
 
-/// The terminal that a pane is: the value of `TERM` that an agent in it needs. Every terminfo knows it.
+/// The value of `TERM` in a pane. Every terminfo database has it.
 pub const PANE_TERM: &str = "screen-256color";
 
-/// Which tmux server.
+/// Identifies a tmux server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
-    /// The one that listens at this path (`tmux -S`).
+    /// The server that listens at this path (`tmux -S`).
     Path(PathBuf),
-    /// The one of this name (`tmux -L`), in tmux's own directory for this user.
+    /// The server of this name (`tmux -L`), in tmux's own directory for this user.
     Name(String),
 }
 
-/// What a [`Tmux`] is made from.
+/// The settings of a [`Tmux`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct TmuxOptions {
     /// The server.
     pub socket: Socket,
-    /// Where the generated configuration is written; it is written anew whenever a server is started.
+    /// The generated configuration file, which is written again whenever a server is started.
     pub config: PathBuf,
     /// The user's tmux.conf, read at the end of ours.
     pub source: Option<PathBuf>,
@@ -67,64 +71,65 @@ pub struct Options {
     pub session: String,
 }
 
-/// A tmux server of ours. Cheap to clone; connects when first used.
+/// A handle to a tmux server. Cheap to clone; connects on first use.
 #[derive(Clone, Debug)]
 pub struct Tmux(Arc<Inner>);
 
-/// How a server is.
+/// The health of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It answers.
+    /// It responds.
     Alive {
         /// The server's process.
         pid: i32,
     },
-    /// It is not there, for sure: nothing listens at the socket, or what does was told to end and holds no pane.
+    /// It is certainly not there: nothing listens at the socket, or the process that listens was told to exit and
+    /// holds no pane.
     Gone,
-    /// Something may be there, but it does not answer. Nothing is known of the panes.
+    /// Something may be there, but it does not respond. The state of the panes is unknown.
     Unresponsive,
 }
 
-/// A window to make.
+/// The description of a window to make.
 #[derive(Clone, Debug)]
 pub struct NewWindow {
     /// The window's name.
     pub name: String,
-    /// The directory that tmux starts the program in. The wrapper goes to the agent's own directory itself.
+    /// The directory in which tmux starts the program. The wrapper changes to the agent's directory itself.
     pub cwd: PathBuf,
-    /// The program and its arguments, never a shell line; not empty.
+    /// The program and its arguments, not a shell line; not empty.
     pub argv: Vec<OsString>,
-    /// The worker, kept in the pane option `@swarm_worker`.
+    /// The worker's name, kept in the pane option `@swarm_worker`.
     pub worker: String,
-    /// The number of the run, kept in `@swarm_run`.
+    /// The run's number, kept in `@swarm_run`.
     pub run: u64,
     /// Columns and rows, each at least 1.
     pub size: (u16, u16),
-    /// A program and its arguments that is given everything that the pane prints, raw, on its standard input.
-    /// It must read on whatever happens: a reader that stops stops the pane.
+    /// A program and its arguments that receives the pane's raw output on its standard input. It must keep reading:
+    /// if it stops, the pane stops.
     pub record: Option<Vec<OsString>>,
 }
 
-/// One pane in a list.
+/// A pane in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct PaneRow {
     /// `%7`.
     pub pane: String,
     /// `@3`.
     pub window: String,
-    /// The process in the pane; 0 when tmux does not say.
+    /// The process in the pane; 0 if tmux does not report it.
     pub pid: i32,
-    /// When the window last printed, Unix seconds.
+    /// When the window last printed, in Unix seconds.
     pub activity: i64,
-    /// The process has ended. Without a status or a signal this is not final: see [`Tmux::nudge`].
+    /// The process has ended. Without a status or a signal this is not final; see [`Tmux::nudge`].
     pub dead: bool,
-    /// Its exit status, once tmux knows it.
+    /// Its exit status, once tmux has it.
     pub dead_status: Option<i32>,
-    /// The signal that ended it, once tmux knows it (never before tmux 3.3).
+    /// The signal that ended it, once tmux has it (never before tmux 3.3).
     pub dead_signal: Option<i32>,
     /// Columns and rows.
     pub size: (u16, u16),
-    /// The program shows the alternate screen.
+    /// The program uses the alternate screen.
     pub alternate: bool,
     /// Rows of scrollback.
     pub history: u64,
@@ -132,16 +137,16 @@ pub struct Row {
     pub worker: Option<String>,
     /// `@swarm_run`.
     pub run: Option<u64>,
-    /// The command that the pane was started with, as tmux quotes it.
+    /// The command that the pane was started with, quoted by tmux.
     pub start_command: String,
 }
 
-/// One pane, as the tick looks at it.
+/// The part of a pane's state that each tick reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
     /// The 7 of `%7`.
     pub pane: u32,
-    /// When its window last printed, Unix seconds.
+    /// When its window last printed, in Unix seconds.
     pub activity: i64,
     /// Columns and rows.
     pub size: (u16, u16),
@@ -149,29 +154,29 @@ pub struct Glance {
     pub history: u64,
 }
 
-/// What a pane shows.
+/// The screen of a pane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// The rows, joined by `\n`: rows that the terminal wrapped are one line again, blanks at the end of a
-    /// line and blank lines at the end of the screen are gone, invalid UTF-8 is replaced.
+    /// The rows, joined by `\n`. Wrapped rows are one line again. Spaces at the end of a line, empty lines at the end
+    /// of the screen and invalid UTF-8 are removed or replaced.
     pub text: String,
     /// Columns and rows of the pane.
     pub size: (u16, u16),
-    /// The screen is the alternate one. Scrollback before it is what the normal screen had.
+    /// The alternate screen is shown. Scrollback above it belongs to the normal screen.
     pub alternate: bool,
     /// The program draws in place: on the alternate screen, or with text below its cursor.
     pub picture: bool,
-    /// Rows of scrollback that the pane had at this moment (unwrapped, not lines of `text`).
+    /// The pane's rows of scrollback at this moment (not unwrapped, so not lines of `text`).
     pub history: u64,
-    /// How many of these rows stand at the start of `text`, before wrapped rows were joined.
+    /// The number of these rows at the start of `text`, before wrapped rows were joined.
     pub history_taken: u64,
     /// Column and row of the cursor, from 0.
     pub cursor: (u16, u16),
-    /// The pane is dead: this text is its last.
+    /// The pane is dead; this is its last screen.
     pub dead: bool,
 }
 
-/// What became of a paste.
+/// The result of a paste.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasteOutcome {
     /// The text was written to the program's terminal.
@@ -180,25 +185,25 @@ pub enum PasteOutcome {
     PaneDead,
 }
 
-/// What all clones share.
+/// The state that all clones share.
 #[derive(Debug)]
 struct Inner {
-    options: Options,
+    options: TmuxOptions,
     /// Absolute.
     socket: PathBuf,
     control: tokio::sync::Mutex<control::Control>,
-    /// Held while a server is started or a window made: both decide by what exists.
+    /// Held while a server is started or a window is made, since both depend on what exists.
     creating: tokio::sync::Mutex<()>,
-    /// The server that was last seen.
-    server: std::sync::Mutex<Option<server::Seen>>,
-    /// What does not change about the panes that were last listed.
-    known: std::sync::Mutex<look::Known>,
+    /// The last known server.
+    server: std::sync::Mutex<Option<server::KnownServer>>,
+    /// The constant properties of the panes in the last list.
+    known: std::sync::Mutex<look::KnownPanes>,
     installed: tokio::sync::OnceCell<Option<Version>>,
 }
 
 impl Tmux {
-    /// A handle; nothing is started or connected yet.
-    pub fn new(options: Options) -> Self {
+    /// Makes a handle. Starts and connects nothing.
+    pub fn new(options: TmuxOptions) -> Self {
         let socket = server::absolute(&options.socket);
         Self(Arc::new(Inner {
             options,
@@ -211,12 +216,12 @@ impl Tmux {
         }))
     }
 
-    /// The socket's absolute path, also for a name.
+    /// The socket's absolute path, also for a server with a name.
     pub fn socket_path(&self) -> PathBuf {
         self.0.socket.clone()
     }
 
-    /// The session of the workers' windows.
+    /// The session that holds the workers' windows.
     pub fn session(&self) -> &str {
         &self.0.options.session
     }
@@ -227,23 +232,23 @@ impl Inner {
         &self.socket
     }
 
-    /// The session that the control client attaches to. It also keeps the server from being without one.
+    /// The session of the control client. It also keeps the server from having no session.
     fn hidden_session(&self) -> String {
         format!("{}-ctl", self.options.session)
     }
 }
 
-/// The number in a pane's id: the 7 of `%7`. None for what is no such id.
+/// The number in a pane's id: the 7 of `%7`; `None` if it is not a pane id.
 pub fn pane_number(id: &str) -> Option<u32> {
     rows::pane_number(id)
 }
 
-/// Locks a mutex whose holders never panic half-way: the value is whole even when one did.
+/// Locks a mutex. Its holders never panic halfway, so a poisoned value is still consistent.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// A number that this process gives once.
+/// A number that is unique in this process.
 fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)

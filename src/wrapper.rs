@@ -1,14 +1,14 @@
-//! The program in a pane: `swarm __pane DIR`, the parent of the agent.
+//! The parent of the agent in a pane: `swarm __pane DIR`.
 //!
-//! tmux starts it; it starts the agent, records durably how that ended, and leaves nothing behind. It exists
-//! because tmux (as Debian ships it) loses most exit statuses and the last output of a program that ends at
-//! once. On Linux it is the reaper of everything below it, so an orphan of the agent stays in its tree. It
-//! lives on when the terminal's signals (Ctrl-C and the like) reach the whole foreground group, and when its
-//! pane is closed it ends the tree before itself. A wrapper that is killed leaves no record; that is for the
-//! daemon to see. What is deliberately absent: tmux, the daemon's socket, and every decision.
+//! tmux starts it. It starts the agent, durably records how the agent ended, and leaves no process behind. It exists
+//! because tmux (as Debian ships it) loses most exit statuses and the last output of a program that ends at once. On
+//! Linux, the wrapper is the reaper of everything below it, so orphans stay in its tree. It survives signals from the
+//! terminal (such as Ctrl-C) to the foreground group. When its pane is closed, it first ends its tree, then itself. A
+//! wrapper that is killed leaves no record; the daemon finds that out. It knows nothing of tmux and the daemon's
+//! socket, and decides nothing.
 //!
-//! In DIR: `launch.json` (read and unlinked first: it holds secrets), `started` (the agent's pid),
-//! `exit.json` (the record), `forced` (whom it had to kill after the agent's end).
+//! Files in DIR: `launch.json` (read and deleted first, because it holds secrets), `started` (the agent's pid),
+//! `exit.json` (the exit record), `forced` (processes that the wrapper had to kill after the agent's end).
 
 mod files;
 mod terminal;
@@ -26,22 +26,24 @@ use nix::unistd::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep, sleep_until};
 
-pub use files::{ExitRecord, LaunchSpec, has_begun, is_pane, pane_argv, read_exit, read_forced, started};
+pub use files::{
+    ExitRecord, LaunchSpec, has_read_launch, is_pane, pane_argv, read_exit, read_forced, started,
+};
 
 use crate::procs;
 
-/// How long the wrapper outlives the agent at most, so that tmux reads the last output before it closes the
-/// terminal, and what the agent started in the background can print its last.
-const LINGER: Duration = Duration::from_millis(200);
-/// How long leftovers and a closed pane's tree get after SIGTERM.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long a closed pane's tree gets after SIGHUP.
+/// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the
+/// terminal, and background processes can print their last lines.
+const OUTPUT_DELAY: Duration = Duration::from_millis(200);
+/// How long leftover processes and a closed pane's tree have after SIGTERM.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+/// How long a closed pane's tree has after SIGHUP.
 const HUP_GRACE: Duration = Duration::from_secs(3);
-/// How often the tree is looked at while it ends.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often to look at the tree while it ends.
+const LEFTOVER_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the agent of `dir` to its end and gives the exit status: the agent's own, 128 + signal, or 127 when
-/// it could not be started.
+/// Runs the agent of `dir` to its end and returns the exit status: the agent's own, 128 + signal, or 127 if it could
+/// not be started.
 pub fn main(dir: &Path) -> u8 {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -56,10 +58,10 @@ async fn run(dir: &Path) -> u8 {
         Err(cause) => return fail(dir, &format!("cannot read what to run: {cause}")),
     };
     files::reserve(dir);
-    // Before the agent is there, so that none of its children and no early signal is missed.
+    // Before the agent starts, so that no child's end and no early signal is missed.
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_child_subreaper(true);
-    let mut signals = match Signals::new() {
+    let mut signals = match WrapperSignals::new() {
         Ok(signals) => signals,
         Err(cause) => return fail(dir, &format!("cannot take signals: {cause}")),
     };
@@ -67,7 +69,7 @@ async fn run(dir: &Path) -> u8 {
         Ok(agent) => agent,
         Err(text) => {
             let status = refuse(dir, &text);
-            sleep(LINGER).await;
+            sleep(OUTPUT_DELAY).await;
             return status;
         }
     };
@@ -91,28 +93,28 @@ async fn run(dir: &Path) -> u8 {
     if !hup {
         tree.linger().await;
         if spec.end_leftovers || signals.end_was_asked().await {
-            tree.end(Signal::SIGTERM, GRACE).await;
-            files::write_forced(dir, &tree.end(Signal::SIGKILL, GRACE).await);
+            tree.end(Signal::SIGTERM, LEFTOVER_GRACE).await;
+            files::write_forced(dir, &tree.end(Signal::SIGKILL, LEFTOVER_GRACE).await);
         }
     }
     record.status()
 }
 
-/// The signals that the wrapper takes. A handler, not "ignore": the agent gets the default back when it is
-/// started, and the wrapper lives on when the terminal sends one to the whole foreground group.
-struct Signals {
+/// The signals that the wrapper handles. A handler instead of "ignore": the agent starts with the defaults, and the
+/// wrapper survives a signal to the whole foreground group.
+struct WrapperSignals {
     child: tokio::signal::unix::Signal,
     hup: tokio::signal::unix::Signal,
     term: tokio::signal::unix::Signal,
 }
 
-impl Signals {
+impl WrapperSignals {
     fn new() -> std::io::Result<Self> {
         use nix::libc;
         for number in [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU] {
             drop(signal(SignalKind::from_raw(number))?);
         }
-        // Dropping the listener leaves the handler where it is.
+        // Dropping the listener does not remove the handler.
         for kind in [SignalKind::interrupt(), SignalKind::quit(), SignalKind::pipe()] {
             drop(signal(kind)?);
         }
@@ -123,23 +125,23 @@ impl Signals {
         })
     }
 
-    /// Whether a SIGTERM came to the wrapper itself: the daemon ends this run, and nothing of it may stay.
+    /// Whether the wrapper itself received SIGTERM: the daemon ends this run, and none of its processes may stay.
     async fn end_was_asked(&mut self) -> bool {
         tokio::time::timeout(Duration::ZERO, self.term.recv()).await.is_ok()
     }
 }
 
-/// Everything below the wrapper.
+/// All processes below the wrapper.
 struct Tree {
     agent: i32,
-    /// How the agent ended, once it has.
+    /// How the agent ended; `None` while it runs.
     ended: Option<ExitStatus>,
-    /// Nothing is left below the wrapper, as far as the system can say: it is the parent of all orphans.
+    /// Whether nothing is left below the wrapper, which is the parent of all orphans.
     alone: bool,
 }
 
 impl Tree {
-    /// Reaps whatever has ended.
+    /// Reaps all children that have ended.
     fn reap(&mut self) {
         loop {
             let status = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -160,11 +162,11 @@ impl Tree {
     }
 
     /// Waits for the agent's end (false) or for the pane to be closed (true).
-    async fn wait(&mut self, signals: &mut Signals) -> bool {
+    async fn wait(&mut self, signals: &mut WrapperSignals) -> bool {
         loop {
             self.reap();
             if self.ended.is_some() {
-                // Agent and wrapper are hung up on together; whose end is seen first says nothing.
+                // Agent and wrapper receive the hangup together, so the order in which they end means nothing.
                 return terminal_is_gone();
             }
             tokio::select! {
@@ -174,16 +176,17 @@ impl Tree {
         }
     }
 
-    /// The pane was closed: ends the tree, gently at first.
-    async fn close(&mut self, signals: &mut Signals) {
-        // The agent may have ended by the same hang-up a moment ago.
+    /// The pane was closed: ends the tree, with SIGHUP and SIGTERM first.
+    async fn close(&mut self, signals: &mut WrapperSignals) {
+        // The same hangup may have ended the agent a moment ago.
         let _ = tokio::time::timeout(Duration::ZERO, signals.child.recv()).await;
         self.end(Signal::SIGHUP, HUP_GRACE).await;
-        self.end(Signal::SIGTERM, GRACE).await;
-        self.end(Signal::SIGKILL, GRACE).await;
+        self.end(Signal::SIGTERM, LEFTOVER_GRACE).await;
+        self.end(Signal::SIGKILL, LEFTOVER_GRACE).await;
     }
 
-    /// Sends a signal to the whole tree, waits until nobody is left, at most `grace`, and says who got it.
+    /// Sends a signal to the whole tree, waits at most `grace` until it is empty, and returns the processes that
+    /// received it.
     async fn end(&mut self, signal: Signal, grace: Duration) -> Vec<procs::Proc> {
         let me = Pid::this().as_raw();
         self.reap();
@@ -192,12 +195,12 @@ impl Tree {
         }
         let hit = procs::signal_tree(me, signal);
         if hit.is_empty() && self.ended.is_none() {
-            // Where trees cannot be read, the agent at least.
+            // Where trees cannot be read, at least the agent gets the signal.
             let _ = kill(Pid::from_raw(self.agent), signal);
         }
         let until = Instant::now() + grace;
         while !self.is_over() && Instant::now() < until {
-            sleep(LOOK).await;
+            sleep(LEFTOVER_POLL_INTERVAL).await;
             self.reap();
         }
         hit
@@ -207,36 +210,36 @@ impl Tree {
         self.ended.is_some() && (self.alone || procs::tree(Pid::this().as_raw()).is_empty())
     }
 
-    /// Waits until the last output is safe: tmux says that it has it, or [`LINGER`] has passed.
+    /// Waits until tmux confirms that it has read the last output, at most [`OUTPUT_DELAY`].
     async fn linger(&mut self) {
-        let until = Instant::now() + LINGER;
+        let until = Instant::now() + OUTPUT_DELAY;
         self.reap();
-        if !(self.alone && terminal::has_taken_all(LINGER).await) {
+        if !(self.alone && terminal::has_taken_all(OUTPUT_DELAY).await) {
             sleep_until(until).await;
             self.reap();
         }
     }
 }
 
-/// True when the other side of the wrapper's terminal was closed.
+/// Whether the other side of the wrapper's terminal was closed.
 fn terminal_is_gone() -> bool {
     nix::sys::termios::tcgetattr(std::io::stdin()) == Err(Errno::EIO)
 }
 
-/// Starts the agent, or says in one sentence why it cannot be started.
+/// Starts the agent, or returns in one sentence why it cannot be started.
 fn start(spec: &LaunchSpec) -> Result<Child, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
         return Err("cannot run nothing: the command is empty".into());
     };
     if let Err(cause) = std::fs::read_dir(&spec.cwd) {
-        // Told apart from a missing program; a directory that may be entered but not read is fine.
+        // Distinguishes this from a missing program. A directory that can be entered but not read is fine.
         if cause.kind() != std::io::ErrorKind::PermissionDenied {
             return Err(format!("cannot enter {}: {cause}", spec.cwd.display()));
         }
     }
     let mut command = Command::new(program);
     command.args(arguments).env_clear().envs(&spec.env).current_dir(&spec.cwd);
-    // Some agents work where PWD says, and the caller's names the caller's directory.
+    // Some agents use PWD as their directory, and the caller's PWD is the caller's directory.
     command.env("PWD", &spec.cwd).env_remove("OLDPWD");
     if let Some(path) = &spec.stdin {
         let file = std::fs::File::open(path);
@@ -245,12 +248,12 @@ fn start(spec: &LaunchSpec) -> Result<Child, String> {
     command.spawn().map_err(|cause| format!("cannot run {program}: {cause}"))
 }
 
-/// Records that the agent could not be started, and says so on the terminal.
+/// Records that the agent could not be started, and prints it on the terminal.
 fn refuse(dir: &Path, text: &str) -> u8 {
     record_unstarted(dir, text, false)
 }
 
-/// Records that the wrapper itself failed, and says so on the terminal.
+/// Records that the wrapper itself failed, and prints it on the terminal.
 fn fail(dir: &Path, text: &str) -> u8 {
     record_unstarted(dir, text, true)
 }
@@ -264,7 +267,7 @@ fn record_unstarted(dir: &Path, text: &str, helper: bool) -> u8 {
         helper,
         ..ExitRecord::default()
     };
-    // A record that is there tells of a run that was: somebody started this pane again by hand.
+    // An existing record belongs to a finished run: somebody started this pane again by hand.
     if read_exit(dir).is_none()
         && let Err(cause) = files::write_exit(dir, &record)
     {
@@ -273,7 +276,7 @@ fn record_unstarted(dir: &Path, text: &str, helper: bool) -> u8 {
     127
 }
 
-/// One line on the terminal; a terminal that is gone does not matter.
+/// Prints one line on the terminal. It does not matter if the terminal is gone.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "swarm: error: {text}");
 }

@@ -26,16 +26,16 @@ impl Bench {
         jobs: usize,
     ) -> Vec<CheckResult> {
         let commands: Vec<String> = commands.iter().map(|&command| command.to_owned()).collect();
-        let plan = Plan {
+        let plan = CheckPlan {
             commands: &commands,
             cwd: self.dir.path(),
             env: &self.env,
             limit: Duration::from_secs(limit),
             until,
-            kept: KEPT,
+            kept: KEPT_OUTPUT_BYTES,
             jobs,
             folder: self.dir.path(),
-            told: &|_| {},
+            on_step: &|_| {},
         };
         plan.run().await.unwrap()
     }
@@ -118,7 +118,8 @@ async fn what_left_its_session_and_lost_its_parents_is_ended_and_found_by_a_swee
     procs::wait_gone(bench.file("a").trim().parse().unwrap()).await;
     // One that a daemon which died has left.
     let (ours, other) = (bench.dir.path().join("x/check-1.txt"), bench.dir.path().with_extension("other"));
-    let start = |path: &Path| std::process::Command::new("sleep").arg("904").env(MARK, path).spawn().unwrap();
+    let start =
+        |path: &Path| std::process::Command::new("sleep").arg("904").env(CHECK_MARK, path).spawn().unwrap();
     let (mut left, mut foreign) = (start(&ours), start(&other));
     let swept =
         (sweep(bench.dir.path()), procs::is_alive(left.id() as i32), procs::is_alive(foreign.id() as i32));
@@ -148,7 +149,11 @@ async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
     assert_eq!(results[1].output.chars().count(), MAX_OUTPUT_CHARS);
     // Of that much the beginning and the end are kept.
     let kept = bench.file("check-2.txt");
-    assert!(kept.len() as u64 <= KEPT && kept.len() as u64 > KEPT - 100, "{}", kept.len());
+    assert!(
+        kept.len() as u64 <= KEPT_OUTPUT_BYTES && kept.len() as u64 > KEPT_OUTPUT_BYTES - 100,
+        "{}",
+        kept.len()
+    );
     assert!(kept.starts_with("0123456789\n") && kept.ends_with("the end\n"));
     let (head, rest) = kept.split_once("\n[swarm: ").unwrap();
     let (left_out, tail) = rest.split_once(" bytes are left out here]\n").unwrap();

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
-use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Notice, Request, Response, VERSION};
+use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, Request, Response, VERSION};
 
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -358,8 +358,8 @@ impl Client {
         let request = Request { id, method: method.clone(), params: value["params"].take() };
         let mut line = serde_json::to_vec(&request).map_err(bug)?;
         line.push(b'\n');
-        if line.len() > MAX_LINE {
-            let message = format!("the request is too long: {} bytes, at most {MAX_LINE}", line.len());
+        if line.len() > MAX_LINE_BYTES {
+            let message = format!("the request is too long: {} bytes, at most {MAX_LINE_BYTES}", line.len());
             return Err(Error::invalid(message).hint(
                 "put a long text into a file and name the file: spawn --prompt-file FILE, or in the text",
             ));
@@ -383,7 +383,7 @@ fn bad_answer(error: &serde_json::Error) -> Error {
         .hint("if swarm was updated: swarm daemon restart")
 }
 
-/// Reads lines of at most [`MAX_LINE`] bytes. Cancel-safe: a read that is dropped loses nothing.
+/// Reads lines of at most [`MAX_LINE_BYTES`] bytes. Cancel-safe: a read that is dropped loses nothing.
 struct LineReader<R> {
     reader: R,
     line: Vec<u8>,
@@ -405,7 +405,7 @@ impl<R: AsyncBufRead + Unpin> LineReader<R> {
             let taken = end.map_or(chunk.len(), |at| at + 1);
             self.line.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
             self.reader.consume(taken);
-            if self.line.len() >= MAX_LINE {
+            if self.line.len() >= MAX_LINE_BYTES {
                 return Err(std::io::Error::new(ErrorKind::InvalidData, "a line of over 1 MiB"));
             }
             if end.is_some() {

@@ -19,7 +19,7 @@ use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem};
-use crate::tmux::Row;
+use crate::tmux::PaneRow;
 use crate::{checks, procs, wrapper};
 
 /// The label of a worker whose record is gone.
@@ -225,9 +225,9 @@ impl Supervisor {
 }
 
 /// The pane of a worker's current run. Of several, a live one and the recorded one come first.
-fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a Row> {
+fn own_row<'a>(slot: &Slot, found: &'a ServerPanes) -> Option<&'a PaneRow> {
     let wanted = (slot.spec.name.as_str(), slot.engine.run());
-    let known = |row: &Row| {
+    let known = |row: &PaneRow| {
         let same = |pane: &Pane| Some(pane.server_pid) == found.server && pane.id == row.pane;
         slot.pane.as_ref().is_some_and(same)
     };
@@ -243,7 +243,7 @@ fn has_remains(pane: &Pane, seen: RunEvidence, found: &ServerPanes) -> bool {
     untold && same_server && !procs::is_alive(pane.pid) && !procs::tree(pane.pid).is_empty()
 }
 
-fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> RunEvidence {
+fn evidence(slot: &Slot, row: Option<&PaneRow>, found: &ServerPanes) -> RunEvidence {
     let run = slot.engine.run();
     let dir = slot.driver.context.run_dir(run);
     let record = wrapper::read_exit(&dir);
@@ -258,14 +258,14 @@ fn evidence(slot: &Slot, row: Option<&Row>, found: &ServerPanes) -> RunEvidence 
         recorded: record.as_ref().map(exit::exit_of),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
-        unread: !wrapper::has_begun(&dir),
+        unread: !wrapper::has_read_launch(&dir),
         same_server: (!found.silent)
             .then(|| server.is_some() && known_server.is_none_or(|known| Some(known) == server)),
     }
 }
 
 /// The spec of a worker whose record is gone, from its pane.
-fn lost_spec(name: WorkerName, row: &Row, tmux_socket: Option<String>) -> WorkerSpec {
+fn lost_spec(name: WorkerName, row: &PaneRow, tmux_socket: Option<String>) -> WorkerSpec {
     let agent = procs::first_child(row.pid);
     let cwd = agent.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
     let cmd = agent.and_then(procs::name).unwrap_or_else(|| "unknown".to_owned());

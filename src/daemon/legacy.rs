@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 use crate::protocol::Forgotten;
 use crate::store::RalphRead;
-use crate::tmux::{Options, Socket, Tmux};
+use crate::tmux::{Socket, Tmux, TmuxOptions};
 
 impl Supervisor {
     /// The engine of a worker in the predecessor's list: lost, unless its files show that it has ended.
@@ -149,7 +149,7 @@ async fn refuse_live(name: &WorkerName, legacy: &Legacy, config: std::path::Path
     }
     let Some(place) = &legacy.tmux else { return Ok(()) };
     let socket = place.socket.clone().unwrap_or_else(|| "default".to_owned());
-    let options = Options {
+    let options = TmuxOptions {
         socket: Socket::Name(socket.clone()),
         config,
         source: None,

@@ -25,7 +25,7 @@ use crate::git;
 use crate::protocol::{
     Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
 };
-use crate::tmux::Row;
+use crate::tmux::PaneRow;
 use crate::tmux::watch::Gate;
 
 /// The answer to a subscription: the snapshot, and the notices to come.
@@ -249,7 +249,7 @@ pub(crate) struct LookRound {
 
 /// What one tmux server holds, at the start.
 pub(crate) struct ServerPanes {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<PaneRow>,
     pub(crate) server: Option<i32>,
     /// It is there and does not answer: what it holds is not known.
     pub(crate) silent: bool,

@@ -9,7 +9,7 @@ use crate::daemon::pages::{LinesWanted, MAX_PAGE_BYTES};
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{LogsParams, is_run_header};
-use crate::store::{LOG_LIMIT, Store};
+use crate::store::{MAX_LOG_BYTES, Store};
 use crate::tmux::Tmux;
 
 /// Where the output of a worker is.
@@ -50,7 +50,7 @@ impl OutputSource {
         if !tail.truncated || tail.lines.len() >= rows {
             return Ok(tail.lines);
         }
-        Ok(self.store.read_worker_log_tail(&self.name, rows, 2 * LOG_LIMIT)?.lines)
+        Ok(self.store.read_worker_log_tail(&self.name, rows, 2 * MAX_LOG_BYTES)?.lines)
     }
 }
 

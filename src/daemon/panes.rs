@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::daemon::messages::ServerPanes;
 use crate::procs;
-use crate::tmux::{Health, Row, Tmux};
+use crate::tmux::{Health, PaneRow, Tmux};
 
 /// How long the start of the daemon waits for one tmux server. A slower server is reconciled when it answers.
 const SURVEY_TIMEOUT: Duration = Duration::from_secs(4);
@@ -39,7 +39,7 @@ pub(crate) async fn look_until_it_answers(tmux: &Tmux) -> ServerPanes {
 }
 
 /// The worker and run that a pane claims to be, by its options or by the folder of its wrapper.
-pub(crate) fn claim_of(row: &Row) -> Option<(&str, Run)> {
+pub(crate) fn claim_of(row: &PaneRow) -> Option<(&str, Run)> {
     row.worker.as_deref().zip(row.run.map(Run))
 }
 

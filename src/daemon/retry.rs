@@ -48,12 +48,12 @@ impl Supervisor {
 impl Slot {
     /// Whether the worker has reached the state that the client of a spawn waits for.
     fn is_there(&self, until_ready: bool) -> bool {
-        let has_begun = self.engine.ralph().is_some_and(|ralph| ralph.iteration > 0);
+        let has_read_launch = self.engine.ralph().is_some_and(|ralph| ralph.iteration > 0);
         match self.engine.phase() {
             Phase::Idle => false,
             Phase::Spawning { .. } if self.engine.run() > Run(1) => true,
             // The baseline may take minutes.
-            Phase::Spawning { .. } => !until_ready && self.spec.is_gated() && has_begun,
+            Phase::Spawning { .. } => !until_ready && self.spec.is_gated() && has_read_launch,
             Phase::Starting { .. } => !until_ready || self.engine.is_ready(),
             Phase::Stopped { reason: StopReason::SpawnFailed(_) | StopReason::Prompt(_) } => false,
             Phase::Stopped { .. } => !until_ready,

@@ -17,9 +17,9 @@ use tokio::time::timeout;
 use crate::daemon::messages::{Input, Subscription};
 use crate::daemon::reply::Reply;
 use crate::daemon::socket::SocketListener;
+use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE, Request, Response, VERSION};
-use crate::room;
+use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Request, Response, VERSION};
 
 /// How long a client may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Accepts clients forever.
 pub(crate) async fn serve(listener: UnixListener, path: PathBuf, inbox: mpsc::UnboundedSender<Input>) {
     let mut door = SocketListener::new(listener, path);
-    let most = room::share();
+    let most = descriptors::share();
     let permits = Arc::new(Semaphore::new(most));
     let mut permit_timeout = PERMIT_TIMEOUT;
     loop {
@@ -207,7 +207,7 @@ fn stopping() -> Error {
 async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Result<()> {
     let mut line = serde_json::to_vec(value).map_err(|e| Error::system("cannot answer", e))?;
     line.push(b'\n');
-    if line.len() > MAX_LINE {
+    if line.len() > MAX_LINE_BYTES {
         // All known long answers are shortened before; this is the last guard.
         return Err(Error::new(ErrorCode::Internal, format!("the answer is too long: {} bytes", line.len())));
     }
@@ -226,12 +226,12 @@ impl RequestLines {
     /// The next line without its end; `None` at the end of the stream.
     async fn next(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = vec![];
-        let mut limited = (&mut self.from).take(MAX_LINE as u64);
+        let mut limited = (&mut self.from).take(MAX_LINE_BYTES as u64);
         limited.read_until(b'\n', &mut line).await.map_err(|e| Error::system("cannot read", e))?;
         match line.pop() {
             None => Ok(None),
             Some(b'\n') => Ok(Some(line)),
-            Some(_) if line.len() + 1 >= MAX_LINE => Err(Error::invalid("a line over 1 MiB")),
+            Some(_) if line.len() + 1 >= MAX_LINE_BYTES => Err(Error::invalid("a line over 1 MiB")),
             // Cut off: the client went away in the middle of a line.
             Some(_) => Ok(None),
         }

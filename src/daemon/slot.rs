@@ -18,9 +18,9 @@ use crate::daemon::messages::{AfterStop, IterationInfo, PendingSpawn, QueuedInpu
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
-use crate::daemon::run::iteration::{course, loop_id};
+use crate::daemon::run::iteration::{loop_id, loop_run};
 use crate::error::{Error, ErrorCode, Result};
-use crate::loops::Course;
+use crate::loops::LoopRun;
 use crate::store::RalphStamp;
 
 /// Where a worker comes from.
@@ -347,7 +347,7 @@ impl Slot {
 }
 
 /// The loop of a worker, with its current directory.
-pub(crate) fn course_of(slot: &Slot) -> Course {
+pub(crate) fn course_of(slot: &Slot) -> LoopRun {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
-    course(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
+    loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
 }

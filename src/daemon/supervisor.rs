@@ -26,7 +26,7 @@ use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::watch::Gate;
-use crate::tmux::{Options, Socket, Tmux};
+use crate::tmux::{Socket, Tmux, TmuxOptions};
 
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
@@ -180,7 +180,7 @@ impl Supervisor {
                 Some(name) => Socket::Name(name.clone()),
             };
             let config = store.paths().tmux_conf();
-            let tmux = Tmux::new(Options { socket, config, source, session: "swarm".into() });
+            let tmux = Tmux::new(TmuxOptions { socket, config, source, session: "swarm".into() });
             TmuxServer { tmux, gate: Some(Gate::default()), sweep: SweepState::Idle }
         });
         server.tmux.clone()

@@ -14,7 +14,7 @@ use swarm_state::reconcile::{self, PaneClaim};
 use crate::daemon::messages::{Input, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::supervisor::{Supervisor, SweepState};
-use crate::tmux::Row;
+use crate::tmux::PaneRow;
 
 /// The delay before a search, so that workers that end together cause one search, and tmux has carried out its last
 /// command.
@@ -85,10 +85,10 @@ impl Supervisor {
         &self,
         socket: &Option<String>,
         found: &ServerPanes,
-        admits: impl Fn(&Row, &WorkerName) -> bool,
+        admits: impl Fn(&PaneRow, &WorkerName) -> bool,
     ) -> Vec<Pane> {
         let Some(server_pid) = found.server else { return vec![] };
-        let pane = |row: &Row| {
+        let pane = |row: &PaneRow| {
             let (worker, run) = panes::claim_of(row)?;
             let name = WorkerName::new(worker).ok()?;
             // The pane may belong to a record that could not be read: it stays.

@@ -10,7 +10,7 @@ use swarm_state::model::WorkerName;
 
 use crate::daemon::messages::{LookRound, LookTarget, PaneLook};
 use crate::store::write_unsynced;
-use crate::tmux::watch::{Gate, Said};
+use crate::tmux::watch::{Gate, PaneChange};
 use crate::tmux::{Health, Tmux, pane_number};
 
 /// Lines of the screen that are shown for a worker that waits for a person.
@@ -46,16 +46,16 @@ pub(crate) async fn look(
             gate.take(&panes, sent);
             let mut dirty = vec![];
             for target in targets {
-                let said = pane_number(&target.pane.id).map_or(Said::Absent, |pane| gate.said(pane));
+                let said = pane_number(&target.pane.id).map_or(PaneChange::Absent, |pane| gate.said(pane));
                 match said {
                     // The watch on its process tells of it.
-                    Said::Absent => {}
-                    Said::Quiet(size) if target.anyhow => dirty.push((target, size)),
-                    Said::Quiet(_) => {
+                    PaneChange::Absent => {}
+                    PaneChange::Quiet(size) if target.anyhow => dirty.push((target, size)),
+                    PaneChange::Quiet(_) => {
                         let event = Event::Quiet(target.pane.run);
                         looks.push((target.name, PaneLook { pane: target.pane, event, screen: None }));
                     }
-                    Said::Dirty(size) => dirty.push((target, size)),
+                    PaneChange::Dirty(size) => dirty.push((target, size)),
                 }
             }
             capture(&mut gate, tmux, dirty, &mut looks).await;

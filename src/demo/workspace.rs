@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::client::connect::own_program;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
-use crate::tmux::{Options, Socket, Tmux};
+use crate::tmux::{Socket, Tmux, TmuxOptions};
 
 /// The timeout of each cleanup step.
 const CLEANUP_STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,7 +79,7 @@ impl Workspace {
             }
         }
         let daemon = end_daemon(&paths).await;
-        let options = Options {
+        let options = TmuxOptions {
             socket: Socket::Path(paths.tmux_socket()),
             config: paths.tmux_conf(),
             source: None,

@@ -1,4 +1,4 @@
-//! The program that the daemon starts in panes and passes to agents as their hook.
+//! Checks the copy of swarm that the daemon starts in panes and passes to agents as their hook.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use crate::procs::can_execute;
 use crate::shell::quote_path;
 use crate::store::DaemonLock;
 
-/// What is wrong with it; nothing while no daemon runs.
+/// A problem with it; `None` while no daemon runs.
 pub(super) fn check(paths: &Paths) -> Option<Check> {
     let pid = DaemonLock::holder(paths)?;
     let placed = paths.helper();
     let own = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let text = own.to_string_lossy();
-    // Linux marks the path of a program that was removed, or replaced by another file.
+    // Linux marks the path of a program that was removed or replaced.
     let (installed, is_gone) = match text.strip_suffix(" (deleted)") {
         Some(path) => (Path::new(path), true),
         None => (own.as_path(), false),

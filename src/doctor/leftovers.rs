@@ -1,4 +1,4 @@
-//! What is damaged on disk, and what belongs to no worker: files, panes, branches.
+//! Finds damaged files, and files, panes and branches that belong to no worker.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,50 +9,50 @@ use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
-use super::{Check, Seen};
+use super::{Check, Observed};
 use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote_path;
-use crate::store::{DaemonLock, Damage, Found};
-use crate::tmux::Survey as Server;
+use crate::store::{DaemonLock, Damage, DamagedFile};
+use crate::tmux::ServerSurvey;
 
-/// How many repositories are looked at, and how long one may take.
-const MOST_REPOS: usize = 20;
-const REPO: Duration = Duration::from_secs(5);
+/// How many repositories are examined, and the time limit for each.
+const MAX_REPOS: usize = 20;
+const REPO_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// State files that are damaged, set aside or of a newer swarm; temporary files.
-pub(super) fn files(seen: &Seen) -> Vec<Check> {
-    let mut checks: Vec<Check> = seen.disk.found.iter().map(damaged).collect();
-    let list = seen.paths.legacy_state();
-    for problem in &seen.disk.problems {
+/// State files that are damaged, set aside or written by a newer swarm; temporary files.
+pub(super) fn files(observed: &Observed) -> Vec<Check> {
+    let mut checks: Vec<Check> = observed.disk.found.iter().map(damaged).collect();
+    let list = observed.paths.legacy_state();
+    for problem in &observed.disk.problems {
         let cure =
             format!("the earlier swarm's {} is never changed by this one; mend it by hand", list.display());
         checks.push(Check::warn("state-files", problem.clone(), cure));
     }
-    let dir = seen.paths.workers_dir();
-    if seen.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&seen.paths).is_some() {
+    let dir = observed.paths.workers_dir();
+    if observed.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&observed.paths).is_some() {
         let message = format!("'{}' is gone, and the records of all workers with it", dir.display());
         let cure = "the daemon that runs makes it again within seconds, and all records: look again then";
         checks.push(Check::fail("state-files", message, cure));
     }
     if checks.is_empty() {
-        let message = format!("{}, all readable", counted(seen.disk.records.len(), "worker"));
+        let message = format!("{}, all readable", counted(observed.disk.records.len(), "worker"));
         checks.push(Check::ok("state-files", message));
     }
-    for path in &seen.disk.temporary {
+    for path in &observed.disk.temporary {
         let message = format!("'{}' is left of a write that was cut off", path.display());
         checks.push(Check::warn("left-overs", message, format!("rm {}", quote_path(path))));
     }
-    for (worker, run, path) in &seen.disk.runs {
-        // It is no left-over while it lives; the pane is told of.
-        if seen.live().any(|pane| pane == (worker.as_str(), Some(run.0))) {
+    for (worker, run, path) in &observed.disk.runs {
+        // The directory of a live pane is not a leftover; the pane is reported.
+        if observed.live().any(|pane| pane == (worker.as_str(), Some(run.0))) {
             continue;
         }
         let message = format!("'{}' is left of a run of no worker", path.display());
         checks.push(Check::warn("left-overs", message, "to remove it: swarm daemon restart"));
     }
-    for (worker, path) in &seen.disk.loops {
-        if seen.live().any(|(live, _)| live == worker.as_str()) {
+    for (worker, path) in &observed.disk.loops {
+        if observed.live().any(|(live, _)| live == worker.as_str()) {
             continue;
         }
         let message = format!("'{}' is of a loop whose worker has no record", path.display());
@@ -62,19 +62,19 @@ pub(super) fn files(seen: &Seen) -> Vec<Check> {
     checks
 }
 
-impl Seen {
-    /// The workers and runs that live panes claim to be of.
+impl Observed {
+    /// The workers and runs that live panes name in their options.
     fn live(&self) -> impl Iterator<Item = (&str, Option<u64>)> {
         let rows = match &self.server {
-            Server::Alive { rows, .. } => rows.as_slice(),
+            ServerSurvey::Alive { rows, .. } => rows.as_slice(),
             _ => &[],
         };
         rows.iter().filter_map(|row| Some((row.worker.as_deref()?, row.run)))
     }
 }
 
-fn damaged(found: &Found) -> Check {
-    let Found { path, damage, cause } = found;
+fn damaged(found: &DamagedFile) -> Check {
+    let DamagedFile { path, damage, cause } = found;
     let shown = path.display();
     match damage {
         Damage::SetAside => {
@@ -98,20 +98,20 @@ fn damaged(found: &Found) -> Check {
     }
 }
 
-/// Live panes of our server that no record speaks of.
-pub(super) fn panes(seen: &Seen) -> Vec<Check> {
-    let Server::Alive { rows, .. } = &seen.server else { return vec![] };
-    let is_known = |text: &str| WorkerName::new(text).is_ok_and(|name| seen.disk.names.contains(&name));
+/// Live panes of our server without a record.
+pub(super) fn panes(observed: &Observed) -> Vec<Check> {
+    let ServerSurvey::Alive { rows, .. } = &observed.server else { return vec![] };
+    let is_known = |text: &str| WorkerName::new(text).is_ok_and(|name| observed.disk.names.contains(&name));
     let strays = rows.iter().filter(|row| !row.worker.as_deref().is_some_and(is_known));
     strays
         .map(|row| {
-            let socket = seen.paths.tmux_socket();
+            let socket = observed.paths.tmux_socket();
             match &row.worker {
                 Some(worker) => {
                     let message =
                         format!("pane {} says it is of worker '{worker}', which has no record", row.pane);
-                    let is_loop = seen.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
-                    // How it was spawned stood in the record.
+                    let is_loop = observed.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
+                    // How to spawn it again was in the record.
                     let how = if is_loop { ", as a worker that is no loop" } else { "" };
                     let cure = format!("to have it looked after again{how}: swarm daemon restart");
                     Check::warn("orphans", message, cure)
@@ -127,11 +127,12 @@ pub(super) fn panes(seen: &Seen) -> Vec<Check> {
         .collect()
 }
 
-/// Branches and worktrees of swarm's making in the repositories that are known, and in this one.
-pub(super) async fn branches(seen: &Seen) -> Vec<Check> {
+/// Branches and worktrees made by swarm, in the known repositories and in the current one.
+pub(super) async fn branches(observed: &Observed) -> Vec<Check> {
     let mut places: BTreeSet<PathBuf> = BTreeSet::new();
-    let mut known: BTreeSet<String> = seen.disk.names.iter().map(|name| format!("swarm/{name}")).collect();
-    for record in &seen.disk.records {
+    let mut known: BTreeSet<String> =
+        observed.disk.names.iter().map(|name| format!("swarm/{name}")).collect();
+    for record in &observed.disk.records {
         if let Some(worktree) = &record.worktree {
             places.insert(worktree.base_repo.clone());
             known.insert(worktree.branch.clone());
@@ -139,21 +140,21 @@ pub(super) async fn branches(seen: &Seen) -> Vec<Check> {
     }
     places.extend(std::env::current_dir().ok());
     let mut found: Vec<git::Leftover> = vec![];
-    for place in places.iter().filter(|place| place.is_dir()).take(MOST_REPOS) {
-        // A repository that cannot be asked has nothing to tell; that git works is another check.
-        let asked = timeout(REPO, git::leftovers(place, |branch| known.contains(branch))).await;
+    for place in places.iter().filter(|place| place.is_dir()).take(MAX_REPOS) {
+        // Skips a repository that git cannot read; another check tests git.
+        let asked = timeout(REPO_TIMEOUT, git::leftovers(place, |branch| known.contains(branch))).await;
         let new = asked.unwrap_or_else(|_| Ok(vec![])).unwrap_or_default();
         found.extend(new.into_iter().filter(|new| !found.contains(new)).collect::<Vec<_>>());
     }
     let mut checks = vec![];
     for leftover in &found {
-        let asked = timeout(REPO, advice(leftover)).await;
+        let asked = timeout(REPO_TIMEOUT, advice(leftover)).await;
         checks.push(asked.unwrap_or_else(|_| Err(Error::invalid("git does not answer"))));
     }
     checks.into_iter().zip(&found).map(|(check, found)| check.unwrap_or_else(|_| unknown(found))).collect()
 }
 
-/// What can be done about a branch or a worktree of no worker: never what git would refuse, or what loses work.
+/// The fix for a branch or a worktree without a worker. Never suggests what git would refuse or what deletes work.
 async fn advice(found: &git::Leftover) -> Result<Check> {
     let git::Leftover { repo, branch, worktree } = found;
     let merged = git::is_merged(repo, branch).await?;
@@ -188,7 +189,7 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     Ok(Check::warn("orphans", message, cure))
 }
 
-/// One of which git cannot say what is in it.
+/// A branch or worktree that git cannot examine.
 fn unknown(found: &git::Leftover) -> Check {
     let message = format!("branch '{}' in '{}' is of no worker", found.branch, found.repo.display());
     Check::warn("orphans", message, format!("look into it: git -C {} worktree list", quote_path(&found.repo)))

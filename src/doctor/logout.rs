@@ -1,4 +1,4 @@
-//! Whether agents outlive a logout: systemd-logind may end them.
+//! Checks whether agents survive a logout: systemd-logind may end them.
 //!
 //! Two settings decide, by where the tmux server lives. In the scope of a login session everything ends with
 //! the session when `KillUserProcesses` is on. Below the user's own manager (`user@UID.service`) everything
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use super::Check;
 
-const CHECK: &str = "logout";
+const CHECK_NAME: &str = "logout";
 
-/// Where configuration lies, the strongest first.
-const DIRS: [&str; 4] = ["etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
+/// The configuration directories, highest precedence first.
+const CONFIG_DIRS: [&str; 4] = ["etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
 
-/// Where a process lives, as far as it matters here.
+/// Where a process runs, as far as logind is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
     /// The scope of a login session.
@@ -27,7 +27,7 @@ enum Home {
     Elsewhere,
 }
 
-/// Looks at the tmux server, or at this process in its place: what it starts lives where it does.
+/// Checks the tmux server, or this process if there is none: a server that it starts runs in the same place.
 pub(super) fn check(server: Option<i32>) -> Check {
     let pid = server.unwrap_or(0);
     let place = if pid > 0 { pid.to_string() } else { "self".to_owned() };
@@ -37,24 +37,26 @@ pub(super) fn check(server: Option<i32>) -> Check {
 }
 
 fn look(root: &Path, cgroup: &str, user: &str) -> Check {
-    // What libsystemd itself looks at to tell whether systemd was booted.
+    // This is how libsystemd finds out whether systemd runs.
     if !root.join("run/systemd/system").is_dir() {
-        return Check::ok(CHECK, "no systemd here: agents do not end with a logout");
+        return Check::ok(CHECK_NAME, "no systemd here: agents do not end with a logout");
     }
     let home = home_of(cgroup);
     let kills = kills(&Login::read(root), user);
     let lingers = root.join("var/lib/systemd/linger").join(user).exists() && !user.is_empty();
     let linger = format!("loginctl enable-linger {user}");
     match (home, kills, lingers) {
-        (Home::Elsewhere, ..) => Check::ok(CHECK, "agents do not live in a login session"),
-        (Home::Manager, _, true) => Check::ok(CHECK, "agents go on after a logout (lingering is enabled)"),
+        (Home::Elsewhere, ..) => Check::ok(CHECK_NAME, "agents do not live in a login session"),
+        (Home::Manager, _, true) => {
+            Check::ok(CHECK_NAME, "agents go on after a logout (lingering is enabled)")
+        }
         (Home::Manager, _, false) => {
             let message = "agents end with your last login: they live below your service manager, and it does \
                            not linger";
-            Check::warn(CHECK, message, linger)
+            Check::warn(CHECK_NAME, message, linger)
         }
         (Home::Session, Some(false), _) => {
-            Check::ok(CHECK, "agents go on after a logout (KillUserProcesses=no)")
+            Check::ok(CHECK_NAME, "agents go on after a logout (KillUserProcesses=no)")
         }
         (Home::Session, kills, _) => {
             let message = match kills {
@@ -65,12 +67,12 @@ fn look(root: &Path, cgroup: &str, user: &str) -> Check {
                 "{linger}, and run the daemon and its first spawn as a user service (man swarm-daemon); or set \
                  KillUserProcesses=no"
             );
-            Check::warn(CHECK, message, cure)
+            Check::warn(CHECK_NAME, message, cure)
         }
     }
 }
 
-/// By the path of its control group.
+/// Derives it from the path of the control group.
 fn home_of(cgroup: &str) -> Home {
     let is_session = |part: &str| part.starts_with("session-") && part.ends_with(".scope");
     let mut home = Home::Elsewhere;
@@ -86,7 +88,7 @@ fn home_of(cgroup: &str) -> Home {
     home
 }
 
-/// Whether logind ends this user's processes; `None` when no file says.
+/// Whether logind ends this user's processes; `None` if no file sets it.
 fn kills(login: &Login, user: &str) -> Option<bool> {
     let lists = |key: &str, or: &str| {
         let names = login.set.get(key).cloned().unwrap_or_else(|| or.to_owned());
@@ -109,16 +111,17 @@ fn kills(login: &Login, user: &str) -> Option<bool> {
 #[derive(Debug, Default)]
 struct Login {
     set: BTreeMap<String, String>,
-    /// What the main file's comment says that `KillUserProcesses` is when nothing sets it: how logind was built.
+    /// The default of `KillUserProcesses` when logind was built, from the comment in the main file.
     default: Option<String>,
 }
 
 impl Login {
     fn read(root: &Path) -> Self {
         let mut login = Self::default();
-        let main = DIRS.iter().map(|dir| root.join(dir).join("logind.conf")).find(|path| path.exists());
+        let main =
+            CONFIG_DIRS.iter().map(|dir| root.join(dir).join("logind.conf")).find(|path| path.exists());
         let mut drop_ins: BTreeMap<String, PathBuf> = BTreeMap::new();
-        for dir in DIRS {
+        for dir in CONFIG_DIRS {
             for entry in fs::read_dir(root.join(dir).join("logind.conf.d")).into_iter().flatten().flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 if name.ends_with(".conf") {

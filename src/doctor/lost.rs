@@ -1,6 +1,6 @@
-//! Workers that are lost: their tmux server went away under them, or an earlier swarm left them.
+//! Lists lost workers: their tmux server went away, or an earlier swarm left them.
 //!
-//! The daemon knows them best; without one, the records tell.
+//! The daemon knows them; without a daemon, the records are read.
 
 use swarm_state::engine::{Phase, Worker};
 use swarm_state::format::Record;
@@ -8,56 +8,56 @@ use swarm_state::model::Status;
 
 use super::Check;
 use crate::protocol::{EARLIER_SWARM, Listing};
-use crate::store::Survey;
+use crate::store::DiskSurvey;
 
-/// Whose worker it is, which decides what can be done.
-enum Kind {
+/// The kind of a lost worker, which decides the fix.
+enum LostKind {
     Loop,
     Plain,
     Earlier,
 }
 
-/// Those that the daemon tells of.
+/// Lost workers from the daemon's list.
 pub(super) fn listed(listing: &Listing) -> Vec<Check> {
     let lost = listing.workers.iter().filter(|worker| worker.status == Status::Lost);
     lost.map(|worker| {
         let kind = match &worker.metadata {
-            metadata if metadata[EARLIER_SWARM] == true => Kind::Earlier,
-            metadata if metadata["ralph"] == true => Kind::Loop,
-            _ => Kind::Plain,
+            metadata if metadata[EARLIER_SWARM] == true => LostKind::Earlier,
+            metadata if metadata["ralph"] == true => LostKind::Loop,
+            _ => LostKind::Plain,
         };
         check(&worker.name, kind)
     })
     .collect()
 }
 
-/// Those that the records tell of.
-pub(super) fn recorded(disk: &Survey) -> Vec<Check> {
+/// Lost workers from the records.
+pub(super) fn recorded(disk: &DiskSurvey) -> Vec<Check> {
     disk.records.iter().filter_map(|record| Some(check(record.name.as_str(), kind(record)?))).collect()
 }
 
-fn kind(record: &Record) -> Option<Kind> {
+fn kind(record: &Record) -> Option<LostKind> {
     if let Some(theirs) = &record.legacy {
-        return (theirs.status == "running").then_some(Kind::Earlier);
+        return (theirs.status == "running").then_some(LostKind::Earlier);
     }
     let engine: Worker = serde_json::from_value(record.engine.clone()).ok()?;
-    let kind = if engine.ralph().is_some() { Kind::Loop } else { Kind::Plain };
+    let kind = if engine.ralph().is_some() { LostKind::Loop } else { LostKind::Plain };
     (*engine.phase() == Phase::Lost).then_some(kind)
 }
 
-fn check(name: &str, kind: Kind) -> Check {
+fn check(name: &str, kind: LostKind) -> Check {
     let gone = || format!("worker '{name}' is lost: the tmux server went away under it");
     match kind {
-        Kind::Loop => {
+        LostKind::Loop => {
             let cure =
                 format!("swarm ralph resume {name} goes on with its loop; swarm kill {name} gives it up");
             Check::warn("lost", gone(), cure)
         }
-        Kind::Plain => {
+        LostKind::Plain => {
             let cure = format!("swarm respawn {name} starts it again; swarm clean {name} forgets it");
             Check::warn("lost", gone(), cure)
         }
-        Kind::Earlier => {
+        LostKind::Earlier => {
             let message = format!("worker '{name}' is of an earlier swarm, and nobody here looks after it");
             Check::warn("lost", message, format!("when it has ended there: swarm clean {name}"))
         }

@@ -1,4 +1,4 @@
-//! The directory: whose it is, who may read it, how much room there is; and the settings.
+//! Checks swarm's directory (owner, permissions, free space) and the settings files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,14 +11,14 @@ use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::shell::quote_path;
 
-/// Bytes free below which nothing can be trusted to be saved, and below which it will soon be so.
-const NO_ROOM: u64 = 64 << 20;
-const LITTLE_ROOM: u64 = 1 << 30;
+/// Free bytes below which state may not be saved, and below which this is near.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+const LOW_FREE_BYTES: u64 = 1 << 30;
 
-/// How many files a look at the permissions takes, and how deep it goes: enough for what holds secrets.
-const MOST_FILES: usize = 20_000;
+/// How many files the permission check reads at most.
+const MAX_CHECKED_FILES: usize = 20_000;
 
-/// Whose the directory is, and whether others can read what is in it.
+/// Checks the owner of the directory and the permissions of everything in it.
 pub(super) fn directory(paths: &Paths) -> Vec<Check> {
     let root = paths.root();
     let shown = root.display();
@@ -57,12 +57,12 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
     vec![Check::ok("directory", format!("{shown} is yours alone"))]
 }
 
-/// What below `dir` others have rights to, and their mode. Links are not followed.
+/// Files below `dir` that other users can access, with their mode. Does not follow links.
 fn collect_open(dir: &Path, open: &mut Vec<(PathBuf, u32)>, count: &mut usize) {
     let Ok(list) = fs::read_dir(dir) else { return };
     for entry in list.flatten() {
         *count += 1;
-        if *count > MOST_FILES {
+        if *count > MAX_CHECKED_FILES {
             return;
         }
         let Ok(found) = entry.metadata() else { continue };
@@ -75,7 +75,7 @@ fn collect_open(dir: &Path, open: &mut Vec<(PathBuf, u32)>, count: &mut usize) {
     }
 }
 
-/// Whether there is room to save state.
+/// Checks the free space for state.
 pub(super) fn room(paths: &Paths) -> Check {
     let root = paths.root();
     let Some(place) = root.ancestors().find(|path| path.is_dir()) else {
@@ -99,20 +99,20 @@ pub(super) fn room(paths: &Paths) -> Check {
     }
     let message = format!("{free_mib} MiB are free at {}", place.display());
     match free {
-        0..NO_ROOM => Check::fail("disk", format!("only {message}: state may not be saved"), cure),
-        NO_ROOM..LITTLE_ROOM => Check::warn("disk", format!("only {message}"), cure),
-        LITTLE_ROOM.. => Check::ok("disk", message),
+        0..MIN_FREE_BYTES => Check::fail("disk", format!("only {message}: state may not be saved"), cure),
+        MIN_FREE_BYTES..LOW_FREE_BYTES => Check::warn("disk", format!("only {message}"), cure),
+        LOW_FREE_BYTES.. => Check::ok("disk", message),
     }
 }
 
-/// The bytes that are free there, and whether no file can be made for want of inodes.
+/// The free bytes, and whether there are no inodes left.
 fn room_of(place: &Path) -> std::io::Result<(u64, bool)> {
     let stat = statvfs(place)?;
-    // Some file systems count no inodes and say 0 of 0.
+    // Some file systems do not count inodes and report 0 of 0.
     Ok((fs2::available_space(place)?, stat.files() > 0 && stat.files_available() == 0))
 }
 
-/// Whether the settings can be read.
+/// Checks the settings files.
 pub(super) fn settings(paths: &Paths) -> Check {
     match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
         Ok(settings) if settings.files.is_empty() => {

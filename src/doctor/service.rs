@@ -1,4 +1,4 @@
-//! The daemon and its sockets.
+//! Checks the daemon and its sockets.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,15 +12,15 @@ use crate::client::connect::{self, DaemonProbe};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty, Listing};
 use crate::shell::quote_path;
-use crate::store::{DaemonLock, Survey};
+use crate::store::{DaemonLock, DiskSurvey};
 
-/// How long a daemon may take to answer; it does so at once whatever else hangs.
-const ANSWER: Duration = Duration::from_secs(5);
+/// How long to wait for the daemon's answer. A healthy daemon answers at once, whatever else hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a daemon that holds the lock and is not there yet may take to come up.
-const COMING_UP: Duration = Duration::from_secs(2);
+/// How long to wait for a daemon that holds the lock but has no socket yet.
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The places of the sockets.
+/// Checks the sockets' places.
 pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     let mut checks = vec![];
     for socket in [paths.socket(), paths.tmux_socket()] {
@@ -53,8 +53,8 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     checks
 }
 
-/// The daemon, and the workers that need somebody; `live` panes would be without one.
-pub(super) async fn daemon(paths: &Paths, live: usize, disk: &Survey) -> Vec<Check> {
+/// Checks the daemon and lists workers that need attention; `live` is the number of live panes.
+pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec<Check> {
     let holder = DaemonLock::holder(paths);
     let nobody = match connect::probe(paths).await {
         Ok(DaemonProbe::Ready(client)) => return answers(paths, client, disk).await,
@@ -89,9 +89,9 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &Survey) -> Vec<Che
     checks
 }
 
-async fn answers(paths: &Paths, mut client: connect::Client, disk: &Survey) -> Vec<Check> {
+async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) -> Vec<Check> {
     let pid = client.daemon.pid;
-    let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), ANSWER).await {
+    let view: DaemonView = match client.call(&Call::DaemonStatus(Empty {}), ANSWER_TIMEOUT).await {
         Ok(view) => view,
         Err(error) => {
             let cure = connect::kill_hint(&paths.daemon_log(), pid);
@@ -108,15 +108,15 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &Survey) -> V
         Check::warn("daemon", message, "nothing is paused by it: swarm daemon restart")
     };
     let mut checks = vec![check];
-    if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER).await {
+    if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await {
         checks.extend(told(&listing, disk));
         checks.extend(lost::listed(&listing));
     }
     checks
 }
 
-/// What the daemon says in every `ls`, but for files that another check names.
-fn told(listing: &Listing, disk: &Survey) -> Vec<Check> {
+/// Problems from the daemon's list that no other check reports.
+fn told(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
     let named = |problem: &String| {
         disk.problems.contains(problem)
             || disk.found.iter().any(|found| problem.contains(&*found.path.to_string_lossy()))
@@ -125,9 +125,9 @@ fn told(listing: &Listing, disk: &Survey) -> Vec<Check> {
     new.map(|problem| Check::warn("daemon", problem.clone(), "swarm daemon restart looks again")).collect()
 }
 
-/// A daemon holds the lock, and nobody is behind the socket.
-async fn without_socket(paths: &Paths, pid: u32, disk: &Survey) -> Vec<Check> {
-    let until = tokio::time::Instant::now() + COMING_UP;
+/// Handles a daemon that holds the lock and does not listen at the socket.
+async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check> {
+    let until = tokio::time::Instant::now() + STARTUP_TIMEOUT;
     while tokio::time::Instant::now() < until {
         match (connect::probe(paths).await, DaemonLock::holder(paths)) {
             (Ok(DaemonProbe::Ready(client)), _) => return answers(paths, client, disk).await,

@@ -1,17 +1,17 @@
-//! The programs that swarm stands on: tmux, its server, git.
+//! Checks tmux, its server, and git.
 
 use swarm_state::model::Pane;
 use swarm_state::notice::counted;
 
-use super::{Check, Level, Seen, own_server};
+use super::{Check, Level, Observed, own_server};
 use crate::paths::Paths;
 use crate::shell::quote_path;
-use crate::tmux::{Survey as Server, Version};
+use crate::tmux::{ServerSurvey, Version};
 use crate::{git, procs};
 
-/// The installed tmux.
+/// Checks the installed tmux.
 pub(super) async fn tmux() -> Check {
-    // Any handle will do: the program is asked, not a server.
+    // Any handle will do: this runs the program and uses no server.
     let handle = own_server(&Paths::new("/nowhere".into()));
     match handle.usable_version().await {
         Err(error) => Check::of("tmux", error, "install tmux 3.2 or later, for example: apt install tmux"),
@@ -27,7 +27,7 @@ pub(super) async fn tmux() -> Check {
     }
 }
 
-/// What was measured of old versions. None of it harms an agent of ours; it may harm other users of tmux.
+/// Known faults of a version. swarm works around them; other users of tmux may be affected.
 fn known_faults(version: Version) -> Vec<&'static str> {
     let mut faults = vec![];
     if version < Version::new(3, 4) {
@@ -43,20 +43,20 @@ fn known_faults(version: Version) -> Vec<&'static str> {
     faults
 }
 
-/// Our own tmux server, asked with the tmux that another look was at.
-pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
-    let socket = seen.paths.tmux_socket();
-    match &seen.server {
-        // That says nothing of the server, and least of all that it should be ended.
-        Server::Silent(_) if tmux.level == Level::Fail => {
+/// Checks our own tmux server, given the result for the installed tmux.
+pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
+    let socket = observed.paths.tmux_socket();
+    match &observed.server {
+        // This proves nothing about the server, so it must not be killed.
+        ServerSurvey::Silent(_) if tmux.level == Level::Fail => {
             let message = "it cannot be asked without a tmux that works; agents go on meanwhile";
             Check::fail("tmux-server", message, tmux.hint.clone().unwrap_or_default())
         }
-        Server::Alive { pid, rows } => {
+        ServerSurvey::Alive { pid, rows } => {
             let live = rows.iter().filter(|row| !row.dead).count();
             Check::ok("tmux-server", format!("it runs (pid {pid}), {}", counted(live, "live pane")))
         }
-        Server::Empty { pid } => {
+        ServerSurvey::Empty { pid } => {
             let message =
                 format!("it was told to end and cannot (pid {pid}): it holds no pane and answers nobody");
             Check::warn(
@@ -65,11 +65,11 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
                 format!("the next start of a worker replaces it, or: kill -9 {pid}"),
             )
         }
-        Server::Silent(why) => {
+        ServerSurvey::Silent(why) => {
             let message = format!("something is at {} and does not answer: {why}", socket.display());
-            Check::fail("tmux-server", message, silent_fix(seen))
+            Check::fail("tmux-server", message, silent_fix(observed))
         }
-        Server::Gone => match known(seen) {
+        ServerSurvey::Gone => match known(observed) {
             Some(pane) => {
                 let message = format!(
                     "it lives (pid {}), and its socket {} is gone",
@@ -82,12 +82,12 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
                     format!("to make it again: kill -USR1 {}", pane.server_pid),
                 )
             }
-            None => match own_server(&seen.paths).started_server() {
+            None => match own_server(&observed.paths).started_server() {
                 Some(pid) => {
                     let message = format!(
                         "it lives (pid {pid}), but its socket {} is gone, and no record tells of it: was {} removed?",
                         socket.display(),
-                        seen.paths.root().display()
+                        observed.paths.root().display()
                     );
                     Check::fail(
                         "tmux-server",
@@ -101,9 +101,9 @@ pub(super) fn server(seen: &Seen, tmux: &Check) -> Check {
     }
 }
 
-/// What helps when something is at the socket and does not answer.
-fn silent_fix(seen: &Seen) -> String {
-    match known(seen).map(|pane| pane.server_pid) {
+/// The fix for a server that does not respond.
+fn silent_fix(observed: &Observed) -> String {
+    match known(observed).map(|pane| pane.server_pid) {
         Some(pid) if procs::is_stopped(pid) => {
             format!("it was stopped, and its agents go on meanwhile; to continue it: kill -CONT {pid}")
         }
@@ -111,18 +111,20 @@ fn silent_fix(seen: &Seen) -> String {
             "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, and their \
              loops can be resumed: kill -9 {pid}"
         ),
-        None => format!("look who has it: grep -aF {} /proc/net/unix", quote_path(&seen.paths.tmux_socket())),
+        None => {
+            format!("look who has it: grep -aF {} /proc/net/unix", quote_path(&observed.paths.tmux_socket()))
+        }
     }
 }
 
-/// A pane that was last seen in our server, when that process still lives.
-fn known(seen: &Seen) -> Option<&Pane> {
-    let ours = seen.disk.records.iter().filter(|record| record.spec.tmux_socket.is_none());
+/// The last known pane in our server, if that server process still lives.
+fn known(observed: &Observed) -> Option<&Pane> {
+    let ours = observed.disk.records.iter().filter(|record| record.spec.tmux_socket.is_none());
     let is_server = |pid: i32| procs::is_alive(pid) && procs::name(pid).is_some_and(|n| n.contains("tmux"));
     ours.filter_map(|record| record.pane.as_ref()).find(|pane| is_server(pane.server_pid))
 }
 
-/// The installed git.
+/// Checks the installed git.
 pub(super) async fn git() -> Check {
     let asked = tokio::time::timeout(std::time::Duration::from_secs(5), git::version()).await;
     match asked {

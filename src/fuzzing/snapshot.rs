@@ -1,4 +1,4 @@
-//! An engine that comes from a file: whatever its numbers are, it goes on.
+//! Restores an engine from a file with any numbers and checks that it keeps working.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use swarm_state::model::Exit;
 use swarm_state::notice::PauseBy;
 use swarm_state::screen::{Blocked, Reading};
 
-/// Tells the engine of a record everything that can happen, from its own state and one after the other.
+/// Sends the engine of a record every event, from its own state, one after the other.
 ///
 /// # Panics
-/// When the engine does, or when it cannot be written down and read again.
+/// When the engine panics, or cannot be saved and restored.
 pub(super) fn walk(engine: Value) {
     let Ok(mut engine) = serde_json::from_value::<Worker>(engine) else { return };
     let wall = chrono::DateTime::UNIX_EPOCH.fixed_offset();
@@ -28,7 +28,7 @@ fn step(engine: &mut Worker, event: Event, now: Now) {
     let _ = engine.step(event, now);
     let written = serde_json::to_value(&*engine).expect("an engine is JSON");
     let mut again: Worker = serde_json::from_value(written).expect("an engine can be read again");
-    // Whether tmux answers is not written down.
+    // Whether tmux responds is not saved.
     let _ = (again.step(Event::Reachable(true), now), engine.step(Event::Reachable(true), now));
     assert_eq!(&again, engine);
     let _ = (engine.deadline(), engine.status(), engine.reason(), engine.loop_status());

@@ -1,28 +1,28 @@
-//! A project's branch: whether it is there, and making it where the user asked for that.
+//! Finds and makes a branch, at the user's request.
 //!
-//! Used by the loops within sessions. Nothing is checked out here.
+//! Session loops use it. It checks nothing out.
 
 use std::path::Path;
 
 use super::repo::{Repo, check_branch};
-use super::run::{SHORT, ask, git};
+use super::run::{SHORT_TIMEOUT, ask, git};
 use crate::error::Result;
 
-/// Whether there is such a branch; `None` when `dir` is in no repository.
+/// Whether the branch exists; `None` if `dir` is not in a repository.
 ///
 /// # Errors
-/// git's own words; a name that clashes with another branch's.
+/// git's message, for example if the name conflicts with another branch.
 pub async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
-    if !git(dir, SHORT, &["rev-parse", "--git-dir"]).await?.ok {
+    if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--git-dir"]).await?.ok {
         return Ok(None);
     }
     Repo::find(dir).await?.branch_exists(branch).await.map(Some)
 }
 
-/// Makes it at the commit that is checked out.
+/// Makes the branch at the commit that is checked out.
 ///
 /// # Errors
-/// git's own words.
+/// git's message.
 pub async fn make_branch(dir: &Path, branch: &str) -> Result<()> {
     check_branch(dir, branch).await?;
     ask(dir, &format!("cannot make branch '{branch}'"), &["branch", "--", branch]).await.map(drop)

@@ -1,8 +1,8 @@
 //! Lists and measures the ignored files of a worktree.
 //!
-//! git names them without looking into an ignored directory. swarm then counts the files of each path, within a limit:
-//! a `node_modules` with 200,000 files must not slow a removal down. Repositories that lie in the worktree (submodules
-//! too) have ignore rules of their own and are listed by themselves.
+//! git names them without looking into an ignored directory. swarm then counts the files of each path up to a limit,
+//! so that a `node_modules` with 200,000 files does not slow down a removal. Repositories in the worktree (submodules
+//! too) have their own ignore rules and are listed separately.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
 
 use super::losses::{repositories, status_entries};
-use super::run::{LONG, git_patient};
+use super::run::{LONG_TIMEOUT, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
-/// How many entries of directories are counted in a worktree. Further directories are reported as "at least".
-const MAX_COUNTED: u64 = 20_000;
+/// How many directory entries are counted in a worktree. Larger directories are reported as "at least".
+const MAX_COUNTED_FILES: u64 = 20_000;
 
 /// The ignored files of a worktree, and of the repositories in it.
 ///
@@ -31,11 +31,11 @@ pub async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     ignored_in(tree, &repos).await
 }
 
-/// As [`ignored`], where the repositories in the worktree are known.
+/// As [`ignored`], for known repositories in the worktree.
 pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<IgnoredFiles> {
     let mut listed = list(tree).await?;
     let mut caches: Vec<PathBuf> = cache_dirs(tree, &listed);
-    // The repositories that are judged by themselves: not one that git cannot read.
+    // The repositories that are listed separately, without those that git cannot read.
     let (trees, mut judged): (Vec<PathBuf>, Vec<PathBuf>) =
         repos.iter().cloned().partition(|repo| repo.join(".git").exists());
     for repo in &trees {
@@ -49,7 +49,7 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
     }
     let root = tree.to_owned();
     let measure = move || {
-        let mut left = MAX_COUNTED;
+        let mut left = MAX_COUNTED_FILES;
         let measured = listed.iter().map(|path| measured(&root, path, &judged, &mut left));
         IgnoredFiles::new(measured.collect())
     };
@@ -57,10 +57,10 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
     measured.map_err(|e| Error::new(ErrorCode::Internal, format!("measuring ignored files: {e}")))
 }
 
-/// The ignored paths of one repository, absolute. Those of a directory that is ignored as a whole are its own path.
+/// The ignored paths of one repository, absolute. A directory that is ignored as a whole is one path.
 async fn list(repo: &Path) -> Result<Vec<PathBuf>> {
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignored=matching"];
-    let status = git_patient(repo, LONG, &args).await?;
+    let status = git_patient(repo, LONG_TIMEOUT, &args).await?;
     if !status.ok {
         let what = format!("cannot list the ignored files in '{}'", repo.display());
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
@@ -69,13 +69,13 @@ async fn list(repo: &Path) -> Result<Vec<PathBuf>> {
     Ok(ignored.map(|(_, path)| repo.join(OsStr::from_bytes(path))).collect())
 }
 
-/// Those of the paths that are caches.
+/// Returns the paths that are caches.
 fn cache_dirs(repo: &Path, listed: &[PathBuf]) -> Vec<PathBuf> {
     let is_cache = |path: &&PathBuf| kind_of(repo, path) == IgnoredKind::Cache && is_real_dir(path);
     listed.iter().filter(is_cache).cloned().collect()
 }
 
-/// What a path is. `root` is a directory above it.
+/// The kind of a path. `root` is a directory above it.
 fn kind_of(root: &Path, path: &Path) -> IgnoredKind {
     let is_dir = is_real_dir(path);
     let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
@@ -86,7 +86,7 @@ fn is_real_dir(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-/// Whether a directory holds a file that marks it as a cache.
+/// Whether a directory contains a file that marks it as a cache.
 fn is_marked(dir: &Path) -> bool {
     CACHE_MARKERS.iter().any(|(file, start)| {
         let path = dir.join(file);
@@ -98,7 +98,7 @@ fn is_marked(dir: &Path) -> bool {
     })
 }
 
-/// A path with its kind and size. `left`: how many entries may still be counted.
+/// A path with its kind and size. `left` is how many entries may still be counted.
 fn measured(root: &Path, path: &Path, judged: &[PathBuf], left: &mut u64) -> (IgnoredKind, IgnoredPath) {
     let kind = kind_of(root, path);
     let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
@@ -109,7 +109,7 @@ fn measured(root: &Path, path: &Path, judged: &[PathBuf], left: &mut u64) -> (Ig
             let passed_over = (kind == IgnoredKind::Data).then_some(judged);
             count(root, path, passed_over, left, &mut found);
         }
-        // The link alone goes; the file that it points to stays, or is listed itself.
+        // Only the link is removed. Its target stays, or is listed itself.
         Ok(metadata) if metadata.is_symlink() => {}
         Ok(metadata) => (found.files, found.bytes) = (1, metadata.len()),
         Err(error) => found.at_least = error.kind() != std::io::ErrorKind::NotFound,
@@ -117,8 +117,8 @@ fn measured(root: &Path, path: &Path, judged: &[PathBuf], left: &mut u64) -> (Ig
     (kind, found)
 }
 
-/// Counts the files below a directory. In one that holds data (`judged` is set), caches are passed over, and the
-/// repositories that are judged by themselves.
+/// Counts the files below a directory. In a directory that holds data (`judged` is set), skips caches and the
+/// repositories that are listed separately.
 fn count(root: &Path, dir: &Path, judged: Option<&[PathBuf]>, left: &mut u64, found: &mut IgnoredPath) {
     let mut dirs = vec![dir.to_owned()];
     while let Some(dir) = dirs.pop() {
@@ -137,7 +137,7 @@ fn count(root: &Path, dir: &Path, judged: Option<&[PathBuf]>, left: &mut u64, fo
             *left -= 1;
             let path = entry.path();
             let Ok(metadata) = entry.metadata() else { continue };
-            // A `.git` file that points nowhere holds nothing.
+            // A `.git` file without a target holds nothing.
             let is_link = metadata.is_symlink() || (metadata.is_file() && entry.file_name() == ".git");
             if is_link || (judged.is_some() && kind_of(root, &path) != IgnoredKind::Data) {
                 continue;

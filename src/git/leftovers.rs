@@ -1,37 +1,37 @@
-//! What `doctor` asks: which git there is, and what of swarm's making no worker owns.
+//! What `doctor` needs from git: its version, and branches of swarm's that belong to no worker.
 
 use std::path::{Path, PathBuf};
 
 use super::MADE_BY;
 use super::repo::Repo;
-use super::run::{SHORT, ask, git};
+use super::run::{SHORT_TIMEOUT, ask, git};
 use crate::error::Result;
 
-/// A branch that swarm made, of no worker.
+/// A branch that swarm made and no worker has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// The main working tree of its repository.
     pub repo: PathBuf,
     /// Its name, `swarm/agent`.
     pub branch: String,
-    /// Where it is checked out.
+    /// The worktree in which it is checked out.
     pub worktree: Option<PathBuf>,
 }
 
-/// The installed git, as it says it (`2.47.3`).
+/// The version of the installed git in its own notation (`2.47.3`).
 ///
 /// # Errors
-/// When there is none or it does not answer.
+/// When git is not installed or does not respond.
 pub async fn version() -> Result<String> {
     let said = ask(Path::new("/"), "git cannot tell its version", &["--version"]).await?;
     Ok(said.text().trim_start_matches("git version ").to_owned())
 }
 
-/// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that `is_known` does not know;
-/// none where there is no repository. Reads only.
+/// The branches `swarm/NAME` that swarm made in the repository of `cwd` and that are unknown to `is_known`. Empty
+/// outside a repository. Only reads.
 ///
 /// # Errors
-/// When git cannot be run or cannot say.
+/// When git fails.
 pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
     let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
     let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];
@@ -39,7 +39,7 @@ pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Ve
     let mut found = vec![];
     for branch in listed.lines().filter(|branch| !is_known(branch)) {
         let full = format!("refs/heads/{branch}");
-        let log = git(&repo.main, SHORT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
+        let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
         if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
             continue;
         }
@@ -53,11 +53,11 @@ pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Ve
     Ok(found)
 }
 
-/// Whether `git branch -d` would delete a branch: all that is on it is in the HEAD of the main tree.
+/// Whether `git branch -d` would delete a branch: the HEAD of the main working tree contains it.
 ///
 /// # Errors
-/// When git cannot be run.
+/// When git fails.
 pub async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
     let full = format!("refs/heads/{branch}");
-    Ok(git(repo, SHORT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)
+    Ok(git(repo, SHORT_TIMEOUT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)
 }

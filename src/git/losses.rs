@@ -1,9 +1,9 @@
-//! What would be lost with a worktree: work that stands nowhere else.
+//! Finds what would be lost with a worktree: work that exists nowhere else.
 //!
-//! That is in the worktree itself, and in repositories that lie in it: git does not look into one that is
-//! ignored, and what was committed there goes with its directory. Of those, what a remote is known to have is
-//! elsewhere. The repositories of submodules lie in the worktree's own directory below `.git/worktrees`; they go with
-//! it even when nothing of them is checked out. Ignored files are listed by [`super::ignored()`].
+//! It looks in the worktree and in the repositories inside it. git does not look into an ignored repository, although
+//! its commits would be deleted with its directory. Commits that are known to be on a remote are not lost. The
+//! repositories of submodules are in the worktree's own directory below `.git/worktrees` and are deleted with it,
+//! even if nothing of them is checked out. [`super::ignored()`] lists ignored files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use swarm_state::removal::Losses;
 
 use super::head_commit;
 use super::ignored::ignored_in;
-use super::run::{LONG, SHORT, ask, git, git_patient};
+use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
-/// What would be lost if a worktree were removed: changed and untracked files, an operation that is not
-/// finished, commits that no branch holds, what only a repository in it holds, and ignored files. Empty when nothing
-/// would.
+/// Returns what the removal of a worktree would delete: changed and untracked files, an unfinished operation, commits
+/// that are on no branch, work that only a repository inside it holds, and ignored files. Empty if nothing would be
+/// lost.
 ///
 /// # Errors
-/// When git cannot say.
+/// When git fails.
 pub async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let walk = tokio::task::spawn_blocking(move || repositories(&root));
@@ -32,20 +32,20 @@ pub async fn losses(path: &Path) -> Result<Losses> {
     let git_dir = ask(path, &what, &["rev-parse", "--absolute-git-dir"]).await?.path();
     work.extend(nested_losses(path, &repos, &git_dir).await?);
     work.extend(module_losses(&git_dir).await?);
-    // Last, so that little time is left until the removal: git checks the rest once more itself.
+    // Last, so that little time passes before the removal; git checks the rest again itself.
     let ignored = ignored_in(path, &repos).await?;
     Ok(Losses { work, ignored })
 }
 
-/// The commits in the repositories of a worktree's submodules that exist nowhere else. `git_dir` is the worktree's own
-/// directory, `.git/worktrees/NAME`. Of a submodule that is checked out, [`nested_losses`] has named them.
+/// The commits in the repositories of a worktree's submodules that exist nowhere else. `git_dir` is the worktree's
+/// own directory, `.git/worktrees/NAME`. [`nested_losses`] already covers submodules that are checked out.
 pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     let modules = git_dir.join("modules");
     let root = modules.clone();
     let walk = tokio::task::spawn_blocking(move || {
         let mut repos = repositories(&root);
         let mut at = 0;
-        // A submodule's own submodules lie in its repository.
+        // A submodule's own submodules are in its repository.
         while let Some(repo) = repos.get(at) {
             repos.extend(repositories(&repo.join("modules")));
             at += 1;
@@ -57,7 +57,7 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
         walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
     let mut found = vec![];
     for repo in repos {
-        if let Some(commits) = commits_only_there(&Place::Bare(&repo)).await? {
+        if let Some(commits) = commits_only_there(&RepoPlace::Bare(&repo)).await? {
             let shown = repo.strip_prefix(&modules).unwrap_or(&repo).display();
             found.push(format!("submodule '{shown}', which is not checked out ({commits})"));
         }
@@ -65,7 +65,7 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether the working tree that a submodule's repository names is there and names that repository.
+/// Whether the working tree that a submodule's repository names exists and names that repository.
 fn is_checked_out(repo: &Path) -> bool {
     let config = fs::read_to_string(repo.join("config")).unwrap_or_default();
     let tree = config.lines().find_map(|line| line.trim().strip_prefix("worktree = "));
@@ -76,17 +76,17 @@ fn is_checked_out(repo: &Path) -> bool {
     named.is_some() && named == fs::canonicalize(repo).ok()
 }
 
-/// Changed and untracked files, and an operation that is not finished.
+/// Changed and untracked files, and an unfinished operation.
 async fn unfinished(path: &Path) -> Result<Vec<String>> {
     let what = format!("cannot check '{}' for work", path.display());
-    // Explicit, since a user's settings may hide untracked files and changes in submodules.
+    // Explicit options, because the user's settings may hide untracked files and changes in submodules.
     let args = ["status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=none"];
-    let status = git_patient(path, LONG, &args).await?;
+    let status = git_patient(path, LONG_TIMEOUT, &args).await?;
     if !status.ok {
         return Err(Error::new(ErrorCode::System, format!("{what}: {}", status.complaint())));
     }
     let mut found = changed_files(status.bytes());
-    // `git status` is told not to look at these; what is in them is work all the same.
+    // `git status` skips these files on request; changes in them are work all the same.
     let hidden = ask(path, &what, &["ls-files", "-v", "-z"]).await?;
     let hidden =
         hidden_files(hidden.bytes()).into_iter().map(|file| String::from_utf8_lossy(&file).into_owned());
@@ -108,9 +108,9 @@ async fn unfinished(path: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What is checked out, where no branch holds it.
+/// The commit that is checked out, if it is on no branch.
 async fn loose_commit(path: &Path) -> Result<Option<String>> {
-    if git(path, SHORT, &["symbolic-ref", "--quiet", "HEAD"]).await?.ok {
+    if git(path, SHORT_TIMEOUT, &["symbolic-ref", "--quiet", "HEAD"]).await?.ok {
         return Ok(None);
     }
     let Some(commit) = head_commit(path).await? else { return Ok(None) };
@@ -119,9 +119,9 @@ async fn loose_commit(path: &Path) -> Result<Option<String>> {
     Ok(held.text().is_empty().then(|| format!("commit {commit:.12} that no branch holds")))
 }
 
-/// What only the repositories in a worktree hold, a line for each of them.
+/// Work that only the repositories in a worktree hold, one line for each.
 async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result<Vec<String>> {
-    // Where the commits of a repository are that go with the tree: a submodule's lie in the second.
+    // Where a repository's commits may be that are deleted with the tree; a submodule's are in the second place.
     let places = [tree, git_dir].map(|place| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned()));
     let mut found = vec![];
     for repo in repos {
@@ -133,7 +133,7 @@ async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result
     Ok(found)
 }
 
-/// The repositories below `root`, bare ones too. Links are not followed.
+/// The repositories below `root`, bare ones included. Does not follow links.
 pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (vec![], vec![root.to_owned()]);
     while let Some(dir) = left.pop() {
@@ -163,22 +163,22 @@ pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What of a repository is nowhere else, in words. `places` go with the tree that it lies in.
+/// What a repository holds that is nowhere else, as text. `places` are deleted with the tree around it.
 async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     let args = ["rev-parse", "--is-bare-repository", "--git-common-dir", "--show-prefix"];
-    let said = git(repo, SHORT, &args).await?;
+    let said = git(repo, SHORT_TIMEOUT, &args).await?;
     let text = said.text();
     let mut lines = text.lines();
     let (bare, common, prefix) = (lines.next(), lines.next(), lines.next().unwrap_or_default());
     let (Some(bare), Some(common), true, "") = (bare, common, said.ok, prefix) else {
-        // git found another one above it, or none. A file that points nowhere holds nothing.
+        // git found a repository above it, or none: a `.git` file without a target holds nothing.
         let objects = [".git/objects", "objects"].iter().any(|dir| repo.join(dir).is_dir());
         return Ok(objects.then(|| "git cannot read it".to_owned()));
     };
     let common = fs::canonicalize(repo.join(common)).unwrap_or_else(|_| repo.join(common));
     let mut work = if bare == "true" { vec![] } else { unfinished(repo).await? };
     if places.iter().any(|place| common.starts_with(place)) {
-        if let Some(commits) = commits_only_there(&Place::of(repo, bare == "true")).await? {
+        if let Some(commits) = commits_only_there(&RepoPlace::of(repo, bare == "true")).await? {
             work.insert(0, commits);
         }
     } else {
@@ -191,20 +191,20 @@ async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     })
 }
 
-/// A repository to ask.
-enum Place<'a> {
-    /// Found by its working tree.
+/// How to address a repository.
+enum RepoPlace<'a> {
+    /// By its working tree.
     Tree(&'a Path),
-    /// Its own directory. A submodule's names a working tree that may be gone, so git is given another.
+    /// By its own directory. A submodule's repository names a working tree that may be gone, so git gets another one.
     Bare(&'a Path),
 }
 
-impl<'a> Place<'a> {
+impl<'a> RepoPlace<'a> {
     fn of(repo: &'a Path, is_bare: bool) -> Self {
         if is_bare { Self::Bare(repo) } else { Self::Tree(repo) }
     }
 
-    /// Its directory, and git's arguments with what it takes to find the repository.
+    /// The directory to run in, and git's arguments to find the repository.
     fn args<'b>(&self, args: &[&'b str]) -> (&'a Path, Vec<&'b str>) {
         match self {
             Self::Tree(dir) => (dir, args.to_vec()),
@@ -213,9 +213,9 @@ impl<'a> Place<'a> {
     }
 }
 
-/// How many commits a repository has that none of its remotes is known to have, as text. What is checked out and on
-/// no branch may have been fetched by a tag or a bare number.
-async fn commits_only_there(place: &Place<'_>) -> Result<Option<String>> {
+/// How many commits of a repository are on none of its remotes, as text. A checked-out commit on no branch may have
+/// been fetched by a tag or by its hash.
+async fn commits_only_there(place: &RepoPlace<'_>) -> Result<Option<String>> {
     Ok(match count_only_there(place).await? {
         0 => None,
         1 => Some("a commit that is on no remote".to_owned()),
@@ -223,21 +223,22 @@ async fn commits_only_there(place: &Place<'_>) -> Result<Option<String>> {
     })
 }
 
-async fn count_only_there(place: &Place<'_>) -> Result<u64> {
+async fn count_only_there(place: &RepoPlace<'_>) -> Result<u64> {
     let (dir, _) = place.args(&[]);
     let what = format!("cannot list the commits in '{}'", dir.display());
     let count = async |args: &[&str]| -> Result<u64> {
         let said = ask(dir, &what, &place.args(args).1).await?.text();
         said.parse().map_err(|_| Error::new(ErrorCode::System, format!("{what}: git said {said:?}")))
     };
-    // The pattern is what makes git take the one name as it is.
+    // The pattern makes git use the one name literally.
     let branches = ["rev-list", "--count", "--branches", "--glob=refs/stas[h]", "--not", "--remotes"];
     let on_branches = count(&branches).await?;
     if on_branches > 0 {
         return Ok(on_branches);
     }
-    let named =
-        async |name: &str| git(dir, SHORT, &place.args(&["rev-parse", "--verify", "--quiet", name]).1).await;
+    let named = async |name: &str| {
+        git(dir, SHORT_TIMEOUT, &place.args(&["rev-parse", "--verify", "--quiet", name]).1).await
+    };
     let head = named("HEAD^{commit}").await?;
     if !head.ok {
         return Ok(0);
@@ -262,7 +263,7 @@ pub(super) fn status_entries(output: &[u8]) -> Vec<(&[u8], &[u8])> {
     while let Some(field) = fields.next() {
         let Some((state, file)) = field.split_at_checked(3) else { continue };
         files.push((state, file));
-        // A renamed file is followed by its old name.
+        // The old name follows a renamed file.
         if state.starts_with(b"R") || state.starts_with(b"C") {
             fields.next();
         }

@@ -1,4 +1,4 @@
-//! What is to be known of a repository before anything in it is changed.
+//! Checks a repository before anything in it is changed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,33 +7,33 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::model::Worktree;
 
-use super::run::{SHORT, ask, git};
+use super::run::{SHORT_TIMEOUT, ask, git};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
-/// A repository, seen from one of its trees.
+/// A repository, found from one of its trees.
 #[derive(Debug)]
 pub(super) struct Repo {
-    /// What all its worktrees share: `.git` of the main one, or the bare repository. Canonical.
+    /// The directory that all its worktrees share: `.git` of the main one, or the bare repository. Canonical.
     pub(super) common: PathBuf,
-    /// Its main working tree (the bare repository itself, where there is none). Canonical.
+    /// Its main working tree, or the bare repository itself. Canonical.
     pub(super) main: PathBuf,
 }
 
-/// One line of `git worktree list`.
+/// One entry of `git worktree list`.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedWorktree {
     pub(super) path: PathBuf,
     /// The full name of the branch that is checked out there.
     pub(super) branch: Option<String>,
-    /// git did not come to the end of making it.
+    /// git has not finished making it.
     pub(super) unfinished: bool,
 }
 
 impl Repo {
-    /// The repository that holds `cwd`.
+    /// Finds the repository that holds `cwd`.
     pub(super) async fn find(cwd: &Path) -> Result<Self> {
-        let said = git(cwd, SHORT, &["rev-parse", "--git-common-dir"]).await?;
+        let said = git(cwd, SHORT_TIMEOUT, &["rev-parse", "--git-common-dir"]).await?;
         if !said.ok {
             let error = if said.mentions("not a git repository") {
                 let text = format!("'{}' is not in a git repository ({})", cwd.display(), said.complaint());
@@ -50,7 +50,7 @@ impl Repo {
         Ok(Self { common, main })
     }
 
-    /// `<repo>-worktrees`, beside the main working tree.
+    /// `<repo>-worktrees`, next to the main working tree.
     pub(super) fn default_dir(&self) -> Result<PathBuf> {
         let name = self.main.file_name().and_then(|name| name.to_str());
         let (Some(name), Some(parent)) = (name, self.main.parent()) else {
@@ -60,10 +60,10 @@ impl Repo {
         Ok(parent.join(format!("{}-worktrees", name.strip_suffix(".git").unwrap_or(name))))
     }
 
-    /// Refuses a repository with a working tree whose `core.bare` is on: something set it by accident, and
-    /// git misreads every tree of it.
+    /// Refuses a repository that has a working tree and `core.bare` set. Something set it by accident, and git
+    /// misreads every tree of it.
     pub(super) async fn refuse_flipped(&self) -> Result<()> {
-        let said = git(&self.main, SHORT, &["config", "--bool", "--get", "core.bare"]).await?;
+        let said = git(&self.main, SHORT_TIMEOUT, &["config", "--bool", "--get", "core.bare"]).await?;
         // A repository that was made bare never had an index.
         if said.text() != "true" || !self.common.join("index").exists() {
             return Ok(());
@@ -79,7 +79,7 @@ impl Repo {
         Err(Error::invalid(text).hint(hint))
     }
 
-    /// Whether there is such a branch. Refuses one whose name another branch keeps from being made.
+    /// Whether the branch exists. Refuses a name that conflicts with another branch.
     pub(super) async fn branch_exists(&self, branch: &str) -> Result<bool> {
         let args = ["for-each-ref", "--format=%(refname)", "refs/heads/"];
         let all = ask(&self.main, "cannot list the branches", &args).await?.text();
@@ -90,7 +90,8 @@ impl Repo {
         let below =
             |inner: &str, outer: &str| inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
         let caseless =
-            git(&self.main, SHORT, &["config", "--bool", "--get", "core.ignorecase"]).await?.text() == "true";
+            git(&self.main, SHORT_TIMEOUT, &["config", "--bool", "--get", "core.ignorecase"]).await?.text()
+                == "true";
         let clash = heads().find(|head| {
             below(head, branch) || below(branch, head) || (caseless && head.eq_ignore_ascii_case(branch))
         });
@@ -103,11 +104,11 @@ impl Repo {
         }
     }
 
-    /// Refuses a name that git reads as something else before it looks among the branches, such as a tag:
-    /// whoever merged the branch by its name would get that.
+    /// Refuses a name that git resolves to something other than a branch, such as a tag. A user who merges the branch
+    /// by its name would get that instead.
     pub(super) async fn refuse_shadowed(&self, branch: &str) -> Result<()> {
         let args = ["rev-parse", "--verify", "--quiet", "--symbolic-full-name", branch];
-        let other = git(&self.main, SHORT, &args).await?.text();
+        let other = git(&self.main, SHORT_TIMEOUT, &args).await?.text();
         if other.is_empty() || other.starts_with("refs/remotes/") {
             return Ok(());
         }
@@ -116,7 +117,7 @@ impl Repo {
         Err(Error::invalid(text).hint("choose another name with --branch"))
     }
 
-    /// Refuses a branch that a worktree of the repository has checked out.
+    /// Refuses a branch that is checked out in a worktree.
     pub(super) async fn refuse_checked_out(&self, branch: &str) -> Result<()> {
         let full = format!("refs/heads/{branch}");
         let listed = self.worktrees().await?;
@@ -133,8 +134,8 @@ impl Repo {
         })
     }
 
-    /// Refuses a directory that the repository still knows as a worktree although it is gone: git would
-    /// refuse it too, and what is known of it is not ours to forget.
+    /// Refuses a directory that is gone but still registered as a worktree. git would refuse it too, and the entry is
+    /// not ours to remove.
     pub(super) async fn refuse_registered(&self, dir: &Path) -> Result<()> {
         if !self.worktrees().await?.iter().any(|known| same_path(&known.path, dir)) {
             return Ok(());
@@ -143,7 +144,7 @@ impl Repo {
         Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' forgets it"))
     }
 
-    /// git's own directory of a worktree, `.git/worktrees/NAME`, found without the worktree.
+    /// git's directory of a worktree, `.git/worktrees/NAME`, found without the worktree.
     pub(super) fn git_dir_of(&self, tree: &Path) -> Option<PathBuf> {
         let list = fs::read_dir(self.common.join("worktrees")).ok()?;
         list.flatten().map(|entry| entry.path()).find(|dir| {
@@ -153,17 +154,17 @@ impl Repo {
     }
 
     /// All worktrees, the main one first.
-    pub(super) async fn worktrees(&self) -> Result<Vec<Listed>> {
+    pub(super) async fn worktrees(&self) -> Result<Vec<ListedWorktree>> {
         let args = ["worktree", "list", "--porcelain"];
         let said = ask(&self.main, "cannot list the worktrees", &args).await?;
         Ok(listed(said.bytes()))
     }
 
-    /// Refuses a directory that is not, or no more, the worktree that was made: with its `.git` gone, git
-    /// would speak of the repository around it.
+    /// Refuses a directory that is not, or no longer, the worktree that swarm made. Without its `.git`, git would
+    /// operate on the repository around it.
     pub(super) async fn refuse_stranger(&self, wt: &Worktree) -> Result<()> {
-        let top = git(&wt.path, SHORT, &["rev-parse", "--show-toplevel"]).await?;
-        let common = git(&wt.path, SHORT, &["rev-parse", "--git-common-dir"]).await?;
+        let top = git(&wt.path, SHORT_TIMEOUT, &["rev-parse", "--show-toplevel"]).await?;
+        let common = git(&wt.path, SHORT_TIMEOUT, &["rev-parse", "--git-common-dir"]).await?;
         let ours = top.ok
             && common.ok
             && same_path(&top.path(), &wt.path)
@@ -181,13 +182,13 @@ impl Repo {
     }
 }
 
-/// The worktrees in the output of `git worktree list --porcelain`.
-pub(super) fn listed(output: &[u8]) -> Vec<Listed> {
-    let mut found: Vec<Listed> = vec![];
+/// Parses the output of `git worktree list --porcelain`.
+pub(super) fn listed(output: &[u8]) -> Vec<ListedWorktree> {
+    let mut found: Vec<ListedWorktree> = vec![];
     for line in output.split(|byte| *byte == b'\n') {
         if let Some(path) = line.strip_prefix(b"worktree ") {
             let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-            found.push(Listed { path, branch: None, unfinished: false });
+            found.push(ListedWorktree { path, branch: None, unfinished: false });
         } else if let (Some(branch), Some(last)) = (line.strip_prefix(b"branch "), found.last_mut()) {
             last.branch = Some(String::from_utf8_lossy(branch).into_owned());
         } else if let (b"locked initializing", Some(last)) = (line, found.last_mut()) {
@@ -197,27 +198,27 @@ pub(super) fn listed(output: &[u8]) -> Vec<Listed> {
     found
 }
 
-/// The main working tree of the repository whose shared directory is `common`.
+/// The main working tree of the repository with the shared directory `common`.
 async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
     if common.file_name().is_some_and(|name| name == ".git") {
         return Ok(common.parent().unwrap_or(common).to_owned());
     }
-    // A submodule's directory lies elsewhere, and so does that of `git init --separate-git-dir`.
-    let git_dir = git(cwd, SHORT, &["rev-parse", "--git-dir"]).await?;
-    let top = git(cwd, SHORT, &["rev-parse", "--show-toplevel"]).await?;
+    // A submodule's directory is elsewhere, and so is that of `git init --separate-git-dir`.
+    let git_dir = git(cwd, SHORT_TIMEOUT, &["rev-parse", "--git-dir"]).await?;
+    let top = git(cwd, SHORT_TIMEOUT, &["rev-parse", "--show-toplevel"]).await?;
     if git_dir.ok && top.ok && same_path(&cwd.join(git_dir.path()), common) {
         return Ok(fs::canonicalize(top.path()).unwrap_or_else(|_| top.path()));
     }
-    let told = git(cwd, SHORT, &["config", "--get", "core.worktree"]).await?;
+    let told = git(cwd, SHORT_TIMEOUT, &["config", "--get", "core.worktree"]).await?;
     let told = told.ok.then(|| fs::canonicalize(common.join(told.path())).ok()).flatten();
     Ok(told.unwrap_or_else(|| common.to_owned()))
 }
 
-/// Refuses what is no name for a branch.
+/// Refuses a name that no branch can have.
 pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
     let refuse =
         || Error::invalid(format!("{branch:?} is no valid branch name")).hint("choose another with --branch");
-    // `@` passes git's check and means HEAD; `refs/heads/x` passes and reads as `x`; a NUL cannot even be passed to it.
+    // `@` passes git's check and means HEAD; `refs/heads/x` passes and means `x`; a NUL cannot even be an argument.
     if branch.starts_with('-')
         || branch.starts_with("refs/")
         || branch.contains('\0')
@@ -225,12 +226,12 @@ pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
     {
         return Err(refuse());
     }
-    // git expands `@{-1}` to the branch before; only a name that stays itself is one.
-    let said = git(cwd, SHORT, &["check-ref-format", "--branch", branch]).await?;
+    // git expands `@{-1}` to the previous branch. Only a name that stays itself is a branch name.
+    let said = git(cwd, SHORT_TIMEOUT, &["check-ref-format", "--branch", branch]).await?;
     if said.ok && said.text() == branch { Ok(()) } else { Err(refuse()) }
 }
 
-/// True when both are the same place, whether or not there is anything.
+/// Whether both are the same place, existing or not.
 pub(super) fn same_path(a: &Path, b: &Path) -> bool {
     resolve(a) == resolve(b)
 }

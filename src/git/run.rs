@@ -1,4 +1,4 @@
-//! One git command: a clean environment, no terminal, a time-out, the output as text.
+//! Runs one git command with a clean environment, no terminal and a timeout, and returns its output as text.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,42 +14,43 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
-use crate::room;
 
-/// For what only reads or changes a reference.
-pub(super) const SHORT: Duration = Duration::from_secs(30);
-/// For what checks out or removes a whole tree.
-pub(super) const LONG: Duration = Duration::from_secs(300);
-/// Stands in the environment of all that a git of swarm's runs: a filter or a hook of the repository's is no person.
-pub(super) const MARK: (&str, &str) = ("SWARM_GIT", "1");
-/// How long git may clean up after SIGTERM: it removes its locks and a half-made worktree.
-const GRACE: Duration = Duration::from_secs(5);
-/// How many lines of other programs before git's first `fatal:` belong to its complaint.
+/// The timeout of commands that only read, or change a ref.
+pub(super) const SHORT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The timeout of commands that check out or remove a whole tree.
+pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(300);
+/// A variable in the environment of everything that swarm's git runs. It marks a filter or a hook as not started by a
+/// person.
+pub(super) const GIT_MARK: (&str, &str) = ("SWARM_GIT", "1");
+/// How long git may clean up after SIGTERM: it removes its locks and an unfinished worktree.
+const GIT_KILL_GRACE: Duration = Duration::from_secs(5);
+/// How many lines before git's first `fatal:` belong to its error message. Other programs print them.
 const LINES_BEFORE_FATAL: usize = 3;
-/// The most characters of one line of a complaint.
+/// The longest line of an error message, in characters.
 const MAX_LINE_CHARS: usize = 300;
-/// How long another process's lock (`config.lock`, `index.lock`) is waited for.
-const LOCK_PATIENCE: Duration = Duration::from_secs(15);
+/// How long to wait for another process's lock (`config.lock`, `index.lock`).
+const LOCK_RETRY_TIME: Duration = Duration::from_secs(15);
 
-/// What git said.
+/// The result of a git command.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct GitOutput {
     /// The exit status was 0.
     pub(super) ok: bool,
-    /// It did not end in time and was ended.
+    /// It did not end in time and was killed.
     pub(super) timed_out: bool,
     stdout: Vec<u8>,
     stderr: String,
 }
 
-impl Said {
-    /// Standard output without the line end.
+impl GitOutput {
+    /// Standard output without the last line end.
     pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
     }
 
-    /// Standard output as it is.
+    /// Standard output, unchanged.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.stdout
     }
@@ -60,7 +61,7 @@ impl Said {
         PathBuf::from(OsString::from_vec(line.to_vec()))
     }
 
-    /// git's own complaint in one line: see [`complaint`].
+    /// git's error message in one line; see [`complaint`].
     pub(super) fn complaint(&self) -> String {
         match complaint(&self.stderr) {
             Some(text) => text,
@@ -69,12 +70,12 @@ impl Said {
         }
     }
 
-    /// True when git gave up: it did not merely pass over something.
+    /// Whether git gave up, and did not only skip something.
     pub(super) fn is_fatal(&self) -> bool {
         !self.ok && (self.timed_out || self.stderr.lines().any(|line| line.starts_with("fatal:")))
     }
 
-    /// True when git failed because another process holds one of the repository's locks.
+    /// Whether git failed because another process holds a lock of the repository.
     fn is_locked(&self) -> bool {
         let lock = |line: &str| {
             (line.contains(".lock") && line.contains("File exists")) || line.contains("could not lock")
@@ -87,9 +88,9 @@ impl Said {
     }
 }
 
-/// The complaint in what git printed on stderr, as one line: its `error:` and `fatal:` lines, and up to
-/// [`LINES_BEFORE_FATAL`] other lines before the first `fatal:`. A filter, a hook or ssh prints the cause there. The
-/// last line where there is none of these.
+/// The error message in git's standard error, as one line: its `error:` and `fatal:` lines, and up to
+/// [`LINES_BEFORE_FATAL`] other lines before the first `fatal:`, where a filter, a hook or ssh prints the cause. The
+/// last line if there are none of these.
 fn complaint(stderr: &str) -> Option<String> {
     // A carriage return ends a line of progress.
     let lines: Vec<String> = stderr
@@ -106,20 +107,20 @@ fn complaint(stderr: &str) -> Option<String> {
     if shown.is_empty() { lines.last().cloned() } else { Some(shown.join("; ")) }
 }
 
-/// A line that git prints while all is well.
+/// A line that git prints without an error.
 fn is_progress(line: &str) -> bool {
     line.starts_with("Preparing worktree") || (line.contains("% (") && line.contains(':'))
 }
 
-/// Runs `git ARGS` in `dir`. That git says no is no error here.
+/// Runs `git ARGS` in `dir`. A git that fails is not an error here.
 ///
 /// # Errors
-/// When git cannot be run at all, or `dir` is no directory.
-pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<Said> {
+/// When git cannot be run, or `dir` is not a directory.
+pub(super) async fn git<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<GitOutput> {
     git_with(dir, limit, &[], args).await
 }
 
-/// As [`git`], with variables in its environment.
+/// As [`git`], with additional environment variables.
 ///
 /// # Errors
 /// As [`git`].
@@ -128,39 +129,39 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     limit: Duration,
     env: &[(&str, &OsStr)],
     args: &[A],
-) -> Result<Said> {
+) -> Result<GitOutput> {
     if !dir.is_dir() {
         return Err(Error::invalid(format!("'{}' is no directory", dir.display())));
     }
     let mut command = Command::new("git");
-    // Both `-C` and the directory: neither a hook's environment nor a moved directory leads git astray.
+    // Both `-C` and the current directory, so that neither a hook's environment nor a moved directory misleads git.
     command.arg("-C").arg(dir).args(args).current_dir(dir);
     for (key, _) in std::env::vars_os().filter(|(key, _)| key.as_bytes().starts_with(b"GIT_")) {
         command.env_remove(key);
     }
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
-    command.env(MARK.0, MARK.1);
+    command.env(GIT_MARK.0, GIT_MARK.1);
     command.envs(env.iter().copied());
     #[cfg(test)]
     command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-    // A group of its own, so that hooks end with it.
+    // A process group of its own, so that hooks end with it.
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.kill_on_drop(true).process_group(0);
-    static ROOM: LazyLock<Semaphore> = LazyLock::new(room::for_processes);
-    let _room = room::wait(&ROOM).await;
-    let child = room::start(&mut command).await.map_err(|error| {
+    static ROOM: LazyLock<Semaphore> = LazyLock::new(descriptors::process_slots);
+    let _room = descriptors::acquire(&ROOM).await;
+    let child = descriptors::spawn(&mut command).await.map_err(|error| {
         let error = Error::system("cannot run git", error);
         if error.message.contains("No such file") { error.hint("install git") } else { error }
     })?;
     finish(child, limit).await.map_err(|error| Error::system("cannot run git", error))
 }
 
-async fn finish(child: Child, limit: Duration) -> std::io::Result<Said> {
+async fn finish(child: Child, limit: Duration) -> std::io::Result<GitOutput> {
     let group = child.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
     let mut output = std::pin::pin!(child.wait_with_output());
-    // Dropped before `output`, and so before git is reaped: whoever waits for it no longer wants none of it.
+    // Dropped before `output`, and so before git is reaped: if the caller stops waiting, the whole group is killed.
     let mut left = Left(group);
-    let said = |output: Output, timed_out: bool| Said {
+    let said = |output: Output, timed_out: bool| GitOutput {
         ok: output.status.success() && !timed_out,
         timed_out,
         stdout: output.stdout,
@@ -171,25 +172,25 @@ async fn finish(child: Child, limit: Duration) -> std::io::Result<Said> {
         return Ok(said(output?, false));
     }
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // The group is git's own, and git is not reaped before `output` is done.
+        // The group id is git's pid, and git is not reaped before `output` is done.
         if let Some(group) = group {
             let _ = killpg(group, signal);
         }
-        if let Ok(output) = timeout(GRACE, &mut output).await {
+        if let Ok(output) = timeout(GIT_KILL_GRACE, &mut output).await {
             left.0 = None;
             return Ok(said(output?, true));
         }
     }
-    // Something outside the group still holds the pipes.
-    Ok(Said { ok: false, timed_out: true, stdout: vec![], stderr: String::new() })
+    // A process outside the group still has the pipes open.
+    Ok(GitOutput { ok: false, timed_out: true, stdout: vec![], stderr: String::new() })
 }
 
-/// Whether an environment is that of something which a git of swarm's runs.
+/// Whether an environment belongs to a process that swarm's git started.
 pub fn is_below_ours(env: &[Vec<u8>]) -> bool {
-    env.iter().any(|line| line.as_slice() == format!("{}={}", MARK.0, MARK.1).as_bytes())
+    env.iter().any(|line| line.as_slice() == format!("{}={}", GIT_MARK.0, GIT_MARK.1).as_bytes())
 }
 
-/// A git that nobody waits for any more is ended with all that it runs: filters, hooks.
+/// Kills git and everything it runs (filters, hooks) if nobody waits for it any more.
 struct Left(Option<Pid>);
 
 impl Drop for Left {
@@ -200,12 +201,16 @@ impl Drop for Left {
     }
 }
 
-/// As [`git`], again and again while another process holds a lock of the repository.
-pub(super) async fn git_patient<A: AsRef<OsStr>>(dir: &Path, limit: Duration, args: &[A]) -> Result<Said> {
+/// As [`git`], but retries while another process holds a lock of the repository.
+pub(super) async fn git_patient<A: AsRef<OsStr>>(
+    dir: &Path,
+    limit: Duration,
+    args: &[A],
+) -> Result<GitOutput> {
     let (mut waited, mut pause) = (Duration::ZERO, Duration::from_millis(50));
     loop {
         let said = git(dir, limit, args).await?;
-        if !said.is_locked() || waited >= LOCK_PATIENCE {
+        if !said.is_locked() || waited >= LOCK_RETRY_TIME {
             return Ok(said);
         }
         sleep(pause).await;
@@ -214,9 +219,9 @@ pub(super) async fn git_patient<A: AsRef<OsStr>>(dir: &Path, limit: Duration, ar
     }
 }
 
-/// As [`git`] with [`SHORT`], where anything but success is an error: "WHAT: git's complaint".
-pub(super) async fn ask<A: AsRef<OsStr>>(dir: &Path, what: &str, args: &[A]) -> Result<Said> {
-    let said = git(dir, SHORT, args).await?;
+/// As [`git`] with [`SHORT_TIMEOUT`], but a failure of git is an error: "WHAT: git's message".
+pub(super) async fn ask<A: AsRef<OsStr>>(dir: &Path, what: &str, args: &[A]) -> Result<GitOutput> {
+    let said = git(dir, SHORT_TIMEOUT, args).await?;
     if said.ok {
         return Ok(said);
     }

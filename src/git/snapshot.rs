@@ -1,9 +1,9 @@
-//! Snapshots: a working tree as it is, untracked files included, as a commit under `refs/swarm/`.
+//! Takes snapshots: a commit of the working tree, untracked files included, under `refs/swarm/`.
 //!
-//! The user's index, HEAD, stash, branches and files stay as they are: an index of our own, which starts as a
-//! copy of theirs so that unchanged files are not read again, takes everything in: files too that git is told not to look
-//! at, and files whose filter fails, as they are. No hook runs and no file watcher is asked or started. Ignored files are not
-//! covered, nor what lies inside a nested repository.
+//! The user's index, HEAD, stash, branches and files stay unchanged. A separate index, which starts as a copy of
+//! theirs so that unchanged files are not read again, adds everything, including files that git is told to skip.
+//! Files whose filter fails are added unfiltered. No hook runs, and no file watcher is used or started. Ignored files
+//! and the contents of nested repositories are not in a snapshot.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,17 +15,17 @@ use swarm_state::ledger::DiffStat;
 
 use super::losses::hidden_files;
 use super::repo::Repo;
-use super::run::{LONG, Said, ask, git, git_patient, git_with};
-use super::{SHORT, refuse_occupied};
+use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_patient, git_with};
+use super::{SHORT_TIMEOUT, refuse_occupied};
 use crate::error::{Error, ErrorCode, Result};
 
-/// Who made the commits.
+/// The author of the commits.
 const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
 
-/// What the user's settings must not do to a snapshot: run a hook, believe or start a file watcher, split the index
-/// into files of the repository, or refuse and advise.
-const QUIET: [&str; 12] = [
+/// Overrides the user's settings: run no hook, use and start no file watcher, write no split index into the
+/// repository, print no advice.
+const QUIET_OPTIONS: [&str; 12] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -40,41 +40,40 @@ const QUIET: [&str; 12] = [
     "gc.auto=0",
 ];
 
-/// How many files are named to git at once.
-const BATCH: usize = 500;
+/// How many files one git command gets.
+const BATCH_FILES: usize = 500;
 
-/// A working tree as it was.
+/// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The commit that holds it.
+pub struct TreeSnapshot {
+    /// The commit.
     pub commit: String,
-    /// Its tree: equal trees are equal files.
+    /// Its tree. Equal trees have equal files.
     pub tree: String,
-    /// The commit that was checked out; `None` before the first one.
+    /// The commit that was checked out; `None` before the first commit.
     pub head: Option<String>,
 }
 
-/// Takes a snapshot of the working tree that holds `dir` and puts it under `reference`
-/// (`refs/swarm/NAME/LOOP/ITERATION`). `scratch` is a file outside the tree for the index; it is removed again. `None` when `dir`
-/// is in no working tree.
+/// Takes a snapshot of the working tree that holds `dir` and stores it under `reference`
+/// (`refs/swarm/NAME/LOOP/ITERATION`). `scratch` is a path outside the tree for the index, which is removed
+/// afterwards. `None` if `dir` is not in a working tree.
 ///
 /// # Errors
-/// With git's own words, when it could not be taken. Files that git may not read are left out.
+/// git's message if the snapshot fails. Unreadable files are left out without an error.
 pub async fn snapshot(
     dir: &Path,
     reference: &str,
     scratch: &Path,
     message: &str,
-) -> Result<Option<Snapshot>> {
+) -> Result<Option<TreeSnapshot>> {
     let Some((top, index)) = places(dir).await? else { return Ok(None) };
     let taken = take(&top, &index, reference, scratch, message).await;
-    // It holds nothing that is not in the commit.
+    // The index holds nothing that is not in the commit.
     let _ = fs::remove_file(scratch);
     taken.map(Some)
 }
 
-/// The tree that a snapshot of now would hold, and nothing else: no commit, no ref. `None` when `dir` is in no
-/// working tree.
+/// The tree that a snapshot would have now, without a commit or a ref. `None` if `dir` is not in a working tree.
 ///
 /// # Errors
 /// As [`snapshot`].
@@ -85,16 +84,16 @@ pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
     tree.map(Some)
 }
 
-/// The repositories within the working tree that holds `dir`, submodules among them, relative to its top: no snapshot
-/// holds what is in them. Those that git ignores are left out, as all that it ignores.
+/// The repositories inside the working tree that holds `dir`, submodules included, relative to its top. A snapshot
+/// does not contain their files. Ignored ones are left out.
 ///
 /// # Errors
-/// When git cannot say.
+/// When git fails.
 pub async fn nested(dir: &Path) -> Result<Vec<String>> {
     let Some((top, _)) = places(dir).await? else { return Ok(vec![]) };
     let what = "cannot look for nested repositories";
-    let known = ask(&top, what, &[&QUIET[..], &["ls-files", "-z", "--stage"]].concat()).await?;
-    let others = [&QUIET[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
+    let known = ask(&top, what, &[&QUIET_OPTIONS[..], &["ls-files", "-z", "--stage"]].concat()).await?;
+    let others = [&QUIET_OPTIONS[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
     let others = ask(&top, what, &others).await?;
     let mut found = gitlinks(known.bytes());
     found.extend(untracked_repositories(others.bytes()));
@@ -105,14 +104,14 @@ pub async fn nested(dir: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// The repositories in what `git ls-files -z --stage` prints: `160000 COMMIT STAGE<tab>FILE`.
+/// Parses the output of `git ls-files -z --stage` for repositories: `160000 COMMIT STAGE<tab>FILE`.
 fn gitlinks(output: &[u8]) -> Vec<String> {
     let entries = String::from_utf8_lossy(output);
     let links = entries.split('\0').filter(|entry| entry.starts_with("160000 "));
     links.filter_map(|entry| Some(entry.split_once('\t')?.1.to_owned())).collect()
 }
 
-/// The repositories in what `git ls-files -z --others` prints: it does not look into them.
+/// Parses the output of `git ls-files -z --others` for repositories, which it lists as directories.
 fn untracked_repositories(output: &[u8]) -> Vec<String> {
     let entries = String::from_utf8_lossy(output);
     entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
@@ -121,15 +120,21 @@ fn untracked_repositories(output: &[u8]) -> Vec<String> {
 /// The top of the working tree that holds `dir`, and its index.
 async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
-    let said = git(dir, SHORT, &asked).await?;
+    let said = git(dir, SHORT_TIMEOUT, &asked).await?;
     let text = said.text();
     let mut lines = text.lines().map(PathBuf::from);
     Ok(lines.next().zip(lines.next()).filter(|_| said.ok))
 }
 
-async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message: &str) -> Result<Snapshot> {
+async fn take(
+    top: &Path,
+    index: &Path,
+    reference: &str,
+    scratch: &Path,
+    message: &str,
+) -> Result<TreeSnapshot> {
     let tree = write_tree(top, index, scratch).await?;
-    let head = git(top, SHORT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
+    let head = git(top, SHORT_TIMEOUT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
     let head = head.ok.then(|| head.text());
     let mut commit = vec!["commit-tree", &tree, "-m", message];
     if let Some(head) = &head {
@@ -138,38 +143,39 @@ async fn take(top: &Path, index: &Path, reference: &str, scratch: &Path, message
     let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
-    let commit = one(git_with(top, SHORT, &env, &commit).await?, "cannot take a snapshot")?;
-    let update = [&QUIET[..], &["update-ref", reference, &commit]].concat();
-    let said = git_patient(top, SHORT, &update).await?;
+    let commit = one(git_with(top, SHORT_TIMEOUT, &env, &commit).await?, "cannot take a snapshot")?;
+    let update = [&QUIET_OPTIONS[..], &["update-ref", reference, &commit]].concat();
+    let said = git_patient(top, SHORT_TIMEOUT, &update).await?;
     if !said.ok {
         return Err(refused(&said));
     }
-    Ok(Snapshot { commit, tree, head })
+    Ok(TreeSnapshot { commit, tree, head })
 }
 
-/// Takes everything into an index of our own and writes that down.
+/// Adds everything to a separate index and writes its tree.
 async fn write_tree(top: &Path, index: &Path, scratch: &Path) -> Result<String> {
     copy_index(index, scratch)?;
     let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
     show_hidden(top, &own).await?;
-    const ADD: [&str; 3] = ["add", "--all", "--ignore-errors"];
-    let mut setup = QUIET.to_vec();
-    let mut added = git_with(top, LONG, &own, &[&setup[..], &ADD].concat()).await?;
+    const ADD_COMMAND: [&str; 3] = ["add", "--all", "--ignore-errors"];
+    let mut setup = QUIET_OPTIONS.to_vec();
+    let mut added = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &ADD_COMMAND].concat()).await?;
     let without = if !added.ok && added.mentions("filter") { without_filters(top).await? } else { vec![] };
     if !without.is_empty() {
-        // A filter that is needed and fails stops everything; without it the files are kept as they are.
+        // A required filter that fails stops `git add`. Without the filter, the files are added as they are.
         setup.extend(without.iter().flat_map(|change| ["-c", change.as_str()]));
-        added = git_with(top, LONG, &own, &[&setup[..], &ADD].concat()).await?;
+        added = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &ADD_COMMAND].concat()).await?;
     }
     if added.is_fatal() {
         return Err(refused(&added));
     }
-    // It looks once more at files that changed just now, through the same filters.
-    let written = git_with(top, LONG, &own, &[&setup[..], &["write-tree"]].concat()).await?;
+    // This checks files that changed just now again, with the same filters.
+    let written = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &["write-tree"]].concat()).await?;
     one(written, "cannot take a snapshot").map_err(|error| if added.ok { error } else { refused(&added) })
 }
 
-/// Copies the index with its time: by that git knows which files may have changed in the moment that it was written.
+/// Copies the index with its modification time, from which git sees which files may have changed while it was
+/// written.
 fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
     let trouble = |e| Error::system(format!("cannot write '{}'", scratch.display()), e);
     match fs::copy(index, scratch) {
@@ -182,17 +188,18 @@ fn copy_index(index: &Path, scratch: &Path) -> Result<()> {
     copy.set_modified(time).map_err(trouble)
 }
 
-/// Lets git look at the files that it is told to overlook, where they are there.
+/// Makes git look at files that it is told to skip, if they exist.
 async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
-    let said = git_with(top, LONG, own, &[&QUIET[..], &["ls-files", "-v", "-z"]].concat()).await?;
+    let said =
+        git_with(top, LONG_TIMEOUT, own, &[&QUIET_OPTIONS[..], &["ls-files", "-v", "-z"]].concat()).await?;
     let there = |file: &Vec<u8>| top.join(OsStr::from_bytes(file)).symlink_metadata().is_ok();
     let hidden: Vec<Vec<u8>> = hidden_files(said.bytes()).into_iter().filter(there).collect();
-    for files in hidden.chunks(BATCH) {
+    for files in hidden.chunks(BATCH_FILES) {
         for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
-            let words = [&QUIET[..], &["update-index", flag, "--"]].concat();
+            let words = [&QUIET_OPTIONS[..], &["update-index", flag, "--"]].concat();
             let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
             args.extend(files.iter().map(|file| OsStr::from_bytes(file)));
-            let said = git_with(top, LONG, own, &args).await?;
+            let said = git_with(top, LONG_TIMEOUT, own, &args).await?;
             if !said.ok {
                 return Err(refused(&said));
             }
@@ -201,10 +208,10 @@ async fn show_hidden(top: &Path, own: &[(&str, &OsStr)]) -> Result<()> {
     Ok(())
 }
 
-/// Settings that make every filter of the repository pass on what it is given.
+/// Settings that turn every filter of the repository into a copy.
 async fn without_filters(top: &Path) -> Result<Vec<String>> {
     let args = ["config", "--name-only", "-z", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
-    let said = git(top, SHORT, &args).await?;
+    let said = git(top, SHORT_TIMEOUT, &args).await?;
     let keys = said.bytes().split(|byte| *byte == 0).filter(|key| !key.is_empty());
     let keys = keys.map(|key| String::from_utf8_lossy(key).into_owned());
     Ok(keys
@@ -212,11 +219,11 @@ async fn without_filters(top: &Path) -> Result<Vec<String>> {
         .collect())
 }
 
-fn refused(said: &Said) -> Error {
+fn refused(said: &GitOutput) -> Error {
     Error::new(ErrorCode::System, format!("cannot take a snapshot: {}", said.complaint()))
 }
 
-fn one(said: Said, what: &str) -> Result<String> {
+fn one(said: GitOutput, what: &str) -> Result<String> {
     if said.ok {
         Ok(said.text())
     } else {
@@ -224,10 +231,10 @@ fn one(said: Said, what: &str) -> Result<String> {
     }
 }
 
-/// What changed between two snapshots, commits or trees.
+/// The diff between two snapshots, commits or trees.
 ///
 /// # Errors
-/// With git's own words: one of them is not there.
+/// git's message, for example if one of them does not exist.
 pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
     let args = [
         "-c",
@@ -240,27 +247,27 @@ pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
         to,
         "--",
     ];
-    let said = git(dir, LONG, &args).await?;
+    let said = git(dir, LONG_TIMEOUT, &args).await?;
     if said.ok {
         return Ok(String::from_utf8_lossy(said.bytes()).into_owned());
     }
     Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
 }
 
-/// The same in numbers.
+/// The size of that diff.
 ///
 /// # Errors
 /// As [`diff`].
 pub async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
-    let said = git(dir, LONG, &args).await?;
+    let said = git(dir, LONG_TIMEOUT, &args).await?;
     if !said.ok {
         return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
     }
     Ok(counted(said.bytes()))
 }
 
-/// Sums what `--numstat` prints: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
+/// Sums the output of `--numstat`: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
 pub(super) fn counted(output: &[u8]) -> DiffStat {
     let mut stat = DiffStat::default();
     for line in output.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -273,14 +280,14 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
     stat
 }
 
-/// Tells git to overlook a pattern in the working tree that holds `dir`, through the repository's own
-/// `info/exclude`. Outside of a repository there is nothing to tell.
+/// Adds a pattern to the `info/exclude` of the repository that holds `dir`. Does nothing outside a repository.
 ///
 /// # Errors
 /// When the file cannot be written.
 pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
     let said =
-        git(dir, SHORT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"]).await?;
+        git(dir, SHORT_TIMEOUT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])
+            .await?;
     if !said.ok {
         return Ok(());
     }
@@ -302,10 +309,10 @@ pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
     file.write_all(format!("{gap}{pattern}\n").as_bytes()).map_err(trouble)
 }
 
-/// Checks a snapshot out into a new worktree `dir`, on the new branch `branch`. Returns its path.
+/// Checks a snapshot out into a new worktree `dir` on the new branch `branch`. Returns its path.
 ///
 /// # Errors
-/// [`ErrorCode::Invalid`] when there is something at `dir` or the branch exists; git's own words for the rest.
+/// [`ErrorCode::Invalid`] if `dir` or the branch exists; git's message for the rest.
 pub async fn restore(
     repo: &Path,
     commit: &str,
@@ -335,7 +342,7 @@ pub async fn restore(
         dir.as_os_str(),
         commit.as_ref(),
     ];
-    let said = git_patient(repo, LONG, &args).await?;
+    let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
     if !said.ok {
         return Err(Error::new(
             ErrorCode::System,

@@ -369,7 +369,7 @@ async fn a_hanging_git_is_ended_with_its_children() {
 async fn git_variables_do_not_reach_git() {
     let repo = Fixture::new();
     // `cargo test` under a git hook sets such; the test harness's own variables stand for them here.
-    let said = git(&repo.repo(), SHORT, &["-c", "alias.vars=!env", "vars"]).await.unwrap().text();
+    let said = git(&repo.repo(), SHORT_TIMEOUT, &["-c", "alias.vars=!env", "vars"]).await.unwrap().text();
     let known = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"];
     // git itself adds these for an alias.
     let own = ["GIT_PREFIX", "GIT_EXEC_PATH", "GIT_CONFIG_PARAMETERS"];
@@ -380,7 +380,7 @@ async fn git_variables_do_not_reach_git() {
     assert!(said.contains("LC_ALL=C"));
 }
 
-async fn shot(fixture: &Fixture, number: u32) -> Snapshot {
+async fn shot(fixture: &Fixture, number: u32) -> TreeSnapshot {
     let reference = format!("refs/swarm/a/1/{number}");
     let scratch = fixture.root().join("index");
     let taken = snapshot(&fixture.repo(), &reference, &scratch, "iteration").await.unwrap().unwrap();

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::protocol::{
-    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE, Request, Response, VERSION,
+    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE_BYTES, Request, Response, VERSION,
 };
 
 /// The timeout of each read and write of the exchange.
@@ -60,7 +60,7 @@ pub fn report(socket: &Path, place: &WorkerPlace, session: &AgentSession, news: 
         news,
     }));
     stream.write_all(&lines(&call)?).ok()?;
-    let mut answers = BufReader::new(stream.take(MAX_LINE as u64));
+    let mut answers = BufReader::new(stream.take(MAX_LINE_BYTES as u64));
     let (mut hello, mut answer) = (String::new(), String::new());
     answers.read_line(&mut hello).ok()?;
     answers.read_line(&mut answer).ok()?;

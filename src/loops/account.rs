@@ -1,8 +1,8 @@
-//! Where an agent's own account of an iteration is: its CLI's transcript, else the result that the CLI printed.
+//! Finds the agent's own record of an iteration: its CLI's transcript, or else the result that the CLI printed.
 //!
-//! Claude Code takes a session id, so its transcript can be found whatever else runs beside it. Codex takes none,
-//! but prints the one that it made before anything else, and its own record bears it in its name. Of the
-//! others the JSON that they print is read, where they were asked for it.
+//! Claude Code accepts a session id, so its transcript can be found even if other sessions run. Codex does not, but
+//! it first prints the id that it made, which is also in the name of its transcript. Of other CLIs, swarm reads the
+//! JSON that they print on request.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +21,7 @@ use super::Finished;
 #[cfg(test)]
 mod tests;
 
-/// The session id of a run: always the same for the same run, so that a daemon which dies in between passes
-/// it again.
+/// The session id of a run. It is always the same for the same run, so a restarted daemon passes it again.
 pub fn session_id(name: &str, id: &str, run: u64) -> String {
     let mut bytes: [u8; 16] = Md5::digest(format!("swarm {name} {id} {run}")).into();
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -32,11 +31,11 @@ pub fn session_id(name: &str, id: &str, run: u64) -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// What is known of an iteration, and where its words stand: the transcript of the session where there is one, completed
-/// by what the CLI printed, unless that is `text`.
+/// The account of an iteration and the source of its text: the session's transcript if there is one, completed by the
+/// CLI's output, unless that output is `text`.
 pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished<'_>) -> (Account, Source) {
     let printed = if text { Account::default() } else { Account::of(finished.output) };
-    let told = match (finished.session.as_deref(), finished.transcript.as_deref()) {
+    let recorded = match (finished.session.as_deref(), finished.transcript.as_deref()) {
         (Some(id), _) => transcript(env, id).and_then(|path| read(&path)),
         (None, Some(path)) if lies_in(env, CLAUDE, path) => since(path, finished.started, false),
         (None, Some(path)) if lies_in(env, CODEX, path) => since(path, finished.started, true),
@@ -44,66 +43,67 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
             announced(finished.output).and_then(|id| since(&rollout(env, id)?, finished.started, true))
         }
     };
-    // Whoever counts its tool calls has left a record: where that holds no words, none were said.
+    // An account with a count of tool calls is a record. If it has no text, the agent printed none.
     let has_words = |account: &Account| !account.texts.is_empty() || account.tool_calls.is_some();
     let in_print = if has_words(&printed) { Source::Result } else { Source::Screen };
-    let Some(told) = told else { return (printed, in_print) };
-    // What a tool printed is no completion of a record that is there.
+    let Some(recorded) = recorded else { return (printed, in_print) };
+    // Output of a tool must not complete an existing record.
     let (texts, source) =
-        if has_words(&told) { (told.texts, Source::Transcript) } else { (printed.texts, in_print) };
+        if has_words(&recorded) { (recorded.texts, Source::Transcript) } else { (printed.texts, in_print) };
     let account = Account {
         texts,
-        tool_calls: told.tool_calls.or(printed.tool_calls),
-        usage: told.usage.or(printed.usage),
-        cost: printed.cost.or(told.cost),
-        session: told.session.or(printed.session),
-        error: told.error.or(printed.error),
+        tool_calls: recorded.tool_calls.or(printed.tool_calls),
+        usage: recorded.usage.or(printed.usage),
+        cost: printed.cost.or(recorded.cost),
+        session: recorded.session.or(printed.session),
+        error: recorded.error.or(printed.error),
     };
     (account, source)
 }
 
-/// How long ago the agent's transcript grew, or one of its sub-agents'; `None` where there is none.
+/// The time since the transcript of the agent, or of one of its sub-agents, last grew; `None` if there is none.
 pub(crate) fn last_growth(
     env: &BTreeMap<String, String>,
     session: Option<&str>,
-    told: Option<&Path>,
+    reported: Option<&Path>,
 ) -> Option<Duration> {
-    let path = told.map(Path::to_owned).or_else(|| transcript(env, session?))?;
+    let path = reported.map(Path::to_owned).or_else(|| transcript(env, session?))?;
     let sub_agents = entries(&path.with_extension("").join("subagents"));
     let written = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).ok();
     let last = sub_agents.iter().chain([&path]).filter_map(written).max()?;
-    // A clock that was set back says nothing.
+    // After a clock was set back, the time is unknown.
     SystemTime::now().duration_since(last).ok()
 }
 
-/// Whether the agent's hooks told of a transcript in which nothing of the agent is any more. Such a record was there, so
-/// what else shows its words may be anybody's.
+/// Whether the agent's hooks reported a transcript that now holds nothing of the agent. There was a record, so text
+/// from any other source may not be the agent's.
 pub(super) fn is_lost(env: &BTreeMap<String, String>, finished: &Finished<'_>) -> bool {
     let Some(path) = finished.transcript.as_deref() else { return false };
-    let is_known = |kept| kept_in(env, kept).is_some_and(|dir| path.starts_with(dir));
+    let is_known = |kept| transcript_dir(env, kept).is_some_and(|dir| path.starts_with(dir));
     let is_ours = finished.session.is_some() || is_known(CLAUDE) || is_known(CODEX);
-    is_ours && read(path).is_none_or(|told| told.texts.is_empty() && told.tool_calls.is_none())
+    is_ours && read(path).is_none_or(|account| account.texts.is_empty() && account.tool_calls.is_none())
 }
 
-/// Whether an agent was ended from outside while its transcript was there: one that was ended before its first words has
-/// none in it. Some agents catch the signal and exit with 128 and its number.
+/// Whether an agent was killed while its transcript existed. If it was killed early, the transcript is empty. Some
+/// agents catch the signal and exit with 128 plus its number.
 pub(super) fn was_cut_off(finished: &Finished<'_>) -> bool {
     let exit = finished.exit;
     let was_ended = exit.signal().is_some() || matches!(exit.code(), Some(129 | 130 | 137 | 143));
     was_ended && finished.transcript.as_deref().is_some_and(Path::is_file)
 }
 
-/// The agent's messages and tool calls as plain text, from its transcript; `None` where it keeps none that is known.
+/// The agent's messages and tool calls as plain text, from its transcript; `None` if there is no known one.
 ///
-/// `session` is the id that swarm passed, `told` the path that the agent's hooks reported, `output` what it printed.
+/// `session` is the id that swarm passed, `reported` the path from the agent's hooks, `output` what the agent
+/// printed.
 pub(crate) fn story(
     env: &BTreeMap<String, String>,
     session: Option<&str>,
-    told: Option<&Path>,
+    reported: Option<&Path>,
     output: &str,
     started: Option<DateTime<FixedOffset>>,
 ) -> Option<String> {
-    let path = match (session, told) {
+    let path = match (session, reported) {
         (Some(id), _) => transcript(env, id)?,
         (None, Some(path)) if lies_in(env, CLAUDE, path) || lies_in(env, CODEX, path) => path.to_owned(),
         (None, _) => rollout(env, announced(output)?)?,
@@ -118,38 +118,42 @@ pub(crate) fn story(
     story.finish()
 }
 
-/// Where a CLI keeps its transcripts: the variable that says so, the directory at home, and the one within.
-type Kept = (&'static str, &'static str, &'static str);
+/// Where a CLI keeps its transcripts: the variable with its directory, the default name in the home directory, and
+/// the directory in it.
+type TranscriptDir = (&'static str, &'static str, &'static str);
 
-const CLAUDE: Kept = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
-const CODEX: Kept = ("CODEX_HOME", ".codex", "sessions");
+const CLAUDE: TranscriptDir = ("CLAUDE_CONFIG_DIR", ".claude", "projects");
+const CODEX: TranscriptDir = ("CODEX_HOME", ".codex", "sessions");
 
-/// Whether a transcript that a hook named is where the CLI keeps them: what lies elsewhere anybody may have
-/// written.
-fn lies_in(env: &BTreeMap<String, String>, kept: Kept, path: &Path) -> bool {
-    let dir = kept_in(env, kept).and_then(|dir| dir.canonicalize().ok());
+/// Whether a transcript that a hook reported is in the CLI's own directory. Any program may have written one
+/// elsewhere.
+fn lies_in(env: &BTreeMap<String, String>, kept: TranscriptDir, path: &Path) -> bool {
+    let dir = transcript_dir(env, kept).and_then(|dir| dir.canonicalize().ok());
     path.canonicalize().is_ok_and(|path| dir.is_some_and(|dir| path.starts_with(dir)))
 }
 
-fn kept_in(env: &BTreeMap<String, String>, (variable, name, within): Kept) -> Option<PathBuf> {
+fn transcript_dir(
+    env: &BTreeMap<String, String>,
+    (variable, name, within): TranscriptDir,
+) -> Option<PathBuf> {
     Some(home(env, variable, name)?.join(within))
 }
 
 /// The transcript of a Claude Code session.
 fn transcript(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
     let file = format!("{id}.jsonl");
-    let projects = kept_in(env, CLAUDE)?;
+    let projects = transcript_dir(env, CLAUDE)?;
     entries(&projects).into_iter().map(|dir| dir.join(&file)).find(|path| path.is_file())
 }
 
-/// The session that Codex announces in its head, above the prompt and all that the agent says.
+/// The session that Codex announces in its header, above the prompt and the agent's output.
 fn announced(output: &str) -> Option<&str> {
     let id = output.lines().find_map(|line| line.trim().strip_prefix("session id: "))?.trim();
     let is_id = id.len() == 36 && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     is_id.then_some(id)
 }
 
-/// Codex's record of a session; it lies under the day on which the session began.
+/// Codex's transcript of a session, which is in the folder of the day on which the session began.
 fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
     let end = format!("-{id}.jsonl");
     let is_it = |path: &PathBuf| {
@@ -157,20 +161,20 @@ fn rollout(env: &BTreeMap<String, String>, id: &str) -> Option<PathBuf> {
         name.starts_with("rollout-") && name.ends_with(&end)
     };
     let newest_first = |dir: PathBuf| entries(&dir).into_iter().rev();
-    newest_first(kept_in(env, CODEX)?)
+    newest_first(transcript_dir(env, CODEX)?)
         .flat_map(newest_first)
         .flat_map(newest_first)
         .flat_map(newest_first)
         .find(is_it)
 }
 
-/// The directory of a CLI: what a variable says, else one of that name at home.
+/// The directory of a CLI: the variable's value, or the name in the home directory.
 fn home(env: &BTreeMap<String, String>, variable: &str, name: &str) -> Option<PathBuf> {
     let named = env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
     named.or_else(|| Some(Path::new(env.get("HOME")?).join(name)))
 }
 
-/// What is in a directory, sorted by name; nothing where it cannot be read.
+/// The entries of a directory, sorted by name; empty if it cannot be read.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> =
         fs::read_dir(dir).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -184,13 +188,13 @@ fn read(path: &Path) -> Option<Account> {
     Some(reader.finish())
 }
 
-/// What a record says from a moment on: a session that was resumed has its earlier turns in it, and a promise of
-/// those is none of this iteration. `sums`: its tokens are a running sum.
+/// The part of a transcript from a time on. A resumed session contains earlier turns, whose promise does not count
+/// for this iteration. `sums` says that its token counts are running sums.
 fn since(path: &Path, started: Option<DateTime<FixedOffset>>, sums: bool) -> Option<Account> {
     let (mut before, mut reader, mut is_old) =
         (TranscriptReader::default(), TranscriptReader::default(), true);
     each_line(path, |line| {
-        // Once it is of this iteration, all that follows is.
+        // After the first line of this iteration, all lines belong to it.
         is_old = is_old && started.is_some_and(|started| stamp(line).is_none_or(|at| at < started));
         let reader = if is_old { &mut before } else { &mut reader };
         reader.line(line);
@@ -204,7 +208,7 @@ fn since(path: &Path, started: Option<DateTime<FixedOffset>>, sums: bool) -> Opt
     Some(account)
 }
 
-/// When a line was written.
+/// The time at which a line was written.
 fn stamp(line: &str) -> Option<DateTime<FixedOffset>> {
     #[derive(Deserialize)]
     struct Stamped<'a> {

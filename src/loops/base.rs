@@ -1,6 +1,6 @@
-//! The base line: what was there before any agent worked.
+//! The baseline: checks, hashes and tree before any agent worked.
 //!
-//! Taken once in a loop's life; a daemon that dies half-way takes it again.
+//! It is taken once for each loop. If the daemon dies meanwhile, the next one takes it again.
 
 use std::time::Duration;
 
@@ -10,33 +10,33 @@ use swarm_state::notice::named;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
-use super::{BASE, Course, progress, protect, write_json};
-use crate::checks::{KEPT, Plan, Told};
+use super::{BASELINE_FILE, LoopRun, progress, protect, write_json};
+use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 
-/// How many repositories a sentence names.
-const MAX_NAMED: usize = 5;
+/// How many names a message lists.
+const MAX_NAMED_ENTRIES: usize = 5;
 
-impl Course {
-    /// The base line; taken now when it was not yet, as [`Course::known_base`], [`Course::begin_base`] and
-    /// [`Course::take_base`] do.
+impl LoopRun {
+    /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
+    /// [`LoopRun::take_base`].
     ///
     /// # Errors
-    /// As these.
-    pub async fn base(&self, worked: bool, told: Told<'_>, until: Option<Instant>) -> Result<Base> {
+    /// Those of the three.
+    pub async fn base(&self, worked: bool, on_step: OnCheckStep<'_>, until: Option<Instant>) -> Result<Base> {
         if let Some(base) = self.known_base(worked)? {
             return Ok(base);
         }
         let begun = self.begin_base().await?;
-        Ok(self.take_base(begun, told, until).await?.0)
+        Ok(self.take_base(begun, on_step, until).await?.0)
     }
 
-    /// The base line that was taken; `None` when it still is to be. Once an agent has `worked` no other can be taken,
-    /// since what it stands for may have been changed: a loop without gates goes on without.
+    /// The existing baseline; `None` if it has to be taken. After an agent has `worked`, none can be taken, because
+    /// the files may have changed. A loop without gates then continues with an empty one.
     ///
     /// # Errors
-    /// When it is gone.
+    /// When the baseline is missing.
     pub fn known_base(&self, worked: bool) -> Result<Option<Base>> {
         match self.read_base() {
             None if !worked => Ok(None),
@@ -46,10 +46,10 @@ impl Course {
         }
     }
 
-    /// Begins a base line: what is watched, and what a person should know of it. That takes no time to speak of.
+    /// Begins a baseline: the hashes of watched files, and warnings for the user. This is fast.
     ///
     /// # Errors
-    /// When a protected file cannot be read, or the progress file would lie in a directory of swarm's own.
+    /// When a watched file cannot be read, or the progress file would be in a directory of swarm's.
     pub async fn begin_base(&self) -> Result<Base> {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
@@ -57,30 +57,30 @@ impl Course {
             base.protected = protect::hashes(self, None).await?;
             base.warnings = protect::warnings(self, &base.protected)?;
         }
-        // Where git cannot say, the snapshot will.
+        // If git fails here, the snapshot reports it.
         let nested = git::nested(&self.cwd).await.unwrap_or_default();
         if !nested.is_empty() {
-            let names = printable(&named(&nested, MAX_NAMED));
+            let names = printable(&named(&nested, MAX_NAMED_ENTRIES));
             base.warnings
                 .push(format!("no snapshot holds what is in the repositories within this one: {names}"));
         }
         Ok(base)
     }
 
-    /// Takes it: the checks, of which `told` hears, and the tree as a commit. What is not through when the loop's
-    /// time is over (`until`) is cut short. What could not be done is said beside it.
+    /// Takes the baseline: runs the checks, and stores the tree as a commit. What is not finished at `until`, the end
+    /// of the loop's time, is canceled. Returns warnings about what failed.
     ///
     /// # Errors
-    /// When it cannot be written down, or a check cannot be run at all.
+    /// When it cannot be written, or a check cannot be run.
     pub async fn take_base(
         &self,
         mut base: Base,
-        told: Told<'_>,
+        on_step: OnCheckStep<'_>,
         until: Option<Instant>,
     ) -> Result<(Base, Vec<String>)> {
         let mut warnings = vec![];
         if !self.gates.is_empty() {
-            base.checks = self.run_checks(0, told, until).await?;
+            base.checks = self.run_checks(0, on_step, until).await?;
         }
         match self.snapshot(0).await {
             Ok(Some(taken)) => {
@@ -89,13 +89,13 @@ impl Course {
             Ok(None) => {}
             Err(error) => warnings.push(error.to_string()),
         }
-        write_json(&self.folder.join(BASE), &base)?;
+        write_json(&self.folder.join(BASELINE_FILE), &base)?;
         Ok((base, warnings))
     }
 
-    /// Nothing holds that is compared with nothing.
+    /// The error for a missing baseline: without it, no gate can hold.
     pub(super) fn no_base(&self) -> Error {
-        let file = self.folder.join(BASE);
+        let file = self.folder.join(BASELINE_FILE);
         let message = format!(
             "there is no base line to compare with: '{}' is missing or cannot be read",
             file.display()
@@ -104,11 +104,11 @@ impl Course {
             .hint(format!("start the loop anew: swarm respawn {}", self.name))
     }
 
-    /// The watched files that were changed since the base line and not approved, as they are now. None where there is
-    /// no base line, or the worker's directory is gone.
+    /// The watched files that changed since the baseline without approval. Empty if there is no baseline or the
+    /// worker's directory is gone.
     ///
     /// # Errors
-    /// When one of them cannot be read.
+    /// When a watched file cannot be read.
     pub fn unapproved(&self) -> Result<Vec<String>> {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
@@ -116,62 +116,62 @@ impl Course {
         Ok(base.changed(&protect::hashes_now(self, Some(&base))?))
     }
 
-    /// Refuses to go on from such files: they would be what the next loop is measured against.
+    /// Refuses to continue from such files: the next loop's results would be checked against them.
     ///
     /// # Errors
-    /// Names them.
+    /// Lists the files.
     pub async fn refuse_unapproved(&self) -> Result<()> {
-        let course = self.clone();
-        let work = tokio::task::spawn_blocking(move || course.unapproved());
+        let loop_run = self.clone();
+        let work = tokio::task::spawn_blocking(move || loop_run.unapproved());
         let changed = work.await.map_err(|e| Error::system("cannot look at the protected files", e))??;
         if changed.is_empty() {
             return Ok(());
         }
-        let (name, files) = (&self.name, printable(&named(&changed, MAX_NAMED)));
+        let (name, files) = (&self.name, printable(&named(&changed, MAX_NAMED_ENTRIES)));
         let message = format!("watched files of '{name}' were changed and nobody approved that: {files}");
         Err(Error::new(ErrorCode::Conflict, message).hint(format!(
             "look at it: swarm ralph diff {name}; take it: swarm ralph approve {name}; or give the files back"
         )))
     }
 
-    /// Takes the protected files as they are now. Gives those that were different.
+    /// Accepts the watched files as they are now. Returns those that changed.
     ///
     /// # Errors
-    /// When the loop has no base line yet, or the disk refuses.
+    /// When the loop has no baseline yet, or it cannot be written.
     pub async fn approve(&self) -> Result<Vec<String>> {
         let mut base = self.read_base().ok_or_else(|| self.no_base())?;
         let now = protect::hashes(self, Some(&base)).await?;
         let changed = base.changed(&now);
         base.protected = now;
-        write_json(&self.folder.join(BASE), &base)?;
+        write_json(&self.folder.join(BASELINE_FILE), &base)?;
         Ok(changed)
     }
 
-    /// Runs the checks. What they print goes into the iteration's folder.
+    /// Runs the checks. Their output goes into the iteration's folder.
     pub(super) async fn run_checks(
         &self,
         iteration: u32,
-        told: Told<'_>,
+        on_step: OnCheckStep<'_>,
         until: Option<Instant>,
     ) -> Result<Vec<CheckResult>> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
-        let plan = Plan {
+        let plan = CheckPlan {
             commands: &self.gates.checks,
             cwd: &self.cwd,
             env: &self.env,
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
             until,
-            kept: KEPT,
+            kept: KEPT_OUTPUT_BYTES,
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
-            told,
+            on_step,
         };
         plan.run().await
     }
 
-    /// The tree as it is, as a commit under the iteration's ref.
-    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::Snapshot>> {
+    /// Stores the tree as a commit under the iteration's ref.
+    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
         let scratch = self.folder.join("index");
         let message = match iteration {
             0 => format!("{}: before the first iteration", self.name),

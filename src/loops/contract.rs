@@ -1,15 +1,15 @@
-//! The contract of an iteration, from what the loop's folder and git know.
+//! Builds an iteration's contract from the loop's folder and git.
 
 use swarm_state::contract::{Changes, Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 
-use super::Course;
+use super::LoopRun;
 use crate::git;
 
-impl Course {
-    /// What an iteration is told: the task byte for byte where the loop has no gates, the whole contract
-    /// where it has. A diff that git refuses is left out, with its words in its place.
+impl LoopRun {
+    /// The prompt of an iteration: the task byte for byte if the loop has no gates, otherwise the whole contract. If
+    /// git cannot make the diff, its message takes the diff's place.
     pub async fn contract(&self, base: &Base, (iteration, max): (u32, u32), task: Vec<u8>) -> Vec<u8> {
         if self.gates.is_empty() {
             return task;

@@ -1,7 +1,7 @@
-//! The progress file in the worker's directory: what each iteration came to, for the agents that follow.
+//! The progress file in the worker's directory: the results of earlier iterations, for the agents of later ones.
 //!
-//! Written anew from the ledger after each iteration, so that an agent which edits or deletes it has changed nothing.
-//! Git is told to overlook it through `info/exclude`; the user's `.gitignore` is left alone.
+//! It is written again from the ledger after each iteration, so edits by an agent have no effect. git ignores it
+//! through `info/exclude`; the user's `.gitignore` is not changed.
 
 use std::fs;
 use std::path::Path;
@@ -9,13 +9,13 @@ use std::path::Path;
 use swarm_state::contract::{HEADING, ProgressEntry};
 use swarm_state::ledger::Iteration;
 
-use super::Course;
+use super::LoopRun;
 use crate::error::{Error, Result};
 use crate::git;
 use crate::store::write_unsynced;
 
-/// Where it is in the worker's directory.
-pub const FILE: &str = ".swarm/ralph-progress.md";
+/// Its path in the worker's directory.
+pub const PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
 
 /// Refuses a directory whose `.swarm` is swarm's own.
 pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
@@ -27,31 +27,31 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
     Err(Error::invalid(message).hint("work in a directory of its own, or with --worktree"))
 }
 
-/// Starts a fresh file.
+/// Starts a new file.
 pub(super) async fn begin(cwd: &Path, root: &Path) -> Result<()> {
     check(cwd, root)?;
-    git::exclude(cwd, &format!("**/{FILE}")).await?;
+    git::exclude(cwd, &format!("**/{PROGRESS_FILE}")).await?;
     write(cwd, HEADING)
 }
 
-/// Removes it; one that is not there is no error. True when it was.
+/// Removes the file. True if it existed.
 pub fn forget(cwd: &Path) -> bool {
-    let gone = fs::remove_file(cwd.join(FILE)).is_ok();
-    // Only an empty directory goes.
+    let gone = fs::remove_file(cwd.join(PROGRESS_FILE)).is_ok();
+    // This removes only an empty directory.
     let _ = fs::remove_dir(cwd.join(".swarm"));
     gone
 }
 
 fn write(cwd: &Path, text: &str) -> Result<()> {
-    let path = cwd.join(FILE);
+    let path = cwd.join(PROGRESS_FILE);
     let dir = cwd.join(".swarm");
     fs::create_dir_all(&dir)
         .and_then(|()| write_unsynced(&path, text.as_bytes()))
         .map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
 }
 
-impl Course {
-    /// The text up to an iteration, that one included.
+impl LoopRun {
+    /// The text up to and including an iteration.
     pub(super) fn progress(&self, up_to: u32) -> String {
         let entries = (1..=up_to).filter_map(|n| self.read_iteration(n));
         let parts: Vec<String> = entries.filter_map(|it| part(&it)).collect();
@@ -59,7 +59,7 @@ impl Course {
     }
 
     pub(super) fn write_progress(&self, up_to: u32) -> Result<()> {
-        // A directory that the agent removed is not made again: the next iteration says that it is gone.
+        // If the agent removed the directory, do not make it again: the next iteration reports that it is gone.
         if !self.cwd.is_dir() {
             return Ok(());
         }
@@ -70,7 +70,7 @@ impl Course {
 fn part(iteration: &Iteration) -> Option<String> {
     let verdict = iteration.verdict.as_ref()?;
     let checks = verdict.checks.iter().map(|c| (c.name.as_str(), c.passed, c.output.as_str())).collect();
-    // The checks stand above already.
+    // The checks are listed separately.
     let remarks = verdict.other_remarks();
     let entry = ProgressEntry {
         iteration: iteration.iteration,

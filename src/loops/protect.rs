@@ -1,7 +1,7 @@
-//! What no iteration may change: the files that the user named, the scripts that checks run, and the task.
+//! Watched files, which no iteration may change: files that the user named, scripts that checks run, and the task.
 //!
-//! An agent that deletes the failing test has made the check pass and done nothing. The hashes lie in the
-//! loop's folder, out of its way.
+//! An agent that deletes the failing test has made the check pass without doing the work. The hashes are in the
+//! loop's folder, outside the agent's tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,42 +17,42 @@ use swarm_state::screen::printable;
 use swarm_state::scripts;
 use walkdir::WalkDir;
 
-use super::Course;
+use super::LoopRun;
 use crate::error::{Error, Result};
 
-/// The files and their hashes, relative to the worker's directory. Empty when changes are allowed. `known` are those
-/// of the base line: a script that was not there then is the work itself, or a part of it.
+/// The watched files and their hashes, relative to the worker's directory. Empty if changes are allowed. `known` is
+/// the baseline: a script that it does not contain is part of the work.
 ///
 /// # Errors
-/// A glob that is none, or a file that cannot be read.
-pub(super) async fn hashes(course: &Course, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
-    let (course, known) = (course.clone(), known.cloned());
-    let work = tokio::task::spawn_blocking(move || hashes_now(&course, known.as_ref()));
+/// When a glob is invalid or a file cannot be read.
+pub(super) async fn hashes(loop_run: &LoopRun, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
+    let (loop_run, known) = (loop_run.clone(), known.cloned());
+    let work = tokio::task::spawn_blocking(move || hashes_now(&loop_run, known.as_ref()));
     work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
 }
 
-/// The same, on this thread.
+/// The same, blocking.
 ///
 /// # Errors
-/// As there.
-pub(super) fn hashes_now(course: &Course, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
-    if course.gates.allow_changed_checks {
+/// As [`hashes`].
+pub(super) fn hashes_now(loop_run: &LoopRun, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
+    if loop_run.gates.allow_changed_checks {
         return Ok(BTreeMap::new());
     }
-    hash_all(course, known.map(|base| base.protected.keys().cloned().collect()).as_ref())
+    hash_all(loop_run, known.map(|base| base.protected.keys().cloned().collect()).as_ref())
 }
 
-fn hash_all(course: &Course, known: Option<&BTreeSet<String>>) -> Result<BTreeMap<String, String>> {
+fn hash_all(loop_run: &LoopRun, known: Option<&BTreeSet<String>>) -> Result<BTreeMap<String, String>> {
     let mut hashes = BTreeMap::new();
     let mut keep = |name: String, file: &Path, hash: fn(&Path) -> io::Result<String>| {
-        let path = course.cwd.join(file);
+        let path = loop_run.cwd.join(file);
         let hash = hash(&path).map_err(|e| Error::system(format!("cannot read '{}'", path.display()), e))?;
         hashes.insert(name, hash);
         Ok::<_, Error>(())
     };
-    for file in by_name(course) {
+    for file in by_name(loop_run) {
         let name = script_name(&file);
-        // What comes in the place of a file that was there is read instead of it.
+        // A file that a runner would read instead of a known file counts as known.
         let anchors = scripts::anchors(&file.to_string_lossy());
         let replaces = |known: &BTreeSet<String>| {
             anchors.iter().any(|anchor| known.contains(&script_name(Path::new(anchor))))
@@ -61,24 +61,24 @@ fn hash_all(course: &Course, known: Option<&BTreeSet<String>>) -> Result<BTreeMa
             keep(name, &file, if scripts::is_shared(&file.to_string_lossy()) { hash_scripts } else { hash })?;
         }
     }
-    if !course.gates.protect.is_empty() {
-        let globs = globs(&course.gates.protect)?;
-        for file in matching(&course.cwd, &globs) {
+    if !loop_run.gates.protect.is_empty() {
+        let globs = globs(&loop_run.gates.protect)?;
+        for file in matching(&loop_run.cwd, &globs) {
             keep(file.to_string_lossy().into_owned(), &file, hash)?;
         }
     }
     Ok(hashes)
 }
 
-/// What a script that a check runs is called among the protected files.
+/// The name of a check's script among the watched files.
 fn script_name(file: &Path) -> String {
     let name = file.to_string_lossy();
     if scripts::is_shared(&name) { format!("{name} (its scripts)") } else { name.into_owned() }
 }
 
-/// What a person should know of what is watched, and may not expect.
-pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> Result<Vec<String>> {
-    let gates = &course.gates;
+/// Warnings about what is watched and what is not.
+pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -> Result<Vec<String>> {
+    let gates = &loop_run.gates;
     if gates.allow_changed_checks {
         return Ok(vec![]);
     }
@@ -94,7 +94,7 @@ pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> R
     }
     let is_bare = |check: &&String| {
         let files =
-            scripts::candidates(check).into_iter().filter_map(|word| within(&course.cwd, Path::new(&word)));
+            scripts::candidates(check).into_iter().filter_map(|word| within(&loop_run.cwd, Path::new(&word)));
         !files.map(|file| script_name(&file)).any(|name| watched.contains_key(&name))
     };
     let bare: Vec<&String> = gates.checks.iter().filter(is_bare).collect();
@@ -112,7 +112,7 @@ pub(super) fn warnings(course: &Course, watched: &BTreeMap<String, String>) -> R
     Ok(warnings)
 }
 
-/// Refuses globs that are none.
+/// Refuses invalid globs.
 pub(crate) fn check(texts: &[String]) -> Result<()> {
     for text in texts {
         let cure = "as in --protect 'tests/**/*.py'; ** goes into directories";
@@ -128,15 +128,15 @@ pub(crate) fn check(texts: &[String]) -> Result<()> {
     globs(texts).map(drop)
 }
 
-/// A glob without what only says that it begins here or is a directory.
+/// A glob without `./` at its start and `/` at its end.
 fn bare(text: &str) -> &str {
     text.trim_start_matches("./").trim_end_matches('/')
 }
 
-/// Compiles what `--protect` was given. A directory stands for all in it.
+/// Compiles the globs of `--protect`. A directory matches everything in it.
 ///
 /// # Errors
-/// Names the glob that is none.
+/// Names the invalid glob.
 fn globs(texts: &[String]) -> Result<GlobSet> {
     let mut set = GlobSetBuilder::new();
     for text in texts {
@@ -156,7 +156,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern).literal_separator(true).build()
 }
 
-/// The files of a tree that match; nothing of git or of swarm's progress is among them.
+/// The files of a tree that match, except those of git and of swarm's progress.
 fn matching(root: &Path, globs: &GlobSet) -> Vec<PathBuf> {
     let inside =
         |entry: &walkdir::DirEntry| ![".git", ".swarm"].map(Some).contains(&entry.file_name().to_str());
@@ -167,14 +167,14 @@ fn matching(root: &Path, globs: &GlobSet) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The scripts that checks run and the task, as far as they are files of the tree.
-fn by_name(course: &Course) -> BTreeSet<PathBuf> {
-    let words = course.gates.checks.iter().flat_map(|check| scripts::candidates(check));
-    let named = words.map(PathBuf::from).chain(course.task_file.clone());
-    named.filter_map(|path| within(&course.cwd, &path)).collect()
+/// The scripts that checks run, and the task file, if they are in the tree.
+fn by_name(loop_run: &LoopRun) -> BTreeSet<PathBuf> {
+    let words = loop_run.gates.checks.iter().flat_map(|check| scripts::candidates(check));
+    let named = words.map(PathBuf::from).chain(loop_run.task_file.clone());
+    named.filter_map(|path| within(&loop_run.cwd, &path)).collect()
 }
 
-/// The path relative to the tree, when it is a file in it, or one beside it that a check names from within.
+/// The path relative to the tree, if it is a file in it, or a file next to it that a check names from inside.
 fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     let relative: PathBuf = if path.is_absolute() {
         path.strip_prefix(root).ok()?.to_owned()
@@ -187,7 +187,7 @@ fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     if relative.components().all(|part| matches!(part, Component::Normal(_))) {
         return Some(relative);
     }
-    // What stands before `..` may be a link, so the disk says where it leads.
+    // The part before `..` may be a link, so this asks the disk.
     let dir = root.join(&relative).parent()?.canonicalize().ok()?;
     let whole = dir.join(relative.file_name()?);
     Some(
@@ -198,7 +198,7 @@ fn within(root: &Path, path: &Path) -> Option<PathBuf> {
     )
 }
 
-/// The scripts of a file that holds more.
+/// Hashes the scripts in a file that also holds other things.
 fn hash_scripts(path: &Path) -> io::Result<String> {
     Ok(hex(&Sha256::digest(scripts::scripts_of(&fs::read(path)?))))
 }
@@ -212,9 +212,9 @@ fn hash(path: &Path) -> io::Result<String> {
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
     }
-    // Whether it can be run is a part of what it is.
+    // The execute permission is part of what a file is.
     hasher.update([u8::from(fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0))]);
-    // A link also stands for what it leads to; where that is nothing, or no file, the link is all.
+    // A link's target counts too, if it is a file.
     if path.is_file() {
         io::copy(&mut fs::File::open(path)?, &mut hasher)?;
     }

@@ -1,4 +1,4 @@
-//! The end of an iteration: what the agent did and said, what the checks say, the tree as a commit.
+//! Ends an iteration: reads the agent's account, runs the checks, stores the tree as a commit, and forms the verdict.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,69 +17,75 @@ use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Course, RESULT, account, protect, write_json};
-use crate::checks::Told;
+use super::{LoopRun, RESULT_FILE, account, protect, write_json};
+use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
 use crate::git;
 
-/// How long the snapshot of a worker that is being killed may take, or of a loop whose time is over.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long the snapshot may take if the worker is being killed or the loop's time is over.
+const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 
-/// What the checks of an iteration have of it when the loop's time is over with their agent: work that is done then is
-/// done, if that can be seen at once.
-const LAST_WORD: Duration = Duration::from_secs(5);
+/// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
+/// seen quickly.
+const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
-/// How often the mark of a kill is looked at while something takes long.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to look whether the worker is being killed.
+const HURRY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How many of the last lines of an agent's output a report shows, and how many characters of each.
-const SHOWN_LINES: usize = 5;
-const SHOWN_CHARS: usize = 200;
+const MAX_SHOWN_LINES: usize = 5;
+const MAX_SHOWN_LINE_CHARS: usize = 200;
 
 /// An iteration whose agent has ended.
 #[derive(Clone, Debug)]
 pub struct Finished<'a> {
-    /// Its number, from 1.
+    /// The iteration, from 1.
     pub iteration: u32,
-    /// The run that it was.
+    /// The run.
     pub run: u64,
     /// When it started.
     pub started: Option<DateTime<FixedOffset>>,
     /// When its agent had ended.
     pub ended: DateTime<FixedOffset>,
-    /// How.
+    /// How it ended.
     pub exit: Exit,
-    /// Why, as the engine has it.
+    /// Why it ended, from the engine.
     pub end: Option<Ended>,
     /// Everything it printed.
     pub output: &'a str,
-    /// Whether the done pattern appeared; `None` when none was asked for.
+    /// Whether the done pattern appeared; `None` if there is none.
     pub done_pattern: Option<bool>,
-    /// That pattern, which is also looked for in the agent's own record.
+    /// That pattern, which may also appear in the agent's transcript.
     pub pattern: Option<&'a Pattern>,
-    /// The id of the CLI's session, where swarm gave it one.
+    /// The id of the CLI's session, if swarm set it.
     pub session: Option<String>,
-    /// Where the agent's hooks said that its transcript lies.
+    /// The path of the transcript that the agent's hooks reported.
     pub transcript: Option<PathBuf>,
-    /// What its API said when it failed the agent at the end, as its hooks told.
+    /// The API error at the end, as the agent's hooks reported it.
     pub api_error: Option<String>,
-    /// When the loop's time is over; `None` where nothing limits it. It bounds the checks.
+    /// The end of the loop's time, which limits the checks; `None` without a limit.
     pub until: Option<Instant>,
-    /// Why there was no agent, where it could not be started at all.
+    /// Why there was no agent, if none could be started.
     pub never_started: Option<String>,
-    /// What the agent itself told of it, where somebody knows better than a transcript.
+    /// The agent's own account, if the caller has something better than a transcript.
     pub account: Option<Account>,
 }
 
-impl Course {
-    /// Keeps the tree and tries the gates; [`Course::write_down`] is what follows. What could not be done is in the
-    /// iteration's warnings; a verdict that could not be reached holds nothing. When `hurry` is set (somebody kills
-    /// the worker) the checks are cut short; the tree is kept all the same, if that takes no longer than [`GRACE`].
-    pub async fn conclude(&self, finished: Finished<'_>, told: Told<'_>, hurry: &AtomicBool) -> Iteration {
+impl LoopRun {
+    /// Stores the tree and tests the gates. Call [`LoopRun::write_down`] afterwards. Failures are in the iteration's
+    /// warnings; a verdict that could not be reached passes no gate. When `hurry` is set, because the worker is being
+    /// killed, the checks are canceled. The tree is stored even then, if that takes no longer than
+    /// [`SNAPSHOT_GRACE`].
+    pub async fn conclude(
+        &self,
+        finished: Finished<'_>,
+        on_step: OnCheckStep<'_>,
+        hurry: &AtomicBool,
+    ) -> Iteration {
         let known = self.read_base();
         let blind = known.is_none() && !self.gates.is_empty();
         let base = known.unwrap_or_default();
-        let mut it = self.begun(&finished);
+        let mut it = self.iteration_of(&finished);
         let (account, source) = match finished.account.clone() {
             Some(account) if account.texts.is_empty() && account.tool_calls.is_none() => {
                 (account, Source::Screen)
@@ -91,9 +97,9 @@ impl Course {
         let before = self.before(&base, finished.iteration);
         let late = async {
             set(hurry).await;
-            sleep(GRACE).await;
+            sleep(SNAPSHOT_GRACE).await;
         };
-        // What git runs for the tree (its filters) is not swarm's, and may never end.
+        // git may run filters for the tree, which may never end.
         let (head, was_over) = tokio::select! {
             head = self.keep_tree(&base, &before, &mut it, &mut verdict) => (head, false),
             () = late => (None, false),
@@ -103,7 +109,7 @@ impl Course {
             it.warnings.push("the work was not kept: git took longer than the loop's time".into());
         }
         let tried = tokio::select! {
-            () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, told) => true,
+            () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => true,
             () = set(hurry) => false,
         };
         if tried {
@@ -126,7 +132,7 @@ impl Course {
         it
     }
 
-    /// The part of a verdict that follows from how the agent ended and from its own account: no gate was tried yet.
+    /// The part of the verdict from the agent's end and its own account, before any gate is tested.
     fn claimed(
         &self,
         finished: &Finished<'_>,
@@ -140,7 +146,7 @@ impl Course {
         let mut verdict = Verdict { done_pattern, ..Verdict::default() };
         verdict.cost = self.profile.cost(account);
         verdict.tokens = account.usage.map(swarm_state::transcript::Usage::total);
-        // What holds then is nobody's work.
+        // If the agent never started, passing gates prove nothing.
         verdict.trouble = finished.never_started.as_ref().map(|why| not_started(why));
         if it.end == Some(IterationExit::Undelivered) {
             verdict.trouble = Some(it.reason.clone());
@@ -169,26 +175,26 @@ impl Course {
         reader.shown_error(finished.output)
     }
 
-    /// What kept the agent from working: structured words first, then the error `shown` on its screen, then what it printed
-    /// where it ended badly.
+    /// The cause that kept the agent from working: from structured messages first, then the error `shown` on its
+    /// screen, then its output after a bad exit.
     fn outage_of(&self, account: &Account, finished: &Finished<'_>, shown: Option<&str>) -> Option<Outage> {
         let wordings: &[Wording] = &self.profile.outages();
         let heard = finished.api_error.clone().map(|message| ApiError { message, status: None });
-        let told = account.error.as_ref().or(heard.as_ref());
-        let told = told.and_then(|error| Outage::of_error(error, wordings, finished.ended));
+        let reported = account.error.as_ref().or(heard.as_ref());
+        let reported = reported.and_then(|error| Outage::of_error(error, wordings, finished.ended));
         let shown = || Outage::of_shown(shown?, wordings, finished.ended);
-        if let Some(found) = told.or_else(shown) {
+        if let Some(found) = reported.or_else(shown) {
             return Some(found);
         }
-        // An agent that swarm ended for inactivity may exit with any status. Where its screen would have shown an error and
-        // shows none, its last words are its answer.
+        // An agent that swarm ended for inactivity may exit with any status. If its screen would show an error and
+        // shows none, its last text is its answer.
         let is_idle = finished.end.as_ref().is_some_and(|end| end.exit == IterationExit::Inactivity);
         let has_answered = is_idle && !self.profile.error.is_empty();
         let silent = account.texts.is_empty() && !finished.exit.is_success() && !has_answered;
         silent.then(|| Outage::of_output(finished.output, wordings, finished.ended)).flatten()
     }
 
-    fn begun(&self, finished: &Finished<'_>) -> Iteration {
+    fn iteration_of(&self, finished: &Finished<'_>) -> Iteration {
         let seconds = finished
             .started
             .map_or(0.0, |started| (finished.ended - started).to_std().unwrap_or_default().as_secs_f64());
@@ -208,7 +214,7 @@ impl Course {
         }
     }
 
-    /// Where the work stood when the iteration began.
+    /// The state of the work when the iteration began.
     fn before(&self, base: &Base, iteration: u32) -> Before {
         let last = self.last_worked(iteration);
         let excused = self.gates.excused(base.failed());
@@ -235,7 +241,7 @@ impl Course {
         }
     }
 
-    /// The tree after the checks; what they write is not the next agent's work.
+    /// The tree after the checks. Files that the checks write are not the next agent's work.
     async fn tree_left(&self, verdict: &Verdict) -> Option<String> {
         if verdict.checks.is_empty() {
             return verdict.tree.clone();
@@ -244,7 +250,7 @@ impl Course {
         tree.or_else(|| verdict.tree.clone())
     }
 
-    /// Takes the snapshot. Gives the commit that is checked out.
+    /// Takes the snapshot. Returns the commit that is checked out.
     async fn keep_tree(
         &self,
         base: &Base,
@@ -285,7 +291,7 @@ impl Course {
         before: &Before,
         head: Option<String>,
         verdict: &mut Verdict,
-        told: Told<'_>,
+        on_step: OnCheckStep<'_>,
     ) {
         if let Some(promise) = &self.gates.promise {
             let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
@@ -306,26 +312,26 @@ impl Course {
         if self.gates.is_empty() {
             return;
         }
-        // Before the checks, which may well write into the tree themselves.
+        // Before the checks, because they may write into the tree.
         match protect::hashes(self, Some(base)).await {
             Ok(now) => verdict.changed = base.changed(&now),
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
         if verdict.outage.is_some() {
-            // Nothing was done that could be checked.
+            // There is no work to check.
             return verdict.trouble = Some("the agent could not work".into());
         }
         if finished.never_started.is_some() {
             return;
         }
-        let until = finished.until.map(|until| until.max(Instant::now() + LAST_WORD));
-        match self.run_checks(finished.iteration, told, until).await {
+        let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
+        match self.run_checks(finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
     }
 
-    /// The weaker source: the tag alone on a line of new output, the prompt's echo left out.
+    /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.
     fn is_promised_on_screen(&self, finished: &Finished<'_>) -> bool {
         let Some(promise) = &self.gates.promise else { return false };
         let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
@@ -335,10 +341,10 @@ impl Course {
             .is_ok_and(|reader| reader.done_in(finished.output))
     }
 
-    /// Writes down that an iteration had no agent, and why: reports tell it like another.
+    /// Writes down that an iteration had no agent, and why, so that reports show it.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn write_unstarted(
         &self,
         (iteration, run): (u32, u64),
@@ -360,51 +366,51 @@ impl Course {
             reason: why.to_owned(),
             ..Iteration::default()
         };
-        write_json(&self.iteration_dir(iteration).join(RESULT), &it)
+        write_json(&self.iteration_dir(iteration).join(RESULT_FILE), &it)
     }
 
-    /// Writes down what an iteration came to: for the next one's contract, and for reports.
+    /// Writes down the result of an iteration, for the next contract and for reports.
     ///
     /// # Errors
-    /// When the disk refuses; it can be tried again.
+    /// When the file cannot be written; it is safe to retry.
     pub fn write_down(&self, it: &Iteration) -> Result<()> {
-        write_json(&self.iteration_dir(it.iteration).join(RESULT), it)?;
+        write_json(&self.iteration_dir(it.iteration).join(RESULT_FILE), it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
     }
 }
 
-/// The last lines of what an agent printed, harmless to show.
+/// The last lines of the agent's output, safe to print.
 fn last_lines(output: &str) -> Vec<String> {
     let is_written = |line: &&str| line.chars().any(char::is_alphanumeric);
     let mut lines: Vec<String> = output
         .lines()
         .rev()
         .filter(is_written)
-        .take(SHOWN_LINES)
-        .map(|line| printable(line).trim_end().chars().take(SHOWN_CHARS).collect())
+        .take(MAX_SHOWN_LINES)
+        .map(|line| printable(line).trim_end().chars().take(MAX_SHOWN_LINE_CHARS).collect())
         .collect();
     lines.reverse();
     lines
 }
 
-/// Ends when the mark is set.
+/// Resolves when the flag is set.
 pub(crate) async fn set(mark: &AtomicBool) {
     while !mark.load(Ordering::Relaxed) {
-        sleep(LOOK).await;
+        sleep(HURRY_POLL_INTERVAL).await;
     }
 }
 
-/// Ends [`GRACE`] after the loop's time, from now at the soonest; never where nothing limits it.
+/// Resolves [`SNAPSHOT_GRACE`] after the loop's time, or after now if that is later. Never resolves without a limit.
 async fn long_over(until: Option<Instant>) {
     match until {
-        Some(until) => sleep_until(until.max(Instant::now()) + GRACE).await,
+        Some(until) => sleep_until(until.max(Instant::now()) + SNAPSHOT_GRACE).await,
         None => std::future::pending().await,
     }
 }
 
-/// Where the work stood.
+/// The state of the work at one time.
 struct Before {
-    /// The checks that failed and may not.
+    /// The checks that failed and must pass.
     fails: Vec<String>,
     tree: Option<String>,
     head: Option<String>,

@@ -1,4 +1,4 @@
-//! `/proc`, and signals that cannot hit the wrong process.
+//! Reads `/proc` and sends signals that cannot reach the wrong process.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::Semaphore;
 
 use super::{Pid, Proc, Signal, kill};
-use crate::room;
+use crate::descriptors;
 
 /// User and system time of a process and of the children it reaped, in clock ticks.
 pub(super) fn ticks(stat: &Stat) -> u64 {
@@ -64,14 +64,14 @@ pub(super) fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Stat> {
     all().into_iter().filter(|stat| stat.pid != own && is_there(stat) && is_marked(stat)).collect()
 }
 
-/// Those with a line in their environment that begins so; never this one.
+/// Processes whose environment has a line that begins with `mark`, without this process.
 pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
     let own = Pid::this().as_raw();
     let is_marked = |stat: &Stat| super::environment(stat.pid).iter().any(|line| line.starts_with(mark));
     all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own && is_marked(stat)).collect()
 }
 
-/// All processes that this user can see.
+/// All processes that this user can see, without zombies.
 fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -85,7 +85,7 @@ pub(super) fn tree(root: i32) -> Vec<Stat> {
     pick(root, all())
 }
 
-/// Those of `rest` that belong to `root`, nearest first.
+/// The members of `rest` that belong to the tree of `root`, nearest first.
 pub(super) fn pick(root: i32, mut rest: Vec<Stat>) -> Vec<Stat> {
     let mut members: HashSet<i32> = [root].into();
     let mut tree = Vec::new();
@@ -106,13 +106,13 @@ pub(super) fn pidfd(pid: i32) -> Option<OwnedFd> {
     pidfd_open(rustix::process::Pid::from_raw(pid)?, PidfdFlags::NONBLOCK).ok()
 }
 
-/// Waits on a pidfd. False when there is none to be had.
+/// Waits for the end of a process with a pidfd. False if there is none.
 #[expect(
     deprecated,
     reason = "what replaces it is unsafe; an OwnedFd, which is open and the same for life, keeps its contract"
 )]
 pub(super) async fn wait_end(pid: i32) -> bool {
-    static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(room::share()));
+    static SHARE: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(descriptors::share()));
     let Ok(_taken) = SHARE.try_acquire() else { return false };
     let Some(fd) = pidfd(pid) else { return false };
     let fd = tokio::io::unix::AsyncFd::with_interest(fd, tokio::io::Interest::READABLE);
@@ -122,8 +122,8 @@ pub(super) async fn wait_end(pid: i32) -> bool {
     }
 }
 
-/// Sends the signal if that very process still lives. A pidfd holds on to it from before the comparison;
-/// where there is none (Linux before 5.3) the gap is some microseconds.
+/// Sends the signal if this very process still lives. The pidfd is opened before the comparison, so the process
+/// cannot be confused with another. Linux before 5.3 has no pidfd; there, a gap of some microseconds remains.
 pub(super) fn send(proc: &Proc, signal: Signal) -> bool {
     if proc.pid <= 1 || proc.pid == Pid::this().as_raw() {
         return false;

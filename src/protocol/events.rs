@@ -1,4 +1,4 @@
-//! The notice stream: `subscribe`, the state it begins with, and what follows.
+//! The notice stream: `subscribe`, its first answer, and the notices.
 //!
 //! Part of [the protocol](super), which says what may change.
 
@@ -9,40 +9,40 @@ use swarm_state::notice::Entry;
 use super::WorkerView;
 use super::is_no;
 
-/// What `subscribe` takes.
+/// The parameters of `subscribe`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscribeParams {
     /// Only this worker's notices.
     pub worker: Option<String>,
-    /// Also what came after this number, as far as it is still kept; absent: only what is to come.
+    /// Also send the stored notices after this number; absent: only new notices.
     pub since: Option<u64>,
 }
 
 /// The answer to `subscribe`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The last notice so far; it grows over restarts of the daemon too.
+    /// The number of the last notice; it also grows over restarts of the daemon.
     pub seq: u64,
-    /// Some notices after `since` are no longer kept.
+    /// Some notices after `since` are no longer stored.
     pub gap: bool,
-    /// The workers (only the asked one).
+    /// The workers, or only the requested one.
     pub workers: Vec<WorkerView>,
-    /// `since` is a number of another daemon, whose notices are not kept: what happened between that number
-    /// and the start of this daemon is not known. Absent for no.
+    /// `since` is from another daemon, whose notices are not stored: what happened between that number and this
+    /// daemon's start is unknown. Absent for no.
     #[serde(default, skip_serializing_if = "is_no")]
     pub foreign: bool,
-    /// How many notices follow at once that are older than this answer. Absent for none.
+    /// How many stored notices follow this answer. Absent for none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub replayed: usize,
 }
 
-/// Whether a count that is left out when it is 0 can be left out.
+/// Whether to omit a count of 0.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_none(count: &usize) -> bool {
     *count == 0
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notice {
     /// Its number.
@@ -51,9 +51,9 @@ pub struct Notice {
     pub worker: String,
     /// When: RFC 3339 with offset.
     pub at: String,
-    /// How the worker is after it.
+    /// The worker's status after it.
     pub status: Status,
-    /// What; its `kind` and its fields stand beside the others.
+    /// What happened; its `kind` and its fields are next to the others.
     #[serde(flatten)]
     pub entry: Entry,
 }

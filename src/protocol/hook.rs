@@ -1,7 +1,7 @@
-//! What the hooks of a worker's own agent tell: `hook`.
+//! Reports from the hooks of a worker's own agent: `hook`.
 //!
-//! Part of [the protocol](super), which says what may change. A call says what happened and not which event of
-//! which CLI it was: that is known where the hook runs.
+//! Part of [the protocol](super), which says what may change. A call describes what happened, not which event of
+//! which CLI it was: the process in the hook translates that.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::engine::HookSignal;
@@ -9,15 +9,15 @@ use swarm_state::engine::HookSignal;
 /// The parameters of `hook`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookParams {
-    /// The worker, as its environment names it.
+    /// The worker, from the hook's environment.
     pub name: String,
-    /// The run, likewise.
+    /// The run, from the hook's environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// The CLI's own id of the session.
+    /// The CLI's id of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Where the session's transcript lies, on the machine of the worker.
+    /// The path of the session's transcript on the worker's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
     /// What happened.
@@ -30,28 +30,28 @@ pub struct HookParams {
 pub enum HookNews {
     /// A session began.
     Session {
-        /// It goes on from another one of the same agent.
+        /// It continues another session of the same agent.
         #[serde(default)]
         anew: bool,
     },
-    /// A prompt was taken.
+    /// The agent accepted a prompt.
     Prompt,
-    /// The agent is at work.
+    /// The agent is working.
     Working,
-    /// Its turn is over.
+    /// The agent's turn has ended.
     TurnOver,
-    /// It has waited for a person for a while.
+    /// The agent has waited for a person for a while.
     Idle,
-    /// Its turn ended with an error of its API.
+    /// The agent's turn ended with an API error.
     ApiError {
         /// The error.
         message: String,
     },
-    /// Its context is full and about to be compacted.
+    /// The agent's context is full and will be compacted.
     ContextSpent,
-    /// It waits for a person.
+    /// The agent waits for a person.
     Asks {
-        /// For what.
+        /// What it waits for.
         what: String,
     },
 }
@@ -59,7 +59,7 @@ pub enum HookNews {
 /// The answer to `hook`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookHeard {
-    /// It was news of the worker's own agent.
+    /// The report was about the worker's own agent and was used.
     pub heard: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a worker printed: `peek`, `logs` and `ralph.logs`.
+//! A worker's output: `peek`, `logs` and `ralph.logs`.
 //!
 //! Part of [the protocol](super), which says what may change.
 
@@ -6,51 +6,51 @@ use serde::{Deserialize, Serialize};
 
 use super::is_no;
 
-/// What `peek` takes.
+/// The parameters of `peek`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeekParams {
     /// The worker.
     pub name: String,
-    /// How many lines, from the end of what is there (history included).
+    /// How many lines, from the end of the screen and its history.
     pub lines: u32,
 }
 
 /// The answer to `peek`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peeked {
-    /// The run they belong to.
+    /// The run that printed the lines.
     pub run: u64,
     /// The number of the first line, counted from the start of the run (0 on an alternate screen).
     pub first: u64,
-    /// The lines, blank ones at the end trimmed, escapes stripped.
+    /// The lines, without empty lines at the end and without escapes.
     pub lines: Vec<String>,
-    /// The agent draws in place (text stands below its cursor): lines are a picture, not a stream.
+    /// The agent draws in place (text is below its cursor): the lines are a screen, not a stream.
     pub alternate: bool,
-    /// False when the run is over and this is what it left.
+    /// False if the run has ended and this is its last screen.
     pub live: bool,
 }
 
-/// What `logs` and `ralph.logs` take.
+/// The parameters of `logs` and `ralph.logs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogsParams {
     /// The worker.
     pub name: String,
-    /// How many lines from the end; all (within the size of an answer) when absent.
+    /// How many lines from the end; if absent, all that fit an answer.
     pub lines: Option<u32>,
-    /// Runs before the current one too.
+    /// Include earlier runs.
     pub history: bool,
     /// Only this iteration of a loop, or this run of a plain worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// From this place on, as an answer named it in `whole` or `next`, as much as fits; `lines` has no meaning then.
+    /// Return what fits from this position on, which is `whole` or `next` of an answer; `lines` is ignored then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
 }
 
-/// The line above what the run that lives has printed, in an answer to `logs` that has all runs.
+/// The line above the current run's output, in an answer to `logs` with all runs.
 pub const RUNNING: &str = "=== running ===";
 
-/// Whether a line of a worker's log stands above what a run printed that is over.
+/// Whether a line of a worker's log is the header of a finished run's output.
 pub fn is_run_header(line: &str) -> bool {
     line.starts_with("=== ") && line.contains(", ended ") && line.contains(", exit ")
 }
@@ -58,27 +58,26 @@ pub fn is_run_header(line: &str) -> bool {
 /// Lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lines {
-    /// The lines, without their ends.
+    /// The lines, without line ends.
     pub lines: Vec<String>,
-    /// Lines that were asked for are left out at the front, because the answer would be too long.
+    /// Earlier lines that were requested are missing, because the answer would be too long.
     pub truncated: bool,
-    /// How many lines there are in all, over all runs that are kept; a follower asks again and prints what
-    /// is beyond what it saw.
+    /// How many lines exist over all stored runs. A follower calls again and prints the lines beyond those it has
+    /// seen.
     pub total: u64,
-    /// The last lines are a picture that changes in place: text stands below the agent's cursor.
+    /// The last lines are a screen that changes in place: text is below the agent's cursor.
     #[serde(default)]
     pub picture: bool,
-    /// Of a truncated answer: where to ask from, for all of what was asked for.
+    /// In a truncated answer: the position to call from for everything that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<u64>,
-    /// Of an answer from a place: where the next one begins. Absent at the end.
+    /// In an answer from a position: the position of the next answer. Absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
-    /// The last line goes on at the beginning of the next answer: it is too long for one. Absent for no.
+    /// The last line is too long for one answer and continues in the next one. Absent means no.
     #[serde(default, skip_serializing_if = "is_no")]
     pub open: bool,
-    /// The run that is current (or was the last): places of one run mean nothing in another. Absent where runs
-    /// have no part in it.
+    /// The current or last run: positions of one run are not valid in another. Absent where runs do not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
 }

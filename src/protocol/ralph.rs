@@ -12,25 +12,25 @@ use swarm_state::notice::PauseBy;
 /// The answer to `ralph.pause` and `ralph.resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// False when it was so already (a warning, exit 0).
+    /// False if the loop was in that state already (a warning, exit 0).
     pub changed: bool,
-    /// The loop's status before.
+    /// The loop's previous status.
     pub before: LoopStatus,
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     pub warnings: Vec<String>,
 }
 
-/// What `ralph.resume` takes.
+/// The parameters of `ralph.resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResumeParams {
     /// The worker.
     pub name: String,
-    /// Variables that its agent gets from the next run on.
+    /// Environment variables for its agent, from the next run on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
 
-/// A loop's numbers, as `ralph status` shows them.
+/// A loop's state, as `ralph status` shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RalphView {
     /// The worker.
@@ -39,9 +39,9 @@ pub struct RalphView {
     pub status: LoopStatus,
     /// The worker's status.
     pub worker_status: Status,
-    /// Why it is so, where there is something to say.
+    /// The reason for the status, if there is one.
     pub reason: Option<String>,
-    /// The same as data; absent where there is nothing to say, or a later daemon's cause is unknown here.
+    /// The same as data; absent without a reason, or if this version does not know the cause.
     #[serde(
         default,
         deserialize_with = "swarm_state::cause::known",
@@ -50,17 +50,17 @@ pub struct RalphView {
     pub cause: Option<swarm_state::cause::Cause>,
     /// The prompt file.
     pub prompt_file: PathBuf,
-    /// The limit.
+    /// The maximum number of iterations.
     pub max_iterations: u32,
     /// The current (or last) iteration; 0 before the first.
     pub current_iteration: u32,
     /// Local time without offset, `2024-01-15T10:30:00.000000`.
     pub started: String,
-    /// Likewise; null before the first iteration.
+    /// The same; null before the first iteration.
     pub last_iteration_started: Option<String>,
-    /// In a row.
+    /// Failures in a row.
     pub consecutive_failures: u32,
-    /// In all.
+    /// All failures.
     pub total_failures: u32,
     /// The done pattern.
     pub done_pattern: Option<String>,
@@ -75,29 +75,29 @@ pub struct RalphView {
     pub state_file: PathBuf,
 }
 
-/// What `ralph.set` takes: the settings that may change while a loop runs.
+/// The parameters of `ralph.set`: the settings that may change while a loop runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RalphSetParams {
     /// The worker.
     pub name: String,
     /// `max_iterations`, `inactivity_timeout`, `question_timeout`, `done_pattern` or `prompt_file`.
     pub key: String,
-    /// The value as text; `null` (the word) clears the done pattern.
+    /// The value as text; the word `null` clears the done pattern.
     pub value: String,
 }
 
-/// What `ralph.clean` takes.
+/// The parameters of `ralph.clean`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RalphCleanParams {
-    /// One loop, or all that are over.
+    /// One loop, or all finished loops.
     pub name: Option<String>,
 }
 
 /// The answer to `ralph.clean`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
-    /// Names whose ralph state was removed (`agent`, `agent.1`, …).
+    /// Names whose loop state was removed (`agent`, `agent.1`, …).
     pub removed: Vec<String>,
-    /// Live loops that were left alone.
+    /// Live loops, which were not removed.
     pub kept: Vec<String>,
 }

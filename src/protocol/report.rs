@@ -1,4 +1,4 @@
-//! What a loop came to: the calls behind `loop`, `report`, `why`, `ralph diff`, `ralph restore` and `ralph approve`.
+//! The result of a loop: the calls behind `loop`, `report`, `why`, `ralph diff`, `ralph restore` and `ralph approve`.
 
 use std::path::PathBuf;
 
@@ -13,36 +13,36 @@ use swarm_state::model::{LoopStatus, Status, Worktree};
 /// What `ralph.report` takes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportParams {
-    /// The worker.
+    /// The parameters of `ralph.report`.
     pub name: String,
-    /// The first iteration that is wanted; an answer holds as many as fit a line.
+    /// The first iteration to return; an answer holds as many as fit a line.
     #[serde(default)]
     pub from: u32,
 }
 
-/// A loop, what it used, and what its iterations came to.
+/// A loop, what it used, and the results of its iterations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The worker.
     pub name: String,
-    /// What was to be done: its first line.
+    /// The task: its first line.
     pub task: String,
-    /// The file it stands in.
+    /// The task's file.
     pub prompt_file: PathBuf,
     /// The loop's status.
     pub status: LoopStatus,
     /// The worker's status.
     pub worker_status: Status,
-    /// Why it is so, where there is something to say.
+    /// The reason for the status, if there is one.
     pub reason: Option<String>,
-    /// The same as data; absent where there is nothing to say, or a later daemon's cause is unknown here.
+    /// The same as data; absent without a reason, or if this version does not know the cause.
     #[serde(
         default,
         deserialize_with = "swarm_state::cause::known",
         skip_serializing_if = "Option::is_none"
     )]
     pub cause: Option<swarm_state::cause::Cause>,
-    /// What kind of outage the loop waits for; absent for none.
+    /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,
     /// How it ended; null while it has not.
@@ -51,44 +51,44 @@ pub struct Report {
     pub started: String,
     /// The current or last iteration; 0 before the first.
     pub current_iteration: u32,
-    /// The limit.
+    /// The maximum number of iterations.
     pub max_iterations: u32,
     /// Failures in a row.
     pub consecutive_failures: u32,
-    /// What has to hold.
+    /// The gates.
     pub gates: Gates,
-    /// One more gate.
+    /// Another gate.
     pub done_pattern: Option<String>,
-    /// The limits beside the iterations.
+    /// The limits other than the iterations.
     pub budgets: Budgets,
     /// Seconds used, while the machine was awake and the loop not paused.
     pub seconds: f64,
-    /// Cost so far, US dollars, as far as it was told.
+    /// Cost so far in US dollars, as far as it was reported.
     pub cost: f64,
-    /// Tokens so far, as far as they were told.
+    /// Tokens so far, as far as they were reported.
     pub tokens: u64,
     /// The checks before the first iteration.
     pub baseline: Vec<CheckResult>,
-    /// The iterations that have ended, from the one asked for.
+    /// The iterations that have ended, starting with the requested one.
     pub iterations: Vec<Iteration>,
-    /// The first one that did not fit; null when all did.
+    /// The first iteration that did not fit; null if all did.
     pub next: Option<u32>,
-    /// Where the agent works.
+    /// The agent's directory.
     pub cwd: PathBuf,
     /// Its worktree.
     pub worktree: Option<Worktree>,
-    /// The ignored files in it, which would go with it; absent where git could not list them in time.
+    /// The worktree's ignored files, which would be deleted with it; absent if git could not list them in time.
     #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
     pub ignored: IgnoredFiles,
-    /// The snapshots stand under this ref, by iteration.
+    /// The ref prefix of the snapshots, one for each iteration.
     pub snapshots: String,
-    /// What no iteration may change; absent while that is not known.
+    /// The watched files; absent if they are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Watched>,
-    /// Those of them that differ from what they were at the start and were not approved, the first of them.
+    /// Watched files that changed since the start without approval; the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unapproved: Vec<String>,
-    /// What a person should know of a loop that began so.
+    /// Warnings about a loop that started this way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -96,18 +96,18 @@ pub struct Report {
 /// The files that no iteration of a loop may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
-    /// How many there are.
+    /// Their number.
     pub count: u64,
     /// The first of them.
     pub files: Vec<String>,
 }
 
-/// What `ralph.diff` takes.
+/// The parameters of `ralph.diff`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiffParams {
     /// The worker.
     pub name: String,
-    /// What this iteration changed; absent: everything since the start.
+    /// The changes of this iteration; absent: all changes since the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
 }
@@ -121,18 +121,18 @@ pub struct DiffView {
     pub to: String,
     /// The diff.
     pub text: String,
-    /// It was cut at its end to fit a line.
+    /// The diff was cut at its end to fit a line.
     pub truncated: bool,
 }
 
-/// What `ralph.restore` takes.
+/// The parameters of `ralph.restore`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestoreParams {
     /// The worker.
     pub name: String,
-    /// Whose tree; 0 is the one before the first iteration.
+    /// The iteration whose tree to check out; 0 is the tree before the first.
     pub iteration: u32,
-    /// The new worktree's directory, absolute; beside the repository when absent.
+    /// The new worktree's directory, absolute; next to the repository if absent.
     pub dir: Option<PathBuf>,
     /// Its new branch; `swarm/NAME-ITERATION` when absent.
     pub branch: Option<String>,
@@ -145,13 +145,13 @@ pub struct Restored {
     pub path: PathBuf,
     /// Its branch.
     pub branch: String,
-    /// The ref that it holds.
+    /// The ref that was checked out.
     pub reference: String,
 }
 
 /// The answer to `ralph.approve`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approved {
-    /// The files that had changed and are now as they should be, relative to the worker's directory.
+    /// The files that had changed and are now accepted, relative to the worker's directory.
     pub files: Vec<String>,
 }

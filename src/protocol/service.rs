@@ -21,11 +21,11 @@ pub struct DaemonView {
     pub swarm_dir: PathBuf,
     /// Its socket.
     pub socket: PathBuf,
-    /// tmux's version, where a server was asked.
+    /// tmux's version, if it is known.
     pub tmux: Option<String>,
-    /// How many workers are live.
+    /// The number of live workers.
     pub live: usize,
-    /// How many there are.
+    /// The number of workers.
     pub workers: usize,
     /// Loops that the last shutdown paused.
     pub paused_by_shutdown: Vec<String>,
@@ -34,11 +34,11 @@ pub struct DaemonView {
 /// The answer to `daemon.stop`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DaemonStopped {
-    /// Loops that were paused by it.
+    /// Loops that this paused.
     pub paused: Vec<String>,
-    /// Agents that go on.
+    /// Agents that keep running.
     pub agents: usize,
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! How a worker comes to be: what `spawn` and `respawn` take, and their answer.
+//! Starting a worker: the parameters of `spawn` and `respawn`, and their answer.
 //!
 //! Part of [the protocol](super), which says what may change.
 
@@ -14,55 +14,55 @@ use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::WorkerView;
 
-/// What `spawn` takes.
+/// The parameters of `spawn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpawnParams {
-    /// The wanted name; made from the directory, and made unique, when absent.
+    /// The requested name. If absent, a unique name is made from the directory.
     pub name: Option<String>,
     /// The agent's argv.
     pub cmd: Vec<String>,
     /// The directory, absolute.
     pub cwd: PathBuf,
-    /// The whole environment of the agent.
+    /// The agent's complete environment.
     pub env: BTreeMap<String, String>,
-    /// Which of it the user set on purpose.
+    /// The variables that the user set with `--env`.
     pub env_names: Vec<String>,
     /// Labels.
     pub tags: Vec<String>,
-    /// A worktree of its own.
+    /// Make a worktree for the worker.
     pub worktree: Option<WorktreeSpec>,
-    /// What the agent is told.
+    /// The agent's prompt.
     pub prompt: Prompt,
-    /// How; `auto` lets the profile decide.
+    /// How to deliver the prompt; with `auto`, the profile decides.
     pub prompt_via: PromptVia,
-    /// What is known of the agent, settings merged in.
+    /// The agent's profile, with the settings merged in.
     pub profile: Profile,
     /// Answer only when the agent is ready.
     pub ready_wait: bool,
-    /// Seconds to wait for that.
+    /// How many seconds to wait for that.
     pub ready_timeout: u64,
-    /// Ends the worker when it matches.
+    /// End the worker when this pattern matches.
     pub done_pattern: Option<String>,
     /// End a live worker of the same name first.
     pub replace: bool,
-    /// Keep everything the pane prints.
+    /// Keep the pane's complete raw output.
     pub record: bool,
     /// The tmux socket: a path or a `-L` name.
     pub tmux_socket: Option<String>,
     /// Columns and rows of the window.
     pub size: Option<(u16, u16)>,
-    /// Makes it a loop.
+    /// Run the worker as a loop.
     pub ralph: Option<RalphParams>,
-    /// Starts it again after its end; not for a loop.
+    /// Restart the command after it ends; not for a loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartSpec>,
-    /// Names this request, so that it can be made again when its answer was lost: it is then answered alike, and nothing
-    /// is spawned twice.
+    /// An id that makes a repeated request idempotent: if its answer was lost, the same answer comes again and
+    /// nothing is spawned twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
 }
 
-/// What makes it a loop.
+/// The settings of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RalphParams {
     /// The prompt file, absolute.
@@ -71,21 +71,21 @@ pub struct RalphParams {
     pub max_iterations: u32,
     /// Seconds, at least 1.
     pub inactivity_timeout: u64,
-    /// Seconds that a question in mid-work may stay unanswered, 0 for no limit; absent for 600.
+    /// Seconds that a question in the middle of the work may stay unanswered, 0 for no limit; absent for 600.
     #[serde(default = "question_timeout", skip_serializing_if = "is_usual_question_timeout")]
     pub question_timeout: u64,
-    /// The task in words; the daemon keeps it in a file of its own, and `prompt_file` is of no account.
+    /// The task as text. The daemon writes it to a file and ignores `prompt_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What has to hold before it is complete; absent for nothing.
+    /// The gates; absent for none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gates: Gates,
-    /// Its limits beside the iterations; absent for the usual ones.
+    /// The limits other than the iterations; absent for the defaults.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: Budgets,
 }
 
-/// For what is left out where it is as usual.
+/// The defaults of the other fields.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
@@ -100,7 +100,7 @@ fn is_usual_question_timeout(seconds: &u64) -> bool {
 }
 
 impl RalphParams {
-    /// A loop without gates and without limits beside its iterations.
+    /// A loop without gates and without limits other than its iterations.
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
         let question_timeout = QUESTION_TIMEOUT_SECONDS;
@@ -108,17 +108,17 @@ impl RalphParams {
     }
 }
 
-/// What `respawn` takes.
+/// The parameters of `respawn`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RespawnParams {
     /// The worker.
     pub name: String,
-    /// Remove its worktree first, if nothing in it would be lost, and make it again.
+    /// Remove the worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
     /// Remove the worktree even if it holds ignored files outside caches.
     #[serde(default, skip_serializing_if = "super::is_no")]
     pub discard_ignored: bool,
-    /// As for `spawn`.
+    /// As in `spawn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
 }
@@ -128,8 +128,8 @@ pub struct RespawnParams {
 pub struct Spawned {
     /// The new worker.
     pub worker: WorkerView,
-    /// The sequence number to subscribe from, so that no notice of this worker is missed.
+    /// The sequence number from which to subscribe to receive every notice of this worker.
     pub seq: u64,
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     pub warnings: Vec<String>,
 }

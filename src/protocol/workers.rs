@@ -1,4 +1,4 @@
-//! How workers are, and what is done to one: `ls`, `status`, `attach`, `send`, `kill`, `clean`.
+//! Workers and the requests about them: `ls`, `status`, `attach`, `send`, `kill`, `clean`.
 //!
 //! Part of [the protocol](super), which says what may change.
 
@@ -19,11 +19,11 @@ use crate::error::Error;
 pub struct Listing {
     /// All workers, by name.
     pub workers: Vec<WorkerView>,
-    /// What is wrong on disk (records set aside, written by a newer swarm), as sentences.
+    /// Problems on the disk (records set aside, or written by a newer swarm), one sentence each.
     pub problems: Vec<String>,
 }
 
-/// The key of a worker's metadata that is true where an earlier swarm made it.
+/// The key of a worker's metadata that is true if an earlier swarm made it.
 pub const EARLIER_SWARM: &str = "earlier_swarm";
 
 /// One worker, as `status --format json` prints it.
@@ -31,11 +31,11 @@ pub const EARLIER_SWARM: &str = "earlier_swarm";
 pub struct WorkerView {
     /// Its name.
     pub name: String,
-    /// How it is.
+    /// Its status.
     pub status: Status,
-    /// Why it is so, where there is something to say.
+    /// The reason for the status, if there is one.
     pub reason: Option<String>,
-    /// The same as data; absent where there is nothing to say, or a later daemon's cause is unknown here.
+    /// The same as data; absent without a reason, or if this version does not know the cause.
     #[serde(
         default,
         deserialize_with = "swarm_state::cause::known",
@@ -46,7 +46,7 @@ pub struct WorkerView {
     pub exit_code: Option<i32>,
     /// The signal that ended the last run.
     pub signal: Option<i32>,
-    /// How often swarm has started the command again.
+    /// How many times swarm has restarted the command.
     pub restarts: u64,
     /// The agent's process id while it lives.
     pub pid: Option<i32>,
@@ -60,49 +60,49 @@ pub struct WorkerView {
     pub env: BTreeMap<String, String>,
     /// When it was spawned: RFC 3339 with offset.
     pub started: String,
-    /// Where its window is.
+    /// Its tmux window.
     pub tmux: TmuxView,
     /// Its worktree.
     pub worktree: Option<Worktree>,
     /// The last lines of its screen, while it waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub screen: Vec<String>,
-    /// Its restart policy, where it has one.
+    /// Its restart policy, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartView>,
     /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, `{}` otherwise.
     pub metadata: Value,
-    /// How it has ended; absent while it is not over.
+    /// How it ended; absent if it has not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The agent shows its input box; absent for no.
     #[serde(default, skip_serializing_if = "is_no")]
     pub ready: bool,
-    /// The agent's turn is over, as far as its screen tells; absent for no.
+    /// The agent's turn has ended, according to its screen; absent for no.
     #[serde(default, skip_serializing_if = "is_no")]
     pub idle: bool,
-    /// Why swarm ended the last run; absent when the agent exited by itself or a run is alive.
+    /// Why swarm ended the last run; absent if the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// What kind of outage the loop waits for; absent for none.
+    /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,
 }
 
-/// A restart policy, and how far it is.
+/// A restart policy and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartView {
-    /// After which ends the command is started again.
+    /// After which exits the command is restarted.
     pub when: RestartWhen,
-    /// The most restarts in a row.
+    /// The maximum number of restarts in a row.
     pub max_restarts: u32,
-    /// Failures in a row; exit status 0 and a run of ten minutes start the count anew.
+    /// Failures in a row. Exit status 0, or a run of ten minutes, resets it.
     pub failures: u32,
-    /// When the next run is due: RFC 3339 with offset; null while one lives or when none is to come.
+    /// When the next run starts: RFC 3339 with offset; null if a run is alive or none will follow.
     pub next: Option<String>,
 }
 
-/// Where a worker's window is.
+/// The tmux window of a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TmuxView {
     /// The server's socket, absolute.
@@ -115,19 +115,19 @@ pub struct TmuxView {
     pub pane: Option<String>,
 }
 
-/// What `send` takes.
+/// The parameters of `send`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SendParams {
     /// The worker.
     pub name: String,
     /// The text, literal.
     pub text: String,
-    /// Press Enter after it and see that it was taken.
+    /// Press Enter afterwards and check that the agent accepted it.
     pub enter: bool,
     /// Type it key by key instead of pasting it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keys: bool,
-    /// Never answer a dialog with it: it goes to several workers.
+    /// Do not answer a dialog with it, because it goes to several workers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_answer: bool,
 }
@@ -143,16 +143,16 @@ pub struct AttachView {
     pub window: String,
     /// The pane's id, `%7`.
     pub pane: String,
-    /// Columns and rows to go back to after the last one detached.
+    /// Columns and rows to restore after the last client detaches.
     pub size: (u16, u16),
 }
 
-/// What `kill` takes.
+/// The parameters of `kill`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KillParams {
     /// The worker.
     pub name: String,
-    /// Remove its worktree too, if nothing in it would be lost.
+    /// Also remove its worktree, if nothing in it would be lost.
     pub rm_worktree: bool,
     /// Remove it even if it holds uncommitted work.
     pub force_dirty: bool,
@@ -162,7 +162,7 @@ pub struct KillParams {
 }
 
 impl KillParams {
-    /// What may be lost with the worktree.
+    /// What may be deleted with the worktree.
     pub fn permission(&self) -> Permission {
         Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
     }
@@ -171,28 +171,28 @@ impl KillParams {
 /// The answer to `kill`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killed {
-    /// It had ended before.
+    /// It had ended already.
     pub already: bool,
-    /// Processes that had to be ended by SIGKILL, as `PID NAME`.
+    /// Processes that had to be killed with SIGKILL, as `PID NAME`.
     pub forced: Vec<String>,
-    /// The worktree's path, when it was removed.
+    /// The worktree's path, if it was removed.
     pub worktree_removed: Option<PathBuf>,
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     pub warnings: Vec<String>,
-    /// The ignored files that went with the worktree.
+    /// The ignored files that were deleted with the worktree.
     #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
     pub ignored_removed: IgnoredFiles,
-    /// Why the worktree was not removed, though that was asked for.
+    /// Why the worktree was not removed although that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_error: Option<Error>,
 }
 
-/// What `clean` takes.
+/// The parameters of `clean`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanParams {
     /// The worker.
     pub name: String,
-    /// Leave its worktree and its branch where they are.
+    /// Keep its worktree and its branch.
     pub keep_worktree: bool,
     /// Remove the worktree even if it holds uncommitted work.
     pub force_dirty: bool,
@@ -202,30 +202,30 @@ pub struct CleanParams {
 }
 
 impl CleanParams {
-    /// What may be lost with the worktree.
+    /// What may be deleted with the worktree.
     pub fn permission(&self) -> Permission {
         Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
     }
 }
 
-/// The answer to `clean`: nothing of the worker is known any more.
+/// The answer to `clean`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgotten {
-    /// The worktree's path, when it was removed.
+    /// The worktree's path, if it was removed.
     pub worktree_removed: Option<PathBuf>,
-    /// The worktree's path, when it was left.
+    /// The worktree's path, if it was kept.
     pub worktree_kept: Option<PathBuf>,
-    /// The ignored files that went with the worktree.
+    /// The ignored files that were deleted with the worktree.
     #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
     pub ignored_removed: IgnoredFiles,
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     pub warnings: Vec<String>,
 }
 
 /// The answer to `send`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
-    /// Things to tell the user on stderr.
+    /// Messages for the user, on stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Who works in a loop of the library: anything that takes a prompt, and an adapter for commands.
+//! The agents of a library loop: anything that accepts a prompt, and an adapter for commands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use swarm_state::transcript::{Account, ApiError};
 
-use super::race::finish;
-use crate::checks::Plan;
+use super::in_process::finish;
+use crate::checks::CheckPlan;
 use crate::environ::misleads;
 use crate::error::Result;
 use crate::shell;
 
 /// The file of an iteration's prompt in its folder.
-pub(super) const CONTRACT: &str = "contract.md";
+pub(super) const CONTRACT_FILE: &str = "contract.md";
 
-/// The file of what a command printed, likewise.
-const OUTPUT: &str = "output.txt";
+/// The file of a command's output in its folder.
+const OUTPUT_FILE: &str = "output.txt";
 
-/// As good as no limit.
+/// Practically no limit.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Somebody who does one iteration's work.
+/// Works on one iteration.
 pub trait Agent {
-    /// Works on the prompt until it is done with it.
+    /// Works on the prompt and returns when done.
     fn run(&mut self, prompt: &str) -> AgentState;
 }
 
@@ -33,24 +33,24 @@ impl<F: FnMut(&str) -> AgentState> Agent for F {
     }
 }
 
-/// What an agent says of its work.
+/// The result of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentState {
-    /// Tools it called; `None` where they cannot be counted: a changed tree then counts as work.
+    /// The number of tool calls; `None` if unknown: then a changed tree counts as work.
     pub steps: Option<u64>,
-    /// US dollars; `None` where nobody knows.
+    /// US dollars; `None` if unknown.
     pub cost: Option<f64>,
-    /// What the agent itself said, and nothing else: the completion tag counts wherever it stands in it.
+    /// The agent's own text, and nothing else: the completion tag counts anywhere in it.
     pub text: String,
-    /// Everything that was printed, where the agent's own words cannot be told apart. The completion tag then
-    /// has to stand alone on its line, and not to come from the prompt.
+    /// The whole output, if the agent's own text cannot be separated from it. The completion tag must then be alone
+    /// on its line, and must not come from the prompt.
     pub output: String,
-    /// What went wrong: the iteration is a failure, and the next one waits.
+    /// An error: the iteration fails, and the next one waits.
     pub error: Option<String>,
 }
 
 impl AgentState {
-    /// The same, as a transcript has it.
+    /// The same, in the form of a transcript.
     pub(super) fn account(&self) -> Account {
         let message = |text: &String| ApiError { message: text.clone(), status: None };
         Account {
@@ -63,37 +63,37 @@ impl AgentState {
     }
 }
 
-/// What an agent is made for.
+/// What a factory needs to make an agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'a> {
+pub struct AgentContext<'a> {
     /// `agent` of the configuration.
     pub agent: &'a str,
     /// `model` of the configuration.
     pub model: Option<&'a str>,
     /// The iteration, from 1.
     pub iteration: u32,
-    /// Where it works.
+    /// The working directory.
     pub cwd: &'a Path,
-    /// The iteration's own folder, outside of the agent's tree.
+    /// The iteration's folder, outside the agent's tree.
     pub folder: &'a Path,
-    /// What is left of the loop's time. An agent that can be ended should be, then; the loop ends after it in any case.
+    /// The rest of the loop's time. An agent should end by then if it can; the loop ends after it in any case.
     pub time_left: Option<Duration>,
 }
 
-/// A factory of agents that run this command in the loop's directory, with the prompt on standard input.
-pub fn command<I, S>(argv: I) -> impl FnMut(&Seat<'_>) -> CommandAgent
+/// Makes a factory of agents that run this command in the loop's directory, with the prompt on standard input.
+pub fn command<I, S>(argv: I) -> impl FnMut(&AgentContext<'_>) -> CommandAgent
 where
     I: IntoIterator<Item = S>,
     S: Into<String>,
 {
     let argv: Vec<String> = argv.into_iter().map(Into::into).collect();
-    move |seat| CommandAgent::new(argv.clone(), seat)
+    move |context| CommandAgent::new(argv.clone(), context)
 }
 
-/// An agent that is a command. What it leaves running is ended with it; the loop's time is its limit.
+/// An agent that is a command. Processes that it leaves behind are killed with it. Its time limit is the loop's.
 ///
-/// The JSON that Claude Code, Codex, opencode and Gemini print on demand is read: words, tool calls, cost, errors.
-/// Of any other output nobody can say which words are the agent's own.
+/// Reads the JSON that Claude Code, Codex, opencode and Gemini print on request: text, tool calls, cost, errors. In
+/// any other output, the agent's own text cannot be separated.
 #[derive(Clone, Debug)]
 pub struct CommandAgent {
     argv: Vec<String>,
@@ -103,33 +103,34 @@ pub struct CommandAgent {
 }
 
 impl CommandAgent {
-    /// The command, for an iteration.
-    pub fn new(argv: Vec<String>, seat: &Seat<'_>) -> Self {
-        let (cwd, folder) = (seat.cwd.to_owned(), seat.folder.to_owned());
-        Self { argv, cwd, folder, limit: seat.time_left.unwrap_or(YEAR).min(YEAR) }
+    /// Makes the agent of an iteration.
+    pub fn new(argv: Vec<String>, context: &AgentContext<'_>) -> Self {
+        let (cwd, folder) = (context.cwd.to_owned(), context.folder.to_owned());
+        Self { argv, cwd, folder, limit: context.time_left.unwrap_or(YEAR).min(YEAR) }
     }
 
     fn ran(&self, prompt: &str) -> Result<AgentState> {
         let trouble = |e| crate::error::Error::system("cannot keep the prompt", e);
-        let (prompt_file, place) = (self.folder.join(CONTRACT), self.folder.join("agent"));
+        let (prompt_file, place) = (self.folder.join(CONTRACT_FILE), self.folder.join("agent"));
         crate::paths::private_dir(&place)?;
         crate::store::write_unsynced(&prompt_file, prompt.as_bytes()).map_err(trouble)?;
         let line = format!("exec {} < {}", shell::join(&self.argv), shell::quote_path(&prompt_file));
-        let plan = Plan {
+        let plan = CheckPlan {
             commands: std::slice::from_ref(&line),
             cwd: &self.cwd,
             env: &environment(),
             limit: self.limit,
             until: None,
-            // It is read whole.
+            // The output is read whole.
             kept: u64::MAX,
             jobs: 1,
             folder: &place,
-            told: &|_| {},
+            on_step: &|_| {},
         };
-        // A command with its prompt is run as a check is: a group of its own, a limit, and all of its output in a file.
+        // The command runs as a check does: in a process group of its own, with a time limit, and with its output in
+        // a file.
         let results = finish(plan.run())??;
-        let kept = self.folder.join(OUTPUT);
+        let kept = self.folder.join(OUTPUT_FILE);
         std::fs::rename(place.join("check-1.txt"), &kept).map_err(trouble)?;
         let _ = std::fs::remove_dir(&place);
         let bytes = crate::store::read_bounded(&kept, 1 << 30).map_err(trouble)?;
@@ -154,7 +155,7 @@ impl Agent for CommandAgent {
     }
 }
 
-/// The caller's environment, less what misleads and what is no text.
+/// The caller's environment, without variables that mislead or are not UTF-8.
 pub(super) fn environment() -> BTreeMap<String, String> {
     let own = std::env::vars_os().filter(|(name, _)| !misleads(name));
     own.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))).collect()

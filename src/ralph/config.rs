@@ -1,4 +1,4 @@
-//! What a loop is asked to do: the documented fields, and the gates and budgets that they mean.
+//! The configuration of a library loop, and the gates and budgets that follow from it.
 
 use std::path::PathBuf;
 
@@ -8,30 +8,29 @@ use swarm_state::promise::Promise;
 
 use crate::error::{Error, Result};
 
-/// What is to be done, how it is proven, and how much it may take.
+/// The task, its checks and its limits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RalphConfig {
-    /// What is to be done.
+    /// The task.
     pub task: String,
-    /// Shell commands that prove it: all of them must exit with 0. At least one.
+    /// Shell commands that prove the work: all of them must exit with 0. At least one.
     pub checks: Vec<String>,
-    /// A file that says what is to be done instead of `task`, read afresh for each iteration; relative to the
-    /// loop's root.
+    /// A file with the task, used instead of `task` and read again for each iteration; relative to the loop's root.
     pub spec_file: Option<PathBuf>,
-    /// What the agent says when it is done, as `<promise>COMPLETE</promise>`; `None` asks for nothing.
+    /// The token that the agent prints when done, as `<promise>COMPLETE</promise>`; `None` requires no promise.
     pub completion_tag: Option<String>,
-    /// The most iterations, 1 to 100.
+    /// The maximum number of iterations, 1 to 100.
     pub max_iterations: u32,
-    /// US dollars; the iteration that passes it is the last one. An iteration whose agent does not tell its cost
-    /// then counts as failed.
+    /// US dollars. The iteration that exceeds the limit is the last one. An iteration without a reported cost then
+    /// counts as failed.
     pub max_cost: Option<f64>,
     /// Seconds.
     pub max_time: Option<u64>,
-    /// Passed on to the agent's factory.
+    /// Passed to the agent's factory.
     pub agent: String,
-    /// Passed on to the agent's factory.
+    /// Passed to the agent's factory.
     pub model: Option<String>,
-    /// Work in a worktree of its own, `<repo>-worktrees/NAME` on branch `swarm/NAME`.
+    /// Work in a worktree, `<repo>-worktrees/NAME` on branch `swarm/NAME`.
     pub use_worktree: bool,
 }
 
@@ -53,10 +52,10 @@ impl Default for RalphConfig {
 }
 
 impl RalphConfig {
-    /// The gates that it means.
+    /// The gates.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// When the configuration is invalid.
     pub(super) fn gates(&self) -> Result<Gates> {
         if self.checks.is_empty() {
             return Err(Error::invalid("a loop needs at least one check, the command that proves its work"));
@@ -81,7 +80,7 @@ impl RalphConfig {
         Ok(Gates { checks: self.checks.clone(), promise, ..Gates::default() })
     }
 
-    /// The budgets that it means.
+    /// The budgets.
     pub(super) fn budgets(&self) -> Budgets {
         let max_cost = self.max_cost.map(|dollars| (dollars * 1e6).round() as u64);
         Budgets { max_time: self.max_time, max_cost, ..Budgets::default() }

@@ -1,61 +1,61 @@
-//! What a loop came to, field by field as scripts and programs read it.
+//! The result of a loop, with the field names that scripts and programs read.
 //!
-//! `swarm loop --format json` prints a [`RalphLoopResult`], the library returns one. The field names are those of the
-//! documented interface; they never change.
+//! `swarm loop --format json` prints a [`RalphLoopResult`], and the library returns one. The field names are
+//! documented and never change.
 
 use serde::{Deserialize, Serialize};
 use swarm_state::ledger::Iteration;
 
-/// What a loop came to.
+/// The result of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RalphLoopResult {
     /// All iterations, in order.
     pub iterations: Vec<LoopIteration>,
-    /// How many they are.
+    /// Their number.
     pub total_iterations: usize,
-    /// US dollars, as far as anybody told them.
+    /// US dollars, as far as costs were reported.
     pub total_cost: f64,
-    /// Seconds, pauses left out.
+    /// Seconds, without pauses.
     pub total_duration: f64,
-    /// Every gate holds.
+    /// All gates hold.
     pub success: bool,
     /// How it ended: a word of [`swarm_state::ends::LoopEnd`], or `paused` while it has not.
     pub stop_reason: String,
-    /// Where the work is, when it has a worktree; empty otherwise.
+    /// The worktree's path; empty without one.
     pub worktree_path: String,
     /// The checks before the first iteration.
     pub baseline: Vec<CheckResult>,
 }
 
-/// What one iteration came to.
+/// The result of one iteration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoopIteration {
-    /// Its number, from 1.
+    /// The iteration, from 1.
     pub iteration: u32,
-    /// Tools that the agent called; null where they cannot be counted.
+    /// The number of tool calls; null if unknown.
     pub steps_taken: Option<u64>,
-    /// US dollars; null where nobody told.
+    /// US dollars; null if not reported.
     pub cost: Option<f64>,
     /// Seconds.
     pub duration: f64,
-    /// Each check.
+    /// The checks.
     pub check_results: Vec<CheckResult>,
-    /// All of them passed, those left out that may fail.
+    /// All checks passed that have to.
     pub all_checks_passed: bool,
-    /// The agent said what it was to say.
+    /// The agent printed its promise.
     pub completion_tag_found: bool,
-    /// What went wrong beside the checks; null when nothing did.
+    /// Errors other than failed checks; null if there are none.
     pub error: Option<String>,
 }
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckResult {
     /// The command.
     pub name: String,
     /// It exited with 0 in time.
     pub passed: bool,
-    /// The last 2,000 characters of what it printed.
+    /// The last 2,000 characters of its output.
     pub output: String,
 }
 
@@ -70,9 +70,9 @@ impl From<&Iteration> for LoopIteration {
         let verdict = it.verdict.as_ref();
         let claim = verdict.and_then(|verdict| verdict.promise);
         let mut errors = verdict.map(swarm_state::gates::Verdict::other_remarks).unwrap_or_default();
-        // The checks and the tag have fields of their own.
+        // Checks and tag have fields of their own.
         errors.retain(|remark| remark != swarm_state::gates::NO_PROMISE);
-        // What the gates say already is not repeated.
+        // Do not repeat what the gates report.
         errors.extend(it.trouble().filter(|trouble| !errors.iter().any(|known| known.contains(trouble))));
         Self {
             iteration: it.iteration,
@@ -90,7 +90,7 @@ impl From<&Iteration> for LoopIteration {
 }
 
 impl LoopIteration {
-    /// The same, where somebody knows better than an exit status what went wrong with the agent.
+    /// The same, for a caller with a better error than an exit status.
     #[must_use]
     pub(super) fn of(it: &Iteration, agent_error: Option<&String>) -> Self {
         let Some(why) = agent_error else { return Self::from(it) };

@@ -74,8 +74,8 @@ fn on<F>(mut looped: RalphLoop<F>, hands: &Hands) -> RalphLoop<F> {
 }
 
 /// An agent that writes its iteration into `n` and says that all is done.
-fn counting(seat: &Seat<'_>) -> impl FnMut(&str) -> AgentState + use<> {
-    let (file, number) = (seat.cwd.join("n"), seat.iteration);
+fn counting(context: &AgentContext<'_>) -> impl FnMut(&str) -> AgentState + use<> {
+    let (file, number) = (context.cwd.join("n"), context.iteration);
     move |_: &str| {
         fs::write(&file, format!("{number}\n")).unwrap();
         AgentState { text: DONE.into(), steps: Some(2), cost: Some(0.25), ..AgentState::default() }
@@ -86,8 +86,8 @@ fn counting(seat: &Seat<'_>) -> impl FnMut(&str) -> AgentState + use<> {
 fn an_agent_that_fixes_what_the_checks_tell_it_succeeds() {
     let (_place, repo) = repo();
     let prompts = RefCell::new(vec![]);
-    let agent = |seat: &Seat<'_>| {
-        let mut inner = counting(seat);
+    let agent = |context: &AgentContext<'_>| {
+        let mut inner = counting(context);
         let prompts = &prompts;
         move |prompt: &str| {
             prompts.borrow_mut().push(prompt.to_owned());
@@ -126,9 +126,9 @@ fn an_agent_that_fixes_what_the_checks_tell_it_succeeds() {
 fn a_loop_without_a_last_word_uses_up_its_iterations() {
     let (_place, repo) = repo();
     let made = RefCell::new(0);
-    let agent = |seat: &Seat<'_>| {
+    let agent = |context: &AgentContext<'_>| {
         *made.borrow_mut() += 1;
-        counting(seat)
+        counting(context)
     };
     let config = RalphConfig { max_iterations: 3, ..config("false") };
     let result = RalphLoop::new(config, agent, &repo).run().unwrap();
@@ -150,7 +150,7 @@ fn the_iteration_that_passes_the_budget_is_the_last() {
 fn a_budget_of_an_agent_that_tells_no_cost_does_not_run_away() {
     let (_place, repo) = repo();
     let hands = Hands::default();
-    let agent = |_: &Seat<'_>| |_: &str| AgentState::default();
+    let agent = |_: &AgentContext<'_>| |_: &str| AgentState::default();
     let config = RalphConfig { max_cost: Some(1.0), ..config("false") };
     let result = on(RalphLoop::new(config, agent, &repo), &hands).run().unwrap();
     assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("failed", 5));
@@ -162,8 +162,8 @@ fn time_ends_a_loop_after_the_iteration_that_used_it_up() {
     let (_place, repo) = repo();
     let hands = Hands::default();
     let left = RefCell::new(vec![]);
-    let agent = |seat: &Seat<'_>| {
-        left.borrow_mut().push(seat.time_left.unwrap().as_secs());
+    let agent = |context: &AgentContext<'_>| {
+        left.borrow_mut().push(context.time_left.unwrap().as_secs());
         let hands = hands.clone();
         move |_: &str| {
             hands.pass(40);
@@ -181,8 +181,8 @@ fn time_ends_a_loop_after_the_iteration_that_used_it_up() {
 fn work_that_is_done_when_the_time_is_up_is_done() {
     let (_place, repo) = repo();
     let hands = Hands::default();
-    let agent = |seat: &Seat<'_>| {
-        let (hands, mut inner) = (hands.clone(), counting(seat));
+    let agent = |context: &AgentContext<'_>| {
+        let (hands, mut inner) = (hands.clone(), counting(context));
         move |prompt: &str| {
             hands.pass(100);
             inner(prompt)
@@ -196,7 +196,7 @@ fn work_that_is_done_when_the_time_is_up_is_done() {
 #[test]
 fn checks_that_take_all_of_the_time_before_the_first_iteration_leave_none_for_an_agent() {
     let (_place, repo) = repo();
-    let agent = |_: &Seat<'_>| |_: &str| panic!("there is no time for it");
+    let agent = |_: &AgentContext<'_>| |_: &str| panic!("there is no time for it");
     let config = RalphConfig { max_time: Some(1), ..config("sleep 600") };
     let result = RalphLoop::new(config, agent, &repo).run().unwrap();
     assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("timeout", 0));
@@ -218,8 +218,8 @@ fn a_command_is_ended_when_the_time_is_up() {
 #[test]
 fn checks_that_pass_are_not_enough_without_the_promise() {
     let (_place, repo) = repo();
-    let agent = |seat: &Seat<'_>| {
-        let (mut inner, number) = (counting(seat), seat.iteration);
+    let agent = |context: &AgentContext<'_>| {
+        let (mut inner, number) = (counting(context), context.iteration);
         move |prompt: &str| {
             let text = if number == 1 { "Done: COMPLETE" } else { DONE };
             AgentState { text: text.into(), ..inner(prompt) }
@@ -231,7 +231,7 @@ fn checks_that_pass_are_not_enough_without_the_promise() {
     assert!(first.all_checks_passed && !first.completion_tag_found);
 
     let none = RalphConfig { completion_tag: None, ..config("true") };
-    let agent = |_: &Seat<'_>| |_: &str| AgentState::default();
+    let agent = |_: &AgentContext<'_>| |_: &str| AgentState::default();
     let result = RalphLoop::new(none, agent, &repo).run().unwrap();
     assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("all_checks_passed", 1));
 }
@@ -239,7 +239,7 @@ fn checks_that_pass_are_not_enough_without_the_promise() {
 #[test]
 fn a_promise_without_work_does_not_count() {
     let (_place, repo) = repo();
-    let agent = |_: &Seat<'_>| |_: &str| AgentState { text: DONE.into(), ..AgentState::default() };
+    let agent = |_: &AgentContext<'_>| |_: &str| AgentState { text: DONE.into(), ..AgentState::default() };
     let config = RalphConfig { max_iterations: 2, ..config("true") };
     let result = RalphLoop::new(config, agent, &repo).run().unwrap();
     assert_eq!(result.stop_reason, "max_iterations");
@@ -264,7 +264,7 @@ fn a_command_that_echoes_its_prompt_has_promised_nothing() {
 fn an_agent_that_fails_is_waited_for_longer_each_time_and_then_given_up() {
     let (_place, repo) = repo();
     let hands = Hands::default();
-    let agent = |_: &Seat<'_>| {
+    let agent = |_: &AgentContext<'_>| {
         |_: &str| AgentState { error: Some("the model is out".into()), ..AgentState::default() }
     };
     let result = on(RalphLoop::new(config("false"), agent, &repo), &hands).run().unwrap();
@@ -307,8 +307,8 @@ fn a_spec_is_read_afresh_and_its_absence_ends_the_loop() {
     let (place, repo) = repo();
     let spec = place.path().join("spec.md");
     fs::write(&spec, "the first words").unwrap();
-    let agent = |seat: &Seat<'_>| {
-        let (spec, number) = (spec.clone(), seat.iteration);
+    let agent = |context: &AgentContext<'_>| {
+        let (spec, number) = (spec.clone(), context.iteration);
         move |prompt: &str| {
             let expected = if number == 1 { "the first words" } else { "the second words" };
             assert!(prompt.contains(expected), "{prompt}");
@@ -340,7 +340,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
         (RalphConfig { completion_tag: Some(String::new()), ..good.clone() }, "completion_tag"),
         (RalphConfig { use_worktree: true, ..good.clone() }, "git"),
     ] {
-        let agent = |_: &Seat<'_>| -> CommandAgent { panic!("an agent was made") };
+        let agent = |_: &AgentContext<'_>| -> CommandAgent { panic!("an agent was made") };
         let error = RalphLoop::new(bad, agent, place.path()).run().unwrap_err();
         assert!(error.message.contains(says), "{says}: {error:?}");
     }
@@ -354,9 +354,9 @@ fn a_loop_leaves_its_folder_only_where_it_is_wanted_and_runs_inside_of_a_runtime
     let (work, kept) = (place.path().join("work"), place.path().join("kept"));
     fs::create_dir(&work).unwrap();
     let seen = RefCell::new(PathBuf::new());
-    let agent = |seat: &Seat<'_>| {
-        *seen.borrow_mut() = seat.folder.to_owned();
-        counting(seat)
+    let agent = |context: &AgentContext<'_>| {
+        *seen.borrow_mut() = context.folder.to_owned();
+        counting(context)
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {

@@ -1,7 +1,7 @@
 //! `[agents.NAME]`: changes to the built-in profiles, and new ones.
 //!
-//! A change replaces one field of a row; [`KEYS`] is the one list of what may be written. It works on the
-//! profile's serde form, so that a new field of [`Profile`] costs one line here.
+//! A change replaces one field of a profile; [`KEYS`] lists the allowed keys. Changes apply to the profile's serde
+//! form, so that a new field of [`Profile`] costs one line here.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use swarm_state::model::PromptVia;
 use swarm_state::profiles::Profile;
 
 use super::outage;
-use super::read::{Entry, Fault};
+use super::read::{Fault, SettingEntry};
 use crate::error::{Error, ErrorCode, Result};
 
-/// What the settings say, by agent and field.
-pub(super) type Changes = BTreeMap<String, Map<String, Value>>;
+/// The changes, by agent and field.
+pub(super) type ProfileChanges = BTreeMap<String, Map<String, Value>>;
 
-/// What a key's value is.
+/// The type of a key's value.
 #[derive(Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum KeyKind {
     /// A list of texts.
     Texts,
     /// A list of patterns.
@@ -31,64 +31,64 @@ pub(super) enum Kind {
     Via,
     /// A list of `{ pattern, what }`.
     Markers,
-    /// US dollars a million tokens.
+    /// US dollars per million tokens.
     Price,
-    /// Patterns by what they mean, as in `[outage]`.
+    /// Patterns by meaning, as in `[outage]`.
     Outage,
-    /// A way to give it hooks.
+    /// A method for giving the agent hooks.
     Hooks,
 }
 
-/// Every key that may stand under `[agents.NAME]`, the field of [`Profile`] that it sets, and its kind.
-pub(super) const KEYS: [(&str, &str, Kind); 26] = [
-    ("commands", "commands", Kind::Texts),
-    ("one_shot", "one_shot", Kind::Texts),
-    ("bare_one_shot", "bare_one_shot", Kind::Flag),
-    ("one_shot_takes_prompt", "one_shot_takes_prompt", Kind::Flag),
-    ("session_flag", "session_flag", Kind::Text),
-    ("session_own", "session_own", Kind::Texts),
-    ("model_flag", "model_flag", Kind::Text),
-    ("tells_cost", "tells_cost", Kind::Flag),
-    ("input_price", "input_price", Kind::Price),
-    ("cached_price", "cached_price", Kind::Price),
-    ("output_price", "output_price", Kind::Price),
-    ("outage", "outage", Kind::Outage),
-    ("hooks", "hooks", Kind::Hooks),
-    ("record_args", "record_args", Kind::Texts),
-    ("prompt_via", "interactive_via", Kind::Via),
-    ("interactive_via", "interactive_via", Kind::Via),
-    ("one_shot_via", "one_shot_via", Kind::Via),
-    ("arg_flag", "arg_flag", Kind::Text),
-    ("end_of_options", "end_of_options", Kind::Flag),
-    ("ready", "ready", Kind::Patterns),
-    ("input", "input", Kind::Patterns),
-    ("error", "error", Kind::Patterns),
-    ("hides_input", "hides_input", Kind::Flag),
-    ("working", "working", Kind::Patterns),
-    ("startup", "startup", Kind::Markers),
-    ("permission", "permission", Kind::Markers),
+/// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
+pub(super) const KEYS: [(&str, &str, KeyKind); 26] = [
+    ("commands", "commands", KeyKind::Texts),
+    ("one_shot", "one_shot", KeyKind::Texts),
+    ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
+    ("one_shot_takes_prompt", "one_shot_takes_prompt", KeyKind::Flag),
+    ("session_flag", "session_flag", KeyKind::Text),
+    ("session_own", "session_own", KeyKind::Texts),
+    ("model_flag", "model_flag", KeyKind::Text),
+    ("tells_cost", "tells_cost", KeyKind::Flag),
+    ("input_price", "input_price", KeyKind::Price),
+    ("cached_price", "cached_price", KeyKind::Price),
+    ("output_price", "output_price", KeyKind::Price),
+    ("outage", "outage", KeyKind::Outage),
+    ("hooks", "hooks", KeyKind::Hooks),
+    ("record_args", "record_args", KeyKind::Texts),
+    ("prompt_via", "interactive_via", KeyKind::Via),
+    ("interactive_via", "interactive_via", KeyKind::Via),
+    ("one_shot_via", "one_shot_via", KeyKind::Via),
+    ("arg_flag", "arg_flag", KeyKind::Text),
+    ("end_of_options", "end_of_options", KeyKind::Flag),
+    ("ready", "ready", KeyKind::Patterns),
+    ("input", "input", KeyKind::Patterns),
+    ("error", "error", KeyKind::Patterns),
+    ("hides_input", "hides_input", KeyKind::Flag),
+    ("working", "working", KeyKind::Patterns),
+    ("startup", "startup", KeyKind::Markers),
+    ("permission", "permission", KeyKind::Markers),
 ];
 
-/// The built-in rows.
+/// The built-in profiles.
 pub(super) fn built_in() -> Vec<Profile> {
     swarm_state::profiles::table()
 }
 
 /// One key of an agent: the field that it sets, and the new value.
-pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
+pub(super) fn read(entry: &SettingEntry<'_>) -> Result<(&'static str, Value), Fault> {
     let Some((_, field, kind)) = KEYS.iter().find(|(key, _, _)| *key == entry.key) else {
         return Err(entry.unknown(&KEYS.map(|(key, _, _)| key)));
     };
     let value = match kind {
-        Kind::Texts => entry.texts()?.into(),
-        Kind::Patterns => entry.patterns()?.into(),
-        Kind::Text => entry.text()?.into(),
-        Kind::Flag => entry.flag()?.into(),
-        Kind::Via => via(entry)?,
-        Kind::Hooks => one_of(entry, &["off", "claude", "codex"])?,
-        Kind::Price => entry.price()?.into(),
-        Kind::Outage => outage::read(entry)?.into_iter().map(|wording| json!(wording)).collect(),
-        Kind::Markers => {
+        KeyKind::Texts => entry.texts()?.into(),
+        KeyKind::Patterns => entry.patterns()?.into(),
+        KeyKind::Text => entry.text()?.into(),
+        KeyKind::Flag => entry.flag()?.into(),
+        KeyKind::Via => via(entry)?,
+        KeyKind::Hooks => one_of(entry, &["off", "claude", "codex"])?,
+        KeyKind::Price => entry.price()?.into(),
+        KeyKind::Outage => outage::read(entry)?.into_iter().map(|wording| json!(wording)).collect(),
+        KeyKind::Markers => {
             let rows = entry.tables(&["pattern", "what"])?;
             rows.into_iter().map(|row| json!({ "pattern": row[0], "what": row[1] })).collect()
         }
@@ -96,16 +96,16 @@ pub(super) fn read(entry: &Entry<'_>) -> Result<(&'static str, Value), Fault> {
     Ok((field, value))
 }
 
-/// A route.
-fn via(entry: &Entry<'_>) -> Result<Value, Fault> {
+/// A prompt route.
+fn via(entry: &SettingEntry<'_>) -> Result<Value, Fault> {
     one_of(
         entry,
         &[PromptVia::Auto, PromptVia::Stdin, PromptVia::Arg, PromptVia::Paste].map(PromptVia::as_str),
     )
 }
 
-/// One of some words.
-fn one_of(entry: &Entry<'_>, words: &[&str]) -> Result<Value, Fault> {
+/// One of the given words.
+fn one_of(entry: &SettingEntry<'_>, words: &[&str]) -> Result<Value, Fault> {
     let text = entry.text()?;
     if words.contains(&text.as_str()) {
         return Ok(text.into());
@@ -116,9 +116,9 @@ fn one_of(entry: &Entry<'_>, words: &[&str]) -> Result<Value, Fault> {
     Err(entry.must_be(&format!("{first} or {last}")))
 }
 
-/// The rows with the changes in them: changed and new ones first, so that they win over a row that knows
-/// the same command.
-pub(super) fn merge(built_in: Vec<Profile>, changes: &Changes) -> Result<Vec<Profile>> {
+/// Applies the changes. Changed and new profiles come first, so that they win over another profile for the same
+/// command.
+pub(super) fn merge(built_in: Vec<Profile>, changes: &ProfileChanges) -> Result<Vec<Profile>> {
     let (known, mut rest): (Vec<_>, Vec<_>) =
         built_in.into_iter().partition(|profile| changes.contains_key(&profile.name));
     let mut rows = vec![];
@@ -131,7 +131,7 @@ pub(super) fn merge(built_in: Vec<Profile>, changes: &Changes) -> Result<Vec<Pro
     Ok(rows)
 }
 
-/// A profile that nobody knew: its command has its name until a key says otherwise.
+/// A new profile. Its command has the profile's name until a key changes it.
 fn new_profile(name: &str) -> Profile {
     Profile { name: name.to_owned(), commands: vec![name.to_owned()], ..Profile::generic() }
 }

@@ -1,4 +1,4 @@
-//! One file of settings, its keys with their places, and their values by type.
+//! Parses one settings file: its keys with their positions, and typed values.
 
 use std::path::{Path, PathBuf};
 
@@ -10,27 +10,27 @@ use super::Setting;
 use crate::error::{Error, Result};
 use crate::paths::{home, pin};
 
-/// Something wrong, at a byte of the file.
+/// An error at a byte of the file.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) at: usize,
     message: String,
 }
 
-/// A file of settings.
+/// A settings file.
 #[derive(Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct SettingsFile<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
-impl<'a> Source<'a> {
+impl<'a> SettingsFile<'a> {
     pub(super) fn new(path: &'a Path, text: &'a str) -> Self {
-        // Some editors put a byte order mark in front.
+        // Some editors write a byte order mark.
         Self { path, text: text.strip_prefix('\u{feff}').unwrap_or(text) }
     }
 
-    /// The whole file as a table.
+    /// Parses the whole file as a table.
     pub(super) fn parse(&self) -> Result<DeTable<'a>> {
         let table = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -39,13 +39,13 @@ impl<'a> Source<'a> {
         Ok(table.into_inner())
     }
 
-    /// The keys at the top.
-    pub(super) fn entries(&'a self, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+    /// The top-level keys.
+    pub(super) fn entries(&'a self, table: &'a DeTable<'a>) -> Vec<SettingEntry<'a>> {
         entries(self, "", table)
     }
 
     pub(super) fn error(&self, fault: &Fault) -> Error {
-        // One sentence on one line, whatever a parser or a value put in.
+        // One sentence on one line, whatever the parser's message or a value contains.
         let message = fault.message.split_whitespace().collect::<Vec<_>>().join(" ");
         Error::invalid(format!("{}:{}: {message}", self.path.display(), self.line(fault.at)))
     }
@@ -55,32 +55,32 @@ impl<'a> Source<'a> {
     }
 }
 
-fn entries<'a>(source: &'a Source<'a>, prefix: &str, table: &'a DeTable<'a>) -> Vec<Entry<'a>> {
+fn entries<'a>(source: &'a SettingsFile<'a>, prefix: &str, table: &'a DeTable<'a>) -> Vec<SettingEntry<'a>> {
     let entry = |(key, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
         let name: &str = key.get_ref();
         let full = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-        Entry { source, key: name, full, at: key.span().start, value }
+        SettingEntry { source, key: name, full, at: key.span().start, value }
     };
     table.iter().map(entry).collect()
 }
 
-/// One key and its value.
+/// A key and its value.
 #[derive(Debug)]
-pub(super) struct Entry<'a> {
-    source: &'a Source<'a>,
+pub(super) struct SettingEntry<'a> {
+    source: &'a SettingsFile<'a>,
     /// The last part of its name.
     pub(super) key: &'a str,
-    /// All of it, with dots.
+    /// Its full name, with dots.
     full: String,
     at: usize,
     value: &'a Spanned<DeValue<'a>>,
 }
 
-impl Entry<'_> {
-    /// Does `visit` for every key of a table; gives all that is wrong.
+impl SettingEntry<'_> {
+    /// Calls `visit` for every key of a table; returns all errors.
     pub(super) fn each(
         &self,
-        mut visit: impl FnMut(&Entry<'_>) -> Result<(), Vec<Fault>>,
+        mut visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Vec<Fault>>,
     ) -> Result<(), Vec<Fault>> {
         let DeValue::Table(table) = self.value.get_ref() else {
             return Err(vec![self.must_be("a table")]);
@@ -105,7 +105,7 @@ impl Entry<'_> {
         self.value.get_ref().as_bool().ok_or_else(|| self.must_be("true or false"))
     }
 
-    /// A text that is a pattern.
+    /// A text that is a valid pattern.
     pub(super) fn pattern(&self) -> Result<String, Fault> {
         let text = self.text()?;
         match Pattern::compile(&text) {
@@ -114,23 +114,23 @@ impl Entry<'_> {
         }
     }
 
-    /// Texts that are patterns.
+    /// A list of valid patterns.
     pub(super) fn patterns(&self) -> Result<Vec<String>, Fault> {
         self.elements("a list of patterns")?.map(|entry| entry.pattern()).collect()
     }
 
-    /// Texts that are not empty.
+    /// A list of texts that are not empty.
     pub(super) fn texts(&self) -> Result<Vec<String>, Fault> {
         self.elements("a list of texts")?.map(|entry| entry.text()).collect()
     }
 
     /// The elements of a list, each with its own line.
-    fn elements(&self, what: &str) -> Result<impl Iterator<Item = Entry<'_>>, Fault> {
+    fn elements(&self, what: &str) -> Result<impl Iterator<Item = SettingEntry<'_>>, Fault> {
         let DeValue::Array(array) = self.value.get_ref() else { return Err(self.must_be(what)) };
         Ok(array.iter().map(|value| self.with(value)))
     }
 
-    /// A command: at least one text. Arguments may be empty, its name may not.
+    /// A command: at least one text. Arguments may be empty, the program may not.
     pub(super) fn command(&self) -> Result<Vec<String>, Fault> {
         const SHAPE: &str = "a list like [\"claude\", \"-p\"]";
         let DeValue::Array(array) = self.value.get_ref() else { return Err(self.must_be(SHAPE)) };
@@ -162,7 +162,7 @@ impl Entry<'_> {
         u64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.must_be("a whole number"))
     }
 
-    /// A whole number from 1 to a limit.
+    /// A whole number from 1 to a maximum.
     pub(super) fn count_to(&self, limit: u32) -> Result<u32, Fault> {
         self.count()
             .ok()
@@ -170,14 +170,14 @@ impl Entry<'_> {
             .ok_or_else(|| self.must_be(&format!("a whole number, 1 to {limit}")))
     }
 
-    /// US dollars, more than 0, as millionths.
+    /// US dollars above 0, as millionths.
     pub(super) fn dollars(&self) -> Result<u64, Fault> {
         self.money()
             .filter(|n| *n > 0)
             .ok_or_else(|| self.must_be("an amount of US dollars, more than 0, as in 2.50"))
     }
 
-    /// US dollars a million tokens, as millionths; 0 for what costs nothing.
+    /// US dollars per million tokens, as millionths; 0 if it costs nothing.
     pub(super) fn price(&self) -> Result<u64, Fault> {
         self.money().ok_or_else(|| self.must_be("a price in US dollars a million tokens, as in 2.50"))
     }
@@ -192,12 +192,12 @@ impl Entry<'_> {
     }
 
     /// The keys of a table, for a value that is read as a whole.
-    pub(super) fn table(&self) -> Result<Vec<Entry<'_>>, Fault> {
+    pub(super) fn table(&self) -> Result<Vec<SettingEntry<'_>>, Fault> {
         let DeValue::Table(table) = self.value.get_ref() else { return Err(self.must_be("a table")) };
         Ok(entries(self.source, &self.full, table))
     }
 
-    /// A path: `~/` is the home directory, a relative one starts at the file's directory.
+    /// A path: `~/` is the home directory, and a relative path starts at the file's directory.
     pub(super) fn path(&self) -> Result<PathBuf, Fault> {
         let text = self.text()?;
         if let Some(rest) = text.strip_prefix("~/") {
@@ -212,7 +212,7 @@ impl Entry<'_> {
         pin(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
     }
 
-    /// A list of tables, each with exactly these keys, all of them texts; the one named `pattern` is one.
+    /// A list of tables, each with exactly these keys. All values are texts, and `pattern` is a valid pattern.
     pub(super) fn tables(&self, keys: &[&str]) -> Result<Vec<Vec<String>>, Fault> {
         let shape = || {
             let keys: Vec<String> = keys.iter().map(|key| format!("{key} = \"…\"")).collect();
@@ -226,7 +226,7 @@ impl Entry<'_> {
             if let Some(stranger) = entries.iter().find(|entry| !keys.contains(&entry.key)) {
                 return Err(stranger.unknown(keys));
             }
-            let read = |entry: &Entry<'_>| match entry.key {
+            let read = |entry: &SettingEntry<'_>| match entry.key {
                 "pattern" => entry.pattern(),
                 _ => entry.text(),
             };
@@ -238,9 +238,15 @@ impl Entry<'_> {
         Ok(rows)
     }
 
-    /// The same key with an element of its list as the value, so that a fault has the element's line.
-    fn with<'b>(&'b self, value: &'b Spanned<DeValue<'b>>) -> Entry<'b> {
-        Entry { source: self.source, key: self.key, full: self.full.clone(), at: value.span().start, value }
+    /// The same key with one element of its list as the value, so that an error has the element's line.
+    fn with<'b>(&'b self, value: &'b Spanned<DeValue<'b>>) -> SettingEntry<'b> {
+        SettingEntry {
+            source: self.source,
+            key: self.key,
+            full: self.full.clone(),
+            at: value.span().start,
+            value,
+        }
     }
 
     pub(super) fn unknown(&self, known: &[&str]) -> Fault {
@@ -258,7 +264,7 @@ impl Entry<'_> {
         Fault { at: self.at, message: format!("'{}' {what}", self.full) }
     }
 
-    /// Who set it.
+    /// The source of this value.
     pub(super) fn setting(&self) -> Setting {
         Setting {
             key: self.full.clone(),

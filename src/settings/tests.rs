@@ -60,7 +60,7 @@ fn only_a_regular_file_of_a_sane_size_is_read() {
         assert!(error.message.ends_with(&format!("{name}': it is not a regular file")), "{error}");
     }
     let line = "# a comment\n";
-    let most = line.repeat(usize::try_from(MAX_FILE).unwrap() / line.len());
+    let most = line.repeat(usize::try_from(MAX_SETTINGS_BYTES).unwrap() / line.len());
     let file = dir.file("long.toml", &most);
     assert!(Settings::load(&file, None, None).is_ok());
     let file = dir.file("long.toml", &format!("{most}{line}"));

@@ -1,9 +1,8 @@
-//! The predecessor's list of workers, and which of them are over.
+//! The predecessor's list of workers, and which of them are finished.
 //!
-//! Its `state.json` is read and never written, so what became of its workers under this swarm is kept beside
-//! it: once a worker of ours has had a name of the list and was removed, that entry of the list is over. It
-//! is known by its name and the moment it was started, so that a worker that the predecessor starts later
-//! under the same name is shown again.
+//! swarm reads the predecessor's `state.json` and never writes it, so it keeps a list of its own: an entry is
+//! finished once a worker of ours had its name and was removed. An entry is identified by name and start time, so a
+//! worker that the predecessor starts later under the same name appears again.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +14,7 @@ use swarm_state::model::WorkerName;
 use super::{Problem, Store, failed, read, write_atomic};
 use crate::error::Result;
 
-/// An entry of the list that is over.
+/// An entry of the predecessor's list that is finished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Over {
     name: WorkerName,
@@ -28,14 +27,14 @@ impl Over {
     }
 }
 
-/// The file that keeps them.
+/// The file with these entries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct OverFile {
     over: Vec<Over>,
 }
 
 impl Store {
-    /// Adds the predecessor's workers. Its file is never moved: the predecessor may still use it.
+    /// Adds the predecessor's workers. Its file is never renamed, since the predecessor may still use it.
     pub(super) fn load_legacy(&self, records: &mut Vec<Record>, problems: &mut Vec<Problem>) {
         let path = self.paths.legacy_state();
         let listed = match read(&path) {
@@ -62,7 +61,7 @@ impl Store {
                     if hidden || !taken.insert(record.name.clone()) {
                         continue;
                     }
-                    // Read only: a broken one is found again, and reported, when somebody asks for it.
+                    // This only reads. A broken file is found and reported when the file is next written.
                     if let Ok(Some(bytes)) = read(&self.paths.ralph_state(&record.name))
                         && let Ok(file) = format::parse_ralph(&bytes)
                     {
@@ -81,7 +80,7 @@ impl Store {
         }
     }
 
-    /// Makes what the predecessor listed under this name a thing of the past.
+    /// Marks what the predecessor listed under this name as finished.
     pub(super) fn dismiss_legacy(&self, name: &WorkerName) -> Result<()> {
         let Ok(Some(bytes)) = read(&self.paths.legacy_state()) else { return Ok(()) };
         let Ok(listed) = v0::parse_workers(&bytes, &local) else { return Ok(()) };
@@ -108,8 +107,8 @@ impl Store {
     }
 }
 
-/// Local time on the time line. In the hour that a clock change repeats, the earlier reading is taken; a
-/// time that it skipped is read as if the clock had not changed yet.
+/// Converts local time. In the hour that a clock change repeats, this uses the earlier time. A time that a clock
+/// change skips is read as if the clock had not changed yet.
 fn local(at: NaiveDateTime) -> DateTime<FixedOffset> {
     let place = |at: NaiveDateTime| Local.from_local_datetime(&at).earliest();
     let hour = TimeDelta::hours(1);

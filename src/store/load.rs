@@ -11,7 +11,7 @@ use swarm_state::notice::PauseBy;
 use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
 use crate::error::{Error, ErrorCode, Result};
 
-/// What is noted beside a record that cannot be written, because nobody may forget it.
+/// Marks that are kept as empty files while the record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// The worker was killed.
@@ -29,7 +29,7 @@ impl Mark {
         Self::Paused(PauseBy::BudgetUnseen),
     ];
 
-    /// The ending of its file.
+    /// The suffix of its file.
     fn word(self) -> &'static str {
         match self {
             Self::Killed => "killed",
@@ -42,16 +42,16 @@ impl Mark {
 }
 
 impl Store {
-    /// Reads every record, in the order of names. What cannot be read is set aside or reserved, and told
-    /// as a [`Problem`]; so is what was set aside earlier and still lies there. Workers of the
-    /// predecessor's list come in where no record of ours has their name.
+    /// Reads every record, sorted by name. What cannot be read is set aside or reserved and reported as a
+    /// [`Problem`], and so are files that were set aside earlier. The predecessor's workers are added unless a record
+    /// has their name.
     pub fn load_all(&self) -> (Vec<Record>, Vec<Problem>) {
         let (mut records, mut problems) = (vec![], vec![]);
         let dir = self.paths.workers_dir();
         if let Err(error) = fs::read_dir(&dir) {
             problems.push(Problem::of(None, failed("read", &dir, error).message));
         }
-        // First what was set aside before: the loop below may add to it.
+        // Lists what was set aside before, since the loop below may add to it.
         for path in entries(&dir) {
             problems.extend(set_aside_earlier(&path));
         }
@@ -99,27 +99,27 @@ impl Store {
     /// Writes a record.
     ///
     /// # Errors
-    /// [`ErrorCode::Conflict`] for a reserved name; [`ErrorCode::System`] when the disk refuses: the
-    /// earlier record is still there then.
+    /// [`ErrorCode::Conflict`] for a reserved name; [`ErrorCode::System`] if the record cannot be written. The
+    /// earlier record is then unchanged.
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
         write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))?;
-        // What they said stands in the record now.
+        // The record now contains what the marks recorded.
         self.remove_marks(&record.name);
         Ok(())
     }
 
-    /// Notes what was done to a worker where its record cannot be written: an empty file, for which a full disk
-    /// usually has room. False when it has not.
+    /// Marks a worker whose record cannot be written. The mark is an empty file, for which a full disk usually has
+    /// room. False if that fails too.
     pub fn set_mark(&self, name: &WorkerName, mark: Mark) -> bool {
         let made = fs::File::create(self.paths.mark(name, mark.word())).is_ok();
-        // Made is enough for a daemon that dies; for a machine that does, this is the best that can be done.
+        // Creating the file is enough for a daemon that dies; a power cut may lose it.
         let _ = sync_dir(&self.paths.workers_dir());
         made
     }
 
-    /// What was noted so since the record was written.
+    /// The marks since the record was last written.
     pub fn marks(&self, name: &WorkerName) -> Vec<Mark> {
         Mark::ALL.into_iter().filter(|mark| self.paths.mark(name, mark.word()).exists()).collect()
     }
@@ -135,8 +135,8 @@ impl Store {
         fs::symlink_metadata(self.paths.worker_file(name)).is_ok()
     }
 
-    /// Removes the record of a worker that is over; one that is not there is no error. The predecessor's
-    /// worker of that name, if it listed one, is over with it and stays hidden.
+    /// Removes the record of a finished worker, if it exists. If the predecessor listed a worker of that name, that
+    /// entry is finished too and stays hidden.
     ///
     /// # Errors
     /// As [`Store::save`].
@@ -146,7 +146,7 @@ impl Store {
         self.take_back(name)
     }
 
-    /// Removes the record of a worker that never came to be: all is as it was before it.
+    /// Removes the record of a worker that never started. Everything is as it was before the spawn.
     ///
     /// # Errors
     /// As [`Store::save`].
@@ -172,13 +172,13 @@ impl Store {
 }
 
 impl Problem {
-    /// A problem that keeps no name from being used.
+    /// Makes a problem that does not reserve its name.
     pub(super) fn of(name: Option<&WorkerName>, message: String) -> Self {
         Self { message, name: name.cloned(), reserved: false }
     }
 }
 
-/// What is said of a file that was just set aside.
+/// The message about a file that was just set aside.
 pub(super) fn aside_sentence(path: &Path, aside: &Path, cause: &str) -> String {
     format!("'{}' cannot be read and was set aside as '{}': {cause}", path.display(), file_name(aside))
 }

@@ -1,4 +1,4 @@
-//! The lock that makes the daemon the only one.
+//! The lock that allows only one daemon per directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -13,11 +13,11 @@ use super::failed;
 use crate::error::Result;
 use crate::paths::{Paths, private_dir};
 
-/// How long a daemon that starts waits for the lock: [`DaemonLock::holder`] takes it for a moment.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a starting daemon waits for the lock, which [`DaemonLock::holder`] may hold for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Held by the daemon for its life. The kernel drops it with the process, so a pid that stands in the
-/// file is information only and nothing is ever ended because of it.
+/// The daemon holds it as long as it runs, and the kernel releases it. The pid in the file is information only; no
+/// process is ended because of it.
 #[derive(Debug)]
 pub struct DaemonLock {
     file: File,
@@ -25,17 +25,17 @@ pub struct DaemonLock {
 }
 
 impl DaemonLock {
-    /// Takes the lock, and writes our pid into the file; `None` when another daemon has it.
+    /// Locks the file and writes our pid into it; `None` if another daemon holds the lock.
     ///
     /// # Errors
-    /// When the file cannot be opened or written.
+    /// When the file cannot be opened, locked or written.
     pub fn try_acquire(paths: &Paths) -> Result<Option<Self>> {
         private_dir(paths.root())?;
         let path = paths.lock();
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&path).map_err(|e| failed("open", &path, e))?;
-        if !lock_within(&file, PATIENCE).map_err(|e| failed("lock", &path, e))? {
+        if !lock_within(&file, LOCK_TIMEOUT).map_err(|e| failed("lock", &path, e))? {
             return Ok(None);
         }
         let lock = Self { file, path };
@@ -43,10 +43,10 @@ impl DaemonLock {
         Ok(Some(lock))
     }
 
-    /// The pid of the daemon that holds the lock; `None` when nobody does (whatever the file says).
+    /// The pid of the daemon that holds the lock; `None` if no process does, whatever the file says.
     pub fn holder(paths: &Paths) -> Option<u32> {
         let mut file = File::open(paths.lock()).ok()?;
-        // A shared lock that is let go at once; whoever starts in that moment tries again.
+        // This shared lock is released at once. A daemon that starts at this moment retries.
         if FileExt::try_lock_shared(&file).is_ok() {
             return None;
         }
@@ -55,8 +55,8 @@ impl DaemonLock {
         text.trim().parse().ok()
     }
 
-    /// False when the file at the lock's path is no longer the one that is locked (somebody removed the
-    /// directory): another daemon may be starting there, and this one must write nothing more.
+    /// False if the locked file is no longer at its path, because somebody removed the directory. Another daemon may
+    /// then start there, so this one must not write any more.
     pub fn is_current(&self) -> bool {
         let (Ok(ours), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else { return false };
         (ours.dev(), ours.ino()) == (there.dev(), there.ino())
@@ -70,9 +70,9 @@ impl DaemonLock {
     }
 }
 
-/// Takes an exclusive lock; false when somebody else holds it longer than `patience`.
+/// Locks exclusively; false if another process holds the lock for longer than `patience`.
 pub(super) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
-    const STEP: Duration = Duration::from_millis(10);
+    const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
     loop {
         match file.try_lock_exclusive() {
@@ -84,12 +84,12 @@ pub(super) fn lock_within(file: &File, patience: Duration) -> io::Result<bool> {
         if waited >= patience {
             return Ok(false);
         }
-        thread::sleep(STEP);
-        waited += STEP;
+        thread::sleep(LOCK_RETRY_DELAY);
+        waited += LOCK_RETRY_DELAY;
     }
 }
 
-/// Locks a directory itself, so that no lock file lies about in it; dropped with the value.
+/// Locks the directory itself, so that no lock file is needed in it. Dropping the file releases the lock.
 pub(super) fn lock_dir(dir: &Path) -> Result<File> {
     let file = File::open(dir).map_err(|e| failed("open", dir, e))?;
     if lock_within(&file, Duration::from_secs(1)).map_err(|e| failed("lock", dir, e))? {

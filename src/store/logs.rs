@@ -1,7 +1,7 @@
-//! Logs: what a worker printed, run by run, and a loop's `iterations.log`.
+//! Logs: a worker's output, run by run, and a loop's `iterations.log`.
 //!
-//! A worker's log is bounded: past [`LOG_LIMIT`] it becomes `NAME.log.1`, in place of the one before, so a
-//! worker takes at most twice that. Reading starts at the end and holds no more than the caller allows.
+//! A worker's log is bounded: at [`MAX_LOG_BYTES`] it becomes `NAME.log.1` and replaces the earlier one, so a worker
+//! takes at most twice that. Reads start at the end and use no more memory than the caller allows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,52 +15,52 @@ use super::{Store, entries, failed, file_name};
 use crate::error::Result;
 use crate::paths::private_dir;
 
-/// The most bytes of one worker's log before it is rotated; of the two files together, twice that.
-pub const LOG_LIMIT: u64 = 8 << 20;
+/// The size at which a worker's log is rotated. The two files together take twice that.
+pub const MAX_LOG_BYTES: u64 = 8 << 20;
 
 /// The end of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tail {
-    /// Its lines, without their ends.
+pub struct LogTail {
+    /// The lines, without line ends.
     pub lines: Vec<String>,
     /// There are earlier lines.
     pub truncated: bool,
-    /// How many lines there are in all, where the whole log was read.
+    /// The total number of lines, if the whole log was read.
     pub total: Option<u64>,
 }
 
 impl Store {
-    /// Adds one line to a loop's log, with its time already in it. A later [`Store::sync_iteration`] makes it safe
-    /// on the disk; what a loss of power took before that, the daemon's start adds again.
+    /// Appends a line, which contains its time, to a loop's log. [`Store::sync_iteration`] makes it durable. The
+    /// daemon adds lines again at its start that a power cut took.
     ///
     /// # Errors
-    /// When the disk refuses: the log is as it was then.
+    /// When the line cannot be written. The log is then unchanged.
     pub fn append_iteration_log(&self, name: &WorkerName, line: &str) -> Result<()> {
         private_dir(&self.paths.ralph_dir(name))?;
         let path = self.paths.iterations_log(name);
-        // One call, one line: an agent's text in it must not make up entries of its own.
+        // One call writes one line: an agent's text must not fake log entries.
         let line: String = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         append(&path, format!("{line}\n").as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
-    /// The last lines of a loop's log, from at most `max_bytes` of it; empty when there is none.
+    /// The last lines of a loop's log, read from at most `max_bytes` of it; empty if there is none.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
-    pub fn read_iteration_log(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<Tail> {
+    /// When the log exists and cannot be read.
+    pub fn read_iteration_log(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.iterations_log(name);
         tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))
     }
 
-    /// Adds what a run printed to a worker's log, under a header line. Of a text that is longer than the
-    /// log may be, the end is kept and the header says so.
+    /// Appends a run's output to the worker's log, below a header line. If the output is longer than a log may be,
+    /// its end is kept and the header says so.
     ///
     /// # Errors
-    /// When the disk refuses: the log is as it was then, or is rotated and lacks this text.
+    /// When the log cannot be written. The log is then unchanged, or rotated without this output.
     pub fn append_worker_log(&self, name: &WorkerName, header: &str, text: &str) -> Result<()> {
         let path = self.paths.worker_log(name);
         let text = text.strip_suffix('\n').unwrap_or(text);
-        let (kept, left_out) = last_bytes(text, LOG_LIMIT as usize / 2);
+        let (kept, left_out) = last_bytes(text, MAX_LOG_BYTES as usize / 2);
         let mut block = header.replace(['\n', '\r'], " ");
         if left_out > 0 {
             block.push_str(&format!(" [the first {left_out} bytes are left out]"));
@@ -71,18 +71,18 @@ impl Store {
             block.push('\n');
         }
         let size = fs::metadata(&path).map_or(0, |found| found.len());
-        if size > 0 && size + block.len() as u64 > LOG_LIMIT {
+        if size > 0 && size + block.len() as u64 > MAX_LOG_BYTES {
             fs::rename(&path, rotated(&path)).map_err(|e| failed("rotate", &path, e))?;
         }
         append(&path, block.as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
-    /// The last lines of what a worker printed, over a rotation, from at most `max_bytes` of its log;
-    /// empty when there is none.
+    /// The last lines of a worker's output, across a rotation, read from at most `max_bytes` of its log; empty if
+    /// there is none.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
-    pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<Tail> {
+    /// When the log exists and cannot be read.
+    pub fn read_worker_log_tail(&self, name: &WorkerName, lines: usize, max_bytes: u64) -> Result<LogTail> {
         let path = self.paths.worker_log(name);
         let new = tail(&path, lines, max_bytes).map_err(|e| failed("read", &path, e))?;
         let path = rotated(&path);
@@ -98,11 +98,10 @@ impl Store {
         Ok(old)
     }
 
-    /// How many lines there are of what a worker printed, in both files. Reads them whole, a piece at a
-    /// time.
+    /// The number of lines in both files of a worker's log. Reads them whole, in chunks.
     ///
     /// # Errors
-    /// When one is there and cannot be read.
+    /// When a file exists and cannot be read.
     pub fn count_worker_log_lines(&self, name: &WorkerName) -> Result<u64> {
         let path = self.paths.worker_log(name);
         let mut total = 0;
@@ -112,18 +111,17 @@ impl Store {
         Ok(total)
     }
 
-    /// What one iteration of a loop printed: the last lines, from at most `max_bytes` of it; `None` when nothing
-    /// of it is stored.
+    /// The last lines of one iteration's output, read from at most `max_bytes` of it; `None` if none is stored.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When it exists and cannot be read.
     pub fn read_iteration_output(
         &self,
         name: &WorkerName,
         iteration: u32,
         lines: usize,
         max_bytes: u64,
-    ) -> Result<Option<Tail>> {
+    ) -> Result<Option<LogTail>> {
         let path = self.paths.iteration_dir(name, iteration).join("output.txt");
         if !path.exists() {
             return Ok(None);
@@ -143,10 +141,10 @@ impl Store {
         found
     }
 
-    /// Removes a worker's log, the rotated and the raw one too; what is not there is no error.
+    /// Removes a worker's log, its rotated log and its recorded output, if they exist.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When a file cannot be removed.
     pub fn remove_worker_log(&self, name: &WorkerName) -> Result<()> {
         let path = self.paths.worker_log(name);
         let record = self.paths.record_file(name);
@@ -162,8 +160,7 @@ impl Store {
     }
 }
 
-/// The end of `text`, at most `max` bytes of it and starting with a whole line where it can; and how many
-/// bytes are left out before it.
+/// The end of `text`, at most `max` bytes, starting with a whole line if possible; and the number of bytes before it.
 fn last_bytes(text: &str, max: usize) -> (&str, usize) {
     if text.len() <= max {
         return (text, 0);
@@ -178,8 +175,8 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
     (&text[start..], start)
 }
 
-/// Adds whole lines. A line that a crash or a full disk cut off is ended first; when the disk is full,
-/// what was written of ours is taken back.
+/// Appends whole lines. Ends a line first that a crash or a full disk cut off. If the disk is full, removes what this
+/// call wrote.
 fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();
@@ -187,7 +184,7 @@ fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if before > 0 {
         let mut last = [0];
         file.seek(SeekFrom::Start(before - 1))?;
-        // Nothing there any more: somebody truncated it just now.
+        // The file is empty now: somebody truncated it.
         if file.read(&mut last)? == 1 && last != [b'\n'] {
             whole.push(b'\n');
         }
@@ -200,17 +197,17 @@ fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// The last `lines` lines of a file, from at most `max_bytes` of it.
-fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<Tail> {
+/// The last `lines` lines of a file, read from at most `max_bytes` of it.
+fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<LogTail> {
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Tail { total: Some(0), ..Tail::default() });
+            return Ok(LogTail { total: Some(0), ..LogTail::default() });
         }
         Err(error) => return Err(error),
     };
     let len = file.metadata()?.len();
-    // A few lines are asked for more often than all: widen the view until it holds enough of them.
+    // Callers usually want few lines, so this reads a little and widens the range until it holds enough of them.
     let widest = len.min(max_bytes);
     let mut window = widest.min(64 << 10);
     loop {
@@ -225,22 +222,22 @@ fn tail(path: &Path, lines: usize, max_bytes: u64) -> io::Result<Tail> {
     }
 }
 
-/// The last lines in `bytes`; `cut` says that they are the end of something longer.
-fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> Tail {
+/// The last lines in `bytes`; `cut` says that `bytes` is the end of a longer text.
+fn last_lines(mut bytes: &[u8], lines: usize, cut: bool) -> LogTail {
     if cut {
-        // The first line may have lost its start; of one endless line the end is better than nothing.
+        // The first line may be incomplete. Of one very long line, its end is better than nothing.
         let start = bytes.iter().position(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if start < bytes.len() {
             bytes = &bytes[start..];
         }
     }
     if bytes.is_empty() {
-        return Tail { lines: vec![], truncated: cut, total: (!cut).then_some(0) };
+        return LogTail { lines: vec![], truncated: cut, total: (!cut).then_some(0) };
     }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let all: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     let skipped = all.len().saturating_sub(lines);
-    Tail {
+    LogTail {
         lines: all[skipped..].iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect(),
         truncated: cut || skipped > 0,
         total: (!cut).then_some(all.len() as u64),

@@ -1,7 +1,7 @@
 //! A loop's directory: `ralph/NAME/`.
 //!
-//! Its state file has two writers: the daemon, and a person with an editor. So each write of ours looks
-//! first, under the directory's lock, at what is there.
+//! The state file has two writers: the daemon, and a person with an editor. So each write first reads the file under
+//! the directory's lock.
 
 use std::fs::{self, Metadata};
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::files::write_with;
 use crate::paths::private_dir;
 
-/// What tells one version of a file from the next without reading it.
+/// Distinguishes one version of a file from the next without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RalphStamp {
     /// When it was last written, nanoseconds since the epoch.
@@ -38,23 +38,23 @@ impl RalphStamp {
     }
 }
 
-/// What a look at a loop's state file found.
+/// The result of reading a loop's state file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RalphRead {
-    /// There is none.
+    /// There is no file.
     Absent,
-    /// This, in that version.
+    /// The state and its version.
     Found(Box<RalphFile>, RalphStamp),
-    /// It could not be parsed and was set aside; or it is a newer swarm's, or cannot be read at all, and
-    /// was left where it is ([`Problem::reserved`]). The loop goes on with what it knew.
+    /// It could not be parsed and was set aside; or a newer swarm wrote it, or it cannot be read, and it stays
+    /// ([`Problem::reserved`]). The loop continues with the state in memory.
     Bad(Problem),
 }
 
 impl Store {
-    /// Reads a loop's state, under its lock.
+    /// Reads a loop's state under its lock.
     ///
     /// # Errors
-    /// When the lock cannot be had.
+    /// When the directory cannot be locked.
     pub fn read_ralph(&self, name: &WorkerName) -> Result<RalphRead> {
         if !self.paths.ralph_dir(name).is_dir() {
             return Ok(RalphRead::Absent);
@@ -63,18 +63,17 @@ impl Store {
         Ok(read_state(&self.paths.ralph_state(name), name))
     }
 
-    /// Writes a loop's state, under its lock, and makes its directory when it is not there. Keys of the
-    /// file on disk that are not ours survive; a file that cannot be parsed is set aside first, which
-    /// [`Store::take_problems`] tells.
+    /// Writes a loop's state under its lock, and makes the directory if it is missing. Unknown keys of the file on
+    /// disk survive. A file that cannot be parsed is set aside first and reported by [`Store::take_problems`].
     ///
     /// # Errors
-    /// When the disk refuses (the earlier file is still there then), or a newer swarm wrote the file.
+    /// When the file cannot be written, or a newer swarm wrote it. The earlier file is then unchanged.
     pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
         self.update_ralph(name, |_| file.clone())
     }
 
-    /// As [`Store::write_ralph`], but what to write is decided in view of what is there: between the look
-    /// and the write nobody who takes the lock gets in. This is how an edit by hand is not written over.
+    /// Writes as [`Store::write_ralph`] does, but `decide` computes the new state from the one on disk, under the
+    /// lock. So an edit by hand is not overwritten.
     ///
     /// # Errors
     /// As [`Store::write_ralph`].
@@ -108,15 +107,15 @@ impl Store {
         Ok(RalphStamp::of(&metadata))
     }
 
-    /// The version of a loop's state file; `None` when there is none. Cheap: one `stat`.
+    /// The version of a loop's state file; `None` if there is none. Costs one `stat`.
     pub fn ralph_stamp(&self, name: &WorkerName) -> Option<RalphStamp> {
         fs::metadata(self.paths.ralph_state(name)).ok().as_ref().map(RalphStamp::of)
     }
 
-    /// Writes one of an iteration's files. It is safe on the disk after [`Store::sync_iteration`].
+    /// Writes one of an iteration's files. It is durable after [`Store::sync_iteration`].
     ///
     /// # Errors
-    /// When `file_name` is more than the name of a file, or the disk refuses.
+    /// When `file_name` is not a plain file name, or the file cannot be written.
     pub fn write_iteration_file(
         &self,
         name: &WorkerName,
@@ -134,10 +133,10 @@ impl Store {
         write_unsynced(&path, bytes).map_err(|e| failed("write", &path, e))
     }
 
-    /// Writes down the task that a new loop was given in words.
+    /// Writes the task of a new loop that was given as text.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn write_task(&self, name: &WorkerName, task: &str) -> Result<()> {
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
@@ -146,21 +145,20 @@ impl Store {
         write_atomic(&path, format!("{task}{end}").as_bytes()).map_err(|e| failed("write", &path, e))
     }
 
-    /// Waits until an iteration's files and the loop's log are safe on the disk. What is missing by then is left
-    /// out.
+    /// Waits until an iteration's files and the loop's log are on the disk. Skips missing files.
     pub fn sync_iteration(&self, name: &WorkerName, iteration: u32) {
         let dir = self.paths.iteration_dir(name, iteration);
         for path in entries(&dir).into_iter().chain([dir, self.paths.iterations_log(name)]) {
-            // Readers see them already; there is nothing that could be done better on failure.
+            // Readers see the files already, and there is nothing to do about a failure.
             let _ = fs::File::open(path).and_then(|file| file.sync_all());
         }
     }
 
-    /// Moves a loop's directory to the next free `NAME.N` (above all that are there, so that they stand in
-    /// the order of time), and gives that name; `None` when there is no such loop.
+    /// Archives a loop's directory as `NAME.N`, with a number above all existing ones, and returns that name. `None`
+    /// if there is no such loop.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the directory cannot be renamed.
     pub fn archive_ralph(&self, name: &WorkerName) -> Result<Option<String>> {
         let dir = self.paths.ralph_dir(name);
         if fs::symlink_metadata(&dir).is_err() {
@@ -176,11 +174,11 @@ impl Store {
         Ok(Some(archived))
     }
 
-    /// Removes the directory of a loop that a daemon had begun to write down when it died: no record knows of it, and
-    /// nothing but its task and its first state is there.
+    /// Removes the directory of a loop whose daemon died while it wrote the first files: no record names the loop,
+    /// and the directory holds only its task and first state.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the directory cannot be removed.
     pub fn remove_unborn(&self, name: &WorkerName) -> Result<()> {
         let dir = self.paths.ralph_dir(name);
         let of_birth = |path: &PathBuf| ["state.json", "task.md"].contains(&file_name(path));
@@ -195,7 +193,7 @@ impl Store {
         Ok(())
     }
 
-    /// The names of all loops' directories, archived ones too (`agent`, `agent.1`), sorted.
+    /// The names of all loop directories, archived ones (`agent.1`) included, sorted.
     pub fn ralph_dirs(&self) -> Vec<String> {
         let is_ours = |text: &str| {
             let (name, number) = text.split_once('.').unwrap_or((text, "1"));
@@ -205,17 +203,17 @@ impl Store {
         dirs.map(|path| file_name(&path).to_owned()).filter(|name| is_ours(name)).collect()
     }
 
-    /// Removes a directory that [`Store::ralph_dirs`] named.
+    /// Removes a directory that [`Store::ralph_dirs`] returned.
     ///
     /// # Errors
-    /// [`ErrorCode::NotFound`] when there is none of that name; [`ErrorCode::System`] when the disk refuses.
+    /// [`ErrorCode::NotFound`] if there is no such directory; [`ErrorCode::System`] if it cannot be removed.
     pub fn remove_ralph_dir(&self, name: &str) -> Result<()> {
-        // Only names from the list: nothing that is a path gets through.
+        // Accepts only names from the list, so a path cannot reach other directories.
         if !self.ralph_dirs().iter().any(|known| known == name) {
             return Err(Error::new(ErrorCode::NotFound, format!("no ralph state of '{name}'")));
         }
         let dir = self.paths.ralph_root().join(name);
-        // A link is removed, not what it points to.
+        // Removes a link, not its target.
         let removed = match fs::symlink_metadata(&dir) {
             Ok(found) if found.is_symlink() => fs::remove_file(&dir),
             _ => fs::remove_dir_all(&dir),
@@ -224,8 +222,8 @@ impl Store {
     }
 }
 
-/// Before a file of an older format is written over for the first time, it is kept as `FILE.vN`, byte for
-/// byte: a way back to the swarm that wrote it.
+/// Before the first write over a file of an older format, a copy is kept as `FILE.vN`, so that the user can return to
+/// that swarm.
 fn keep_original(path: &Path, format: u32) -> Result<()> {
     let kept = path.with_file_name(format!("{}.v{format}", file_name(path)));
     if fs::symlink_metadata(&kept).is_ok() {
@@ -238,10 +236,10 @@ fn keep_original(path: &Path, format: u32) -> Result<()> {
     copy().map_err(|e| failed("keep", path, e))
 }
 
-/// An editor may truncate the file before it writes it: a file that does not parse is looked at again,
-/// this often and this far apart, before it is called broken.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// An editor may truncate the file before it writes it. So a file that does not parse is read again, with this delay
+/// and this many times, before it counts as broken.
+const EDIT_TRIES: u32 = 4;
+const EDIT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 fn read_state(path: &Path, name: &WorkerName) -> RalphRead {
     let bad = |message: String, reserved: bool| {
@@ -249,11 +247,11 @@ fn read_state(path: &Path, name: &WorkerName) -> RalphRead {
     };
     let left = |cause: String| bad(format!("'{}' was left alone: {cause}", path.display()), true);
     let mut cause = String::new();
-    for look in 0..LOOKS {
+    for look in 0..EDIT_TRIES {
         if look > 0 {
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(EDIT_RETRY_DELAY);
         }
-        // The stamp first: a change between the two is then seen as a change later.
+        // Takes the stamp first, so that a change between the two is noticed later.
         let stamp = fs::metadata(path).as_ref().map(RalphStamp::of).ok();
         let bytes = match read(path) {
             Ok(Some(bytes)) => bytes,

@@ -1,6 +1,6 @@
-//! A file that is appended to for ever and stays bounded: full, it becomes `FILE.1` in place of the one before.
+//! Appends to a file of bounded size: when it is full, it is renamed to `FILE.1`, replacing the earlier one.
 //!
-//! `daemon.log` and what `--record` keeps are written so, each by one process that outlives single writes.
+//! `daemon.log` and the output kept by `--record` are written this way, each by one process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use super::file_name;
 
-/// The most bytes of `daemon.log` before it is rotated; of the two files together, about twice that.
-pub const DAEMON_LOG_LIMIT: u64 = 4 << 20;
+/// The size at which `daemon.log` is rotated. The two files together take about twice that.
+pub const MAX_DAEMON_LOG_BYTES: u64 = 4 << 20;
 
-/// The most bytes of what `--record` keeps before it is rotated; of the two files together, twice that.
-pub const RECORD_LIMIT: u64 = 32 << 20;
+/// The size at which the output kept by `--record` is rotated. The two files together take twice that.
+pub const MAX_RECORD_BYTES: u64 = 32 << 20;
 
-/// The file that a full one becomes.
+/// The name of a rotated file.
 pub(super) fn rotated(path: &Path) -> PathBuf {
     path.with_file_name(format!("{}.1", file_name(path)))
 }
@@ -24,8 +24,8 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Appends all of `input` to `path`, rotated at `limit` bytes, until `input` ends. What cannot be written is
-/// dropped, and the input read on: whoever writes into it must never have to wait for our disk.
+/// Appends `input` to `path` until `input` ends, rotating at `limit` bytes. Data that cannot be written is dropped:
+/// the writer of `input` must never wait for the disk.
 pub fn record(mut input: impl Read, path: &Path, limit: u64) {
     let mut out = open(path).ok();
     let mut buffer = vec![0; 64 << 10];
@@ -37,7 +37,7 @@ pub fn record(mut input: impl Read, path: &Path, limit: u64) {
             Err(_) => return,
         };
         let size = out.as_ref().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
-        // One that somebody moved away is followed by a new one.
+        // If somebody moved the file away, start a new one.
         if size > 0 && size.saturating_add(read as u64) > limit || !path.exists() {
             drop(fs::rename(path, rotated(path)));
             out = open(path).ok();
@@ -49,8 +49,8 @@ pub fn record(mut input: impl Read, path: &Path, limit: u64) {
     }
 }
 
-/// Standard error as the daemon's log. As long as it is the file at `path`, that is rotated; where it is a
-/// terminal or a service manager's journal, nothing is.
+/// Writes to standard error, which is the daemon's log. Rotates it if it is the file at `path`, and not a terminal or
+/// a service manager's journal.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     path: PathBuf,
@@ -58,12 +58,12 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// For the log at `path`.
+    /// Makes a writer for the log at `path`.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, limit: DAEMON_LOG_LIMIT }
+        Self { path, limit: MAX_DAEMON_LOG_BYTES }
     }
 
-    /// Makes standard error a new file when it is the log and full. What fails leaves it as it is.
+    /// Rotates a full log and makes the new file standard error. After an error, standard error is unchanged.
     fn rotate_if_full(&self) -> io::Result<()> {
         let own = nix::sys::stat::fstat(io::stderr())?;
         if u64::try_from(own.st_size).unwrap_or(0) < self.limit {
@@ -82,7 +82,7 @@ impl LogWriter {
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // A log that cannot be rotated is better than none.
+        // Logging goes on even if the rotation fails.
         drop(self.rotate_if_full());
         io::stderr().write(bytes)
     }

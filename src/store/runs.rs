@@ -1,4 +1,4 @@
-//! What one run needs while it lives: `runs/NAME.RUN/`.
+//! What one run needs while it lives: the directory `runs/NAME.RUN/`.
 
 use std::fs;
 use std::io;
@@ -10,18 +10,18 @@ use super::{Store, entries, failed, file_name, read, write_atomic};
 use crate::error::Result;
 use crate::paths::private_dir;
 
-/// The worktree that a run began to make.
-const WORKTREE: &str = "worktree.json";
+/// The file that names the worktree which a run is about to make.
+const WORKTREE_FILE: &str = "worktree.json";
 
 impl Store {
-    /// Makes a run's directory, empty but for a [noted worktree](Store::note_worktree). A run's number is used
-    /// once, so what else is there is a left-over.
+    /// Makes a run's directory. It is empty except for a [noted worktree](Store::note_worktree): a run number is used
+    /// once, so anything else in it is a leftover.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the directory or its contents cannot be changed.
     pub fn prepare_run_dir(&self, name: &WorkerName, run: Run) -> Result<PathBuf> {
         let dir = self.paths.run_dir(name, run);
-        for path in entries(&dir).iter().filter(|path| file_name(path) != WORKTREE) {
+        for path in entries(&dir).iter().filter(|path| file_name(path) != WORKTREE_FILE) {
             let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             gone.map_err(|e| failed("remove", path, e))?;
         }
@@ -29,29 +29,29 @@ impl Store {
         Ok(dir)
     }
 
-    /// Writes down that a run is about to make this worktree. Should the daemon die before the worker's record
-    /// tells of it, the next one knows what was begun.
+    /// Writes down that a run is about to make this worktree. If the daemon dies before the worker's record names the
+    /// worktree, the next daemon finds it here.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file cannot be written.
     pub fn note_worktree(&self, name: &WorkerName, run: Run, worktree: &Worktree) -> Result<()> {
         let dir = self.paths.run_dir(name, run);
         private_dir(&dir)?;
-        let path = dir.join(WORKTREE);
+        let path = dir.join(WORKTREE_FILE);
         let text = serde_json::to_vec(worktree).map_err(|e| failed("write", &path, e))?;
         write_atomic(&path, &text).map_err(|e| failed("write", &path, e))
     }
 
-    /// The worktree that a run began to make, as far as anybody knows.
+    /// The worktree that a run was about to make, if one was noted.
     pub fn noted_worktree(&self, name: &WorkerName, run: Run) -> Option<Worktree> {
-        let text = read(&self.paths.run_dir(name, run).join(WORKTREE)).ok()??;
+        let text = read(&self.paths.run_dir(name, run).join(WORKTREE_FILE)).ok()??;
         serde_json::from_slice(&text).ok()
     }
 
-    /// Removes a run's directory; one that is not there is no error.
+    /// Removes a run's directory, if it exists.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the directory cannot be removed.
     pub fn remove_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         let dir = self.paths.run_dir(name, run);
         match fs::remove_dir_all(&dir) {
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// All runs that have a directory, so that those of the past can be removed.
+    /// All runs that have a directory.
     pub fn run_dirs(&self) -> Vec<(WorkerName, Run)> {
         let parse = |path: PathBuf| {
             let (name, run) = file_name(&path).split_once('.')?;

@@ -1,7 +1,7 @@
-//! A look at the whole directory that changes nothing in it, for `doctor`.
+//! Reads the whole directory for `doctor` and changes nothing.
 //!
-//! [`Store::open`] makes what is missing, removes left-overs and sets damaged files aside; this does none of
-//! it, and needs no lock: the daemon may be at work.
+//! [`Store::open`] makes directories, removes leftovers and sets damaged files aside. This does none of that and
+//! needs no lock: the daemon may be running.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,52 +15,52 @@ use crate::files::{file_name, writer_of};
 use crate::paths::Paths;
 use crate::procs;
 
-/// What is the matter with a file.
+/// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
     /// It was set aside earlier.
     SetAside,
     /// A newer swarm wrote it.
     Newer,
-    /// It does not parse; the daemon sets it aside when it reads it next.
+    /// It does not parse. The daemon sets it aside when it next reads it.
     Broken,
-    /// It cannot be read at all.
+    /// It cannot be read.
     Unreadable,
 }
 
-/// A file that something is the matter with.
+/// A file with a problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// Which.
+pub struct DamagedFile {
+    /// The file.
     pub path: PathBuf,
-    /// What.
+    /// What is wrong with it.
     pub damage: Damage,
-    /// The cause, in words; empty for [`Damage::SetAside`].
+    /// The reason; empty for [`Damage::SetAside`].
     pub cause: String,
 }
 
-/// What is in the directory.
+/// The contents of the directory.
 #[derive(Clone, Debug, Default)]
-pub struct Survey {
-    /// Every record that can be read, the predecessor's workers too.
+pub struct DiskSurvey {
+    /// Every readable record, those of the predecessor's workers included.
     pub records: Vec<Record>,
     /// Every name that has a file, readable or not.
     pub names: BTreeSet<WorkerName>,
-    /// What is the matter.
-    pub found: Vec<Found>,
-    /// Problems of the predecessor's list, as sentences.
+    /// Files with a problem.
+    pub found: Vec<DamagedFile>,
+    /// Problems with the predecessor's list, one sentence each.
     pub problems: Vec<String>,
-    /// Temporary files of writers that are gone.
+    /// Temporary files whose writer has ended.
     pub temporary: Vec<PathBuf>,
-    /// Directories of runs whose worker is not known, with the worker and the run.
+    /// Run directories of unknown workers, with worker and run.
     pub runs: Vec<(WorkerName, Run, PathBuf)>,
-    /// Directories of loops whose worker is not known, with its name.
+    /// Loop directories of unknown workers, with the worker's name.
     pub loops: Vec<(WorkerName, PathBuf)>,
 }
 
 /// Reads everything below the root of `paths`.
-pub fn survey(paths: &Paths) -> Survey {
-    let mut survey = Survey::default();
+pub fn survey(paths: &Paths) -> DiskSurvey {
+    let mut survey = DiskSurvey::default();
     for path in entries(&paths.workers_dir()) {
         survey.worker_file(&path);
     }
@@ -72,7 +72,7 @@ pub fn survey(paths: &Paths) -> Survey {
     for path in entries(paths.root()).into_iter().chain(entries(&paths.helper_dir())) {
         survey.note_temporary(&path);
     }
-    // A store that was never opened only reads.
+    // This store was never opened, so it only reads.
     let store = Store { paths: paths.clone(), reserved: Mutex::default(), noted: Mutex::default() };
     let mut problems: Vec<Problem> = vec![];
     store.load_legacy(&mut survey.records, &mut problems);
@@ -85,7 +85,7 @@ pub fn survey(paths: &Paths) -> Survey {
     survey
 }
 
-impl Survey {
+impl DiskSurvey {
     fn worker_file(&mut self, path: &Path) {
         let file = file_name(path).to_owned();
         self.note_temporary(path);
@@ -110,7 +110,7 @@ impl Survey {
         }
         if file == "state.json" {
             let state = self.parse(path, format::parse_ralph);
-            // What earlier loops left has a number; what the predecessor left is its own.
+            // Archived loops have a number in their name. A state without our format is the predecessor's.
             let is_ours = state.is_some_and(|state| state.format == FORMAT);
             let name = WorkerName::new(file_name(dir)).ok().filter(|_| is_ours);
             self.loops.extend(name.map(|name| (name, dir.to_owned())));
@@ -139,7 +139,7 @@ impl Survey {
     }
 
     fn note(&mut self, path: &Path, damage: Damage, cause: String) {
-        self.found.push(Found { path: path.to_owned(), damage, cause });
+        self.found.push(DamagedFile { path: path.to_owned(), damage, cause });
     }
 
     fn note_temporary(&mut self, path: &Path) {

@@ -1,12 +1,11 @@
-//! A person looks at one window: what to run for it, and afterwards.
+//! Builds the commands that attach a user's terminal to one window.
 //!
-//! Each attach has a session of its own that holds that one window and nothing else: two people watch two
-//! workers, and when the window closes the session ends with it and so does the client. In a session with
-//! other windows tmux would move the person to a neighbour, and what they type to another agent. While
-//! somebody looks, the window takes their terminal's size. A hook of the session ends it and gives the
-//! window its size back, however the client ended. What is deliberately absent: `destroy-unattached`, which
-//! does the first half and ends the whole server in one detach of four on tmux 3.3a (it takes the session
-//! from under a client that still flushes its output).
+//! Each attach has its own session, which contains only that window. So two users can watch two workers, and the
+//! session and the client end when the window closes. In a session with several windows, tmux would switch the user
+//! to another window, and their input would go to another agent. While a client is attached, the window has the size
+//! of its terminal. A hook ends the session and restores the window's size, however the client ended.
+//! `destroy-unattached` would do the first half, but on tmux 3.3a it ended the whole server in one detach of four: it
+//! destroys the session of a client that still flushes its output.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -17,23 +16,23 @@ use super::plain::{self, Words};
 use super::{Tmux, quote, unique, window};
 use crate::error::Result;
 
-/// What runs in a session's first window for the moment until the worker's window takes its place; two words,
-/// so that no shell is between.
+/// The program in a session's first window, until the worker's window replaces it. It has two words, so tmux uses no
+/// shell.
 const PLACEHOLDER: [&str; 2] = ["sleep", "60"];
 
-/// What `swarm attach` runs. Plain argv, so that it can travel to the client.
+/// The commands that `swarm attach` runs, as plain argv so that the client can run them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attach {
-    /// The program with its arguments, to run on the user's terminal. `TMUX` must not be in its environment:
-    /// tmux refuses to attach inside itself ([`Attach::command`] sees to it).
+pub struct AttachPlan {
+    /// The program and its arguments, to run on the user's terminal. `TMUX` must not be in its environment, because
+    /// tmux refuses to attach inside itself; [`AttachPlan::command`] removes it.
     pub argv: Vec<OsString>,
-    /// To run in order after it, whatever it and they return: once more ends the session and gives the window
-    /// its own size back, unless a client still looks at it.
+    /// Commands to run afterwards, in order, whatever the exit statuses are. They end the session and restore the
+    /// window's size, unless another client shows the window.
     pub after: Vec<Vec<OsString>>,
 }
 
-impl Attach {
-    /// The program of an argv of this plan, with the environment it needs.
+impl AttachPlan {
+    /// Makes the process for an argv of this plan.
     pub fn command(argv: &[OsString]) -> Command {
         let (program, arguments) =
             argv.split_first().map_or(("tmux".into(), &[][..]), |(p, a)| (p.clone(), a));
@@ -44,22 +43,23 @@ impl Attach {
 }
 
 impl Tmux {
-    /// How to attach to a window (`@3`) whose own size is `size`. A read-only client cannot type.
+    /// Builds the attach to a window (`@3`) whose own size is `size`. A read-only client cannot type.
     ///
-    /// One chain: tmux stops at the first command that fails. A window that is gone fails the first, and a
-    /// terminal that tmux cannot use the second, before there is a session; so nothing is left behind.
-    pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool) -> Attach {
+    /// The commands form one chain, and tmux stops at the first that fails. If the window is gone, the first fails;
+    /// if tmux cannot use the terminal, the second fails. Both are before the session exists, so nothing is left
+    /// behind.
+    pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool) -> AttachPlan {
         let view = format!("{}-view-{}-{}", self.session(), std::process::id(), unique());
         let latest = SetOption::new().window().target_pane(window).option("window-size").value("latest");
         let mut session = Words::from(["new-session", "-s", &view]);
         if read_only {
             session = session.and(["-f", "read-only"]);
         }
-        // A session needs a window to begin with; the worker's takes its place, wherever numbers begin.
+        // A new session has a window. The worker's window replaces it at any base index.
         let first = format!("={view}:^");
         let session = session.and(["--"]).and(PLACEHOLDER);
         let link = Words::from(["link-window", "-k", "-s", window, "-t", &first]);
-        // On a server of the user's own these may be set otherwise for all sessions.
+        // On the user's own server, these options may have other defaults.
         let target = format!("={view}:");
         let own = |option, value| Words::from(["set-option", "-t", &target, option, value]);
         let unless_seen =
@@ -68,7 +68,7 @@ impl Tmux {
         let end = Words::from(["set-hook", "-t", &target, "client-detached", &end]);
         let unless_seen = format!("kill-session -t ={view}");
         let unless_seen = ["if-shell", "-F", "-t", &target, "#{session_attached}", "", &unless_seen];
-        Attach {
+        AttachPlan {
             argv: self.argv(&[
                 latest.build().into(),
                 session,
@@ -81,8 +81,8 @@ impl Tmux {
         }
     }
 
-    /// Whether a pane (`%7`) is there and is this worker's. Ids begin anew in a new server, so an id alone
-    /// may mean another worker.
+    /// Whether a pane (`%7`) exists and belongs to this worker. A new server reuses ids, so an id alone may mean
+    /// another worker.
     ///
     /// # Errors
     /// When tmux does not answer or refuses.
@@ -96,9 +96,9 @@ impl Tmux {
         Ok(String::from_utf8_lossy(&said).trim_end() == format!("{pane} {worker}"))
     }
 
-    /// A whole argv of plain words.
+    /// Builds a whole argv.
     fn argv(&self, commands: &[Words]) -> Vec<OsString> {
-        // -N: new-session would start a server where ours has gone.
+        // -N: otherwise new-session would start a server if ours is gone.
         let mut argv = vec!["tmux".into(), "-N".into()];
         argv.extend(self.0.head());
         for (index, words) in commands.iter().enumerate() {

@@ -1,25 +1,25 @@
-//! The configuration of swarm's own tmux server: generated, never the user's.
+//! Generates the configuration of swarm's own tmux server.
 //!
-//! Keys keep tmux's own meaning (prefix C-b). What is deliberately absent: `window-size manual` as a global
-//! option, which ends the server at the next window on tmux 3.3a to 3.6; it is set window by window. Even a
-//! user's own file cannot bring it in.
+//! Keys keep tmux's defaults (prefix C-b). `window-size manual` is never set globally: on tmux 3.3a to 3.6 that ends
+//! the server at the next window. It is set for each window instead, and the lines after the user's file undo a
+//! global setting.
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use super::{Options, PANE_TERM, Version, quote};
+use super::{PANE_TERM, TmuxOptions, Version, quote};
 use crate::error::{Error, Result};
 use crate::files::write_unsynced;
 
 /// Rows of scrollback that a pane keeps (about 0.5 KB each).
 pub const HISTORY_LIMIT: u32 = 10_000;
 
-/// Columns and rows of a window nobody has attached to.
+/// Columns and rows of a window that has had no client.
 pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
 
-/// What must hold whatever the user's file says: the server outlives its last window, no session goes for
-/// want of a client, a dead pane stays until its output was taken, and no global size ends the server.
+/// Options that override the user's file. The server outlives its last window, no session ends for lack of a client,
+/// a dead pane stays until its output was read, and no global size ends the server.
 const NEEDED: &[u8] = b"\
 set-option -s exit-empty off
 set-option -s exit-unattached off
@@ -30,7 +30,7 @@ set-window-option -g window-size latest
 ";
 
 /// The text of the file.
-pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
+pub(super) fn text(options: &TmuxOptions, version: Option<Version>) -> Vec<u8> {
     let (columns, rows) = DEFAULT_SIZE;
     let mut text = format!(
         "# Written by swarm at each start of its tmux server; changes here are lost.\n\
@@ -45,13 +45,13 @@ pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
          set-window-option -g automatic-rename off\n"
     )
     .into_bytes();
-    // Its default line scrolls the screen by one row; before 3.3 there is neither the line nor the option.
+    // The default format would scroll the screen by one row. Before 3.3 there is neither the line nor the option.
     if version.is_none_or(|version| version >= Version::new(3, 3)) {
         text.extend_from_slice(b"set-window-option -g remain-on-exit-format ''\n");
     }
     if let Some(source) = &options.source {
         text.extend_from_slice(b"source-file -q ");
-        // source-file takes a glob pattern.
+        // source-file expands a glob pattern.
         let mut pattern = Vec::new();
         for byte in source.as_os_str().as_bytes() {
             if matches!(byte, b'*' | b'?' | b'[' | b'\\') {
@@ -66,11 +66,11 @@ pub(super) fn text(options: &Options, version: Option<Version>) -> Vec<u8> {
     text
 }
 
-/// Writes the file anew, 0600, in one step; its directory is made (0700) when it is missing.
+/// Writes the file (0600), and makes its directory (0700) if it is missing.
 ///
 /// # Errors
-/// `system` when the disk or the permissions refuse.
-pub(super) fn write(options: &Options, version: Option<Version>) -> Result<()> {
+/// [`ErrorCode::System`](crate::error::ErrorCode::System) if it cannot be written.
+pub(super) fn write(options: &TmuxOptions, version: Option<Version>) -> Result<()> {
     let path = &options.config;
     let attempt = || -> std::io::Result<()> {
         let dir = path.parent().unwrap_or(Path::new("."));
@@ -85,8 +85,8 @@ mod tests {
     use super::super::Socket;
     use super::*;
 
-    fn options(source: Option<&str>) -> Options {
-        Options {
+    fn options(source: Option<&str>) -> TmuxOptions {
+        TmuxOptions {
             socket: Socket::Name("x".into()),
             config: "/nowhere/tmux.conf".into(),
             source: source.map(Into::into),

@@ -1,10 +1,10 @@
-//! The control client: one `tmux -C` process, attached to a hidden session of its own, that answers without
-//! a process for each question.
+//! The control client: one `tmux -C` process, attached to a hidden session, that answers requests without a new
+//! process for each.
 //!
-//! Used by the tick (list, capture) alone; rare commands take a plain process. One task owns the process
-//! and its pipes; a request is some lines and the number of replies they bring, and replies are matched in
-//! order. Any trouble (time-out, end of file, a reply too many) drops the connection and everything that
-//! waits on it; the caller then takes a plain process, and the next request connects anew, with backoff.
+//! Only the tick's requests (list, capture) use it. One task owns the process and its pipes. A request is some lines
+//! and the number of replies to them; replies arrive in order. Any error (timeout, end of file, an unexpected reply)
+//! drops the connection and everything that waits for it. The caller then runs a plain process, and the next request
+//! connects again, with backoff.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 
 use super::parser::{Block, Event, Parser};
-use super::plain::TIMEOUT;
+use super::plain::COMMAND_TIMEOUT;
 use super::{Inner, Version, quote};
 use crate::error::{Error, Result};
 
-/// What a command answered: its output, or tmux's error text.
-pub(super) type Reply = Result<Vec<u8>, String>;
+/// The result of a command: its output, or tmux's error text.
+pub(super) type ControlReply = Result<Vec<u8>, String>;
 
-/// The wait after the first failed connection; doubles up to [`LONGEST_WAIT`].
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The delay after the first failed connection. It doubles up to [`MAX_RETRY_DELAY`].
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 
-/// The connection, or why there is none.
+/// The connection, or the time of the next try.
 #[derive(Debug, Default)]
 pub(super) struct Control {
     link: Option<Link>,
@@ -36,42 +36,42 @@ pub(super) struct Control {
 /// A live connection.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// Tells a connection from the one after it.
+    /// Distinguishes a connection from the next one.
     id: u64,
-    requests: mpsc::UnboundedSender<Request>,
+    requests: mpsc::UnboundedSender<ControlRequest>,
     task: tokio::task::AbortHandle,
-    /// How captures come through it.
+    /// How captures are read through it.
     pub captures: Captures,
 }
 
-/// How captures come through a control client, as far as its server's faults allow.
+/// How captures can be read through a control client, given the faults of the server's version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Captures {
-    /// Printed.
+    /// Printed directly.
     Direct,
-    /// By a buffer, because printing leaks.
+    /// Through a paste buffer, because printing leaks memory.
     Buffer {
-        /// `show-buffer` escapes what it shows.
+        /// `show-buffer` escapes the text.
         escaped: bool,
     },
-    /// Not at all: this server does something unknown to the text.
+    /// Not at all: this server changes the text in an unknown way.
     No,
 }
 
-/// Why there are no replies; what the commands did is not known then.
+/// Why there are no replies. Whether the commands ran is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// The connection ended: a plain process may do better.
+pub(super) enum BrokenConnection {
+    /// The connection ended. A plain process may work.
     Lost,
-    /// No answer in time: neither would a plain process get one.
+    /// No reply in time. A plain process would not get one either.
     Silent,
 }
 
 #[derive(Debug)]
-struct Request {
+struct ControlRequest {
     lines: Vec<u8>,
     replies: usize,
-    answer: oneshot::Sender<Vec<Reply>>,
+    answer: oneshot::Sender<Vec<ControlReply>>,
 }
 
 impl Drop for Control {
@@ -83,7 +83,7 @@ impl Drop for Control {
 }
 
 impl Inner {
-    /// The connection, made now if need be. None while there is none to be had: use a plain process.
+    /// Returns the connection, connecting if necessary. `None` while there is none: use a plain process.
     pub(super) async fn link(&self) -> Option<Link> {
         let mut control = self.control.lock().await;
         if let Some(link) = control.link.as_ref().filter(|link| !link.task.is_finished()) {
@@ -108,24 +108,28 @@ impl Inner {
         }
     }
 
-    /// Sends lines, each of which brings exactly one reply, and waits for the replies.
+    /// Sends lines, each of which has exactly one reply, and waits for the replies.
     ///
     /// # Errors
-    /// When the connection broke over it; it is dropped then.
-    pub(super) async fn ask(&self, link: &Link, lines: Vec<u8>) -> Result<Vec<Reply>, Broken> {
+    /// When the connection fails. It is dropped then.
+    pub(super) async fn ask(
+        &self,
+        link: &Link,
+        lines: Vec<u8>,
+    ) -> Result<Vec<ControlReply>, BrokenConnection> {
         let replies = lines.iter().filter(|byte| **byte == b'\n').count();
         let (answer, answered) = oneshot::channel();
-        // A connection that has ended drops the request, and with it what we wait for.
-        let _ = link.requests.send(Request { lines, replies, answer });
-        let broken = match tokio::time::timeout(TIMEOUT, answered).await {
+        // A connection that has ended drops the request and its reply channel.
+        let _ = link.requests.send(ControlRequest { lines, replies, answer });
+        let broken = match tokio::time::timeout(COMMAND_TIMEOUT, answered).await {
             Ok(Ok(replies)) => {
                 if let Ok(mut control) = self.control.try_lock() {
                     control.failures = 0;
                 }
                 return Ok(replies);
             }
-            Ok(Err(_)) => Broken::Lost,
-            Err(_) => Broken::Silent,
+            Ok(Err(_)) => BrokenConnection::Lost,
+            Err(_) => BrokenConnection::Silent,
         };
         self.drop_link(link.id).await;
         Err(broken)
@@ -140,8 +144,8 @@ impl Inner {
         }
     }
 
-    /// Starts the client. The server must be there: connecting never starts one. (`attach-session` would, when
-    /// the server dies in this moment: an empty one, for ever, since ours do not end when they are empty.)
+    /// Starts the client. The server must run: `-N` keeps `attach-session` from starting one if the server ends at
+    /// this moment. That server would be empty and, with our options, never exit.
     async fn connect(&self) -> Result<Link> {
         self.ensure_hidden_session().await?;
         self.end_stuck_clients();
@@ -156,16 +160,16 @@ impl Inner {
         let (requests, inbox) = mpsc::unbounded_channel();
         let task = tokio::spawn(serve(child, stdin, stdout, inbox)).abort_handle();
         let mut link = Link { id: super::unique(), requests, task, captures: Captures::No };
-        // The first questions show that the connection works, and what captures need. The server is asked,
-        // not the program on disk: an upgrade does not change the server that runs.
+        // The first requests show that the connection works and how to read captures. They ask the server and not the
+        // installed program, which an upgrade may have replaced.
         let buffer = format!("swarm-{}-{}", std::process::id(), link.id);
         let mut lines = quote::line(&["display-message", "-p", "#{version}"]);
         lines.extend(quote::line(&["set-buffer", "-b", &buffer, PROBE]));
         lines.extend(quote::line(&["show-buffer", "-b", &buffer]));
         lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         let (answer, answered) = oneshot::channel();
-        let first = link.requests.send(Request { lines, replies: 4, answer });
-        match (first, tokio::time::timeout(TIMEOUT, answered).await) {
+        let first = link.requests.send(ControlRequest { lines, replies: 4, answer });
+        match (first, tokio::time::timeout(COMMAND_TIMEOUT, answered).await) {
             (Ok(()), Ok(Ok(replies))) => {
                 link.captures = captures(&replies);
                 Ok(link)
@@ -178,11 +182,11 @@ impl Inner {
     }
 }
 
-/// A text of which every escaping makes something else.
+/// A text that each kind of escaping changes in a different way.
 const PROBE: &str = "\\ $a";
 
-/// What the first replies say about captures.
-fn captures(replies: &[Reply]) -> Captures {
+/// Derives from the first replies how to read captures.
+fn captures(replies: &[ControlReply]) -> Captures {
     let version = replies.first().and_then(|reply| reply.as_ref().ok());
     let version = version.and_then(|text| Version::parse(&String::from_utf8_lossy(text)));
     if version.is_some_and(Version::captures_without_leak) {
@@ -195,7 +199,7 @@ fn captures(replies: &[Reply]) -> Captures {
     }
 }
 
-/// Undoes what `show-buffer` does to text on a control client before tmux 3.4: `\\`, `\$`, `\t`, `\ooo`.
+/// Undoes the escapes of `show-buffer` on a control client before tmux 3.4: `\\`, `\$`, `\t`, `\ooo`.
 pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     let (mut plain, mut rest) = (Vec::with_capacity(text.len()), text);
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -217,37 +221,37 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
 }
 
 impl Control {
-    /// Notes that a connection failed, and when the next may be tried.
+    /// Records a failed connection and when to try again.
     fn fail(&mut self) {
-        let wait = FIRST_WAIT.saturating_mul(1 << self.failures.min(10)).min(LONGEST_WAIT);
+        let wait = FIRST_RETRY_DELAY.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY_DELAY);
         self.failures = self.failures.saturating_add(1);
         self.not_before = Some(Instant::now() + wait);
     }
 }
 
-/// A request whose replies are still coming.
+/// A request that waits for replies.
 struct Waiting {
     missing: usize,
-    got: Vec<Reply>,
-    answer: oneshot::Sender<Vec<Reply>>,
+    got: Vec<ControlReply>,
+    answer: oneshot::Sender<Vec<ControlReply>>,
 }
 
-/// Owns the process: writes requests, reads replies, ends at the first disorder. Returning (or being
-/// aborted) drops the process, which kills it, and everything that waits.
+/// Owns the process: writes requests, reads replies, and returns at the first error. Returning drops the process,
+/// which kills it, and all waiting requests.
 async fn serve(
     child: Child,
     mut stdin: ChildStdin,
     mut stdout: ChildStdout,
-    mut inbox: mpsc::UnboundedReceiver<Request>,
+    mut inbox: mpsc::UnboundedReceiver<ControlRequest>,
 ) {
     let _process = child;
     let (mut parser, mut waiting, mut out) = (Parser::default(), VecDeque::new(), VecDeque::<u8>::new());
     let mut chunk = vec![0; 64 << 10];
     loop {
-        // Reading goes on while writing waits: otherwise two full pipes would block both sides for ever.
+        // Keeps reading while a write waits: otherwise two full pipes would block both sides forever.
         tokio::select! {
             request = inbox.recv() => {
-                let Some(Request { lines, replies, answer }) = request else { return };
+                let Some(ControlRequest { lines, replies, answer }) = request else { return };
                 out.extend(lines);
                 waiting.push_back(Waiting { missing: replies, got: Vec::new(), answer });
             }
@@ -267,7 +271,7 @@ async fn serve(
     }
 }
 
-/// Hands one event to whoever waits for it. False when the connection must end.
+/// Passes one event to the request that waits for it. False if the connection must end.
 fn take(event: Event, waiting: &mut VecDeque<Waiting>) -> bool {
     let block = match event {
         Event::Block(block) => block,
@@ -284,7 +288,7 @@ fn take(event: Event, waiting: &mut VecDeque<Waiting>) -> bool {
     if first.missing == 0
         && let Some(done) = waiting.pop_front()
     {
-        // Whoever asked may have given up; that is no disorder.
+        // The requester may have given up; that is not an error.
         let _ = done.answer.send(done.got);
     }
     true
@@ -318,8 +322,9 @@ mod tests {
 
     #[test]
     fn the_way_of_captures_is_probed() {
-        let replies =
-            |version: &str, shown: Reply| captures(&[Ok(version.into()), Ok(vec![]), shown, Ok(vec![])]);
+        let replies = |version: &str, shown: ControlReply| {
+            captures(&[Ok(version.into()), Ok(vec![]), shown, Ok(vec![])])
+        };
         assert_eq!(replies("3.6b", Err("no".into())), Captures::Direct);
         assert_eq!(replies("3.3a", Ok(b"\\ $a".to_vec())), Captures::Buffer { escaped: false });
         assert_eq!(replies("3.3a", Ok(b"\\\\ \\$a".to_vec())), Captures::Buffer { escaped: true });
@@ -335,6 +340,6 @@ mod tests {
         for _ in 0..100 {
             control.fail();
         }
-        assert!(control.not_before.unwrap() <= Instant::now() + LONGEST_WAIT);
+        assert!(control.not_before.unwrap() <= Instant::now() + MAX_RETRY_DELAY);
     }
 }

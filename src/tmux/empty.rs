@@ -1,12 +1,12 @@
-//! A server that was told to end and cannot.
+//! Replaces a server that was told to exit and cannot.
 //!
-//! `kill-server` makes tmux close every pane and wait until each client is gone. When a control client's daemon
-//! was killed with output still queued for it (tmux 3.3a), that never happens: the server keeps its socket,
-//! accepts connections and answers none of them. It holds nothing any more, so for swarm it is gone, and a new
-//! server may take its place. A server that merely hangs still holds the terminals of its panes.
+//! `kill-server` makes tmux close all panes and wait until each client is gone. If a control client's daemon was
+//! killed while output was queued for it (tmux 3.3a), that never happens: the server keeps its socket, accepts
+//! connections and answers none. It holds no panes, so swarm treats it as gone and may start a new server. A server
+//! that merely hangs still has the terminals of its panes open.
 //!
-//! [`super::server`] calls this. Nothing here searches for servers by name: the kernel says which process
-//! listens at the socket.
+//! [`super::server`] uses it. It does not search for servers by name: the kernel reports which process listens at the
+//! socket.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,43 +14,44 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::Inner;
-use super::server::{Probe, is_server_at, probe};
+use super::server::{ServerProbe, is_server_at, probe};
 use crate::error::Result;
 use crate::procs;
 
-/// Between two looks at a server that has not answered yet.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often to look at a server that has not answered yet.
+const EMPTY_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How many looks in a row must find no pane. A server that has just started has none for some milliseconds.
-const LOOKS: u32 = 4;
+const EMPTY_POLLS: u32 = 4;
 
-/// The longest that [`Inner::until_empty`] takes for a server that is empty.
-pub(super) const EMPTY: Duration = LOOK.saturating_mul(LOOKS + 2);
+/// The longest time that [`Inner::until_empty`] takes for an empty server.
+pub(super) const EMPTY_CHECK_TIME: Duration = EMPTY_POLL_INTERVAL.saturating_mul(EMPTY_POLLS + 2);
 
-/// How long a server may take to exit once its last client is gone, or after SIGKILL.
-const EXIT: Duration = Duration::from_secs(1);
+/// How long a server may take to exit after its last client is gone, or after SIGKILL.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Inner {
-    /// Resolves once the server is known to hold no pane; never for one that does, or that cannot be examined.
+    /// Resolves when the server is known to hold no pane. Never resolves for a server that holds one or cannot be
+    /// examined.
     pub(super) async fn until_empty(&self, listener: Option<i32>) {
         let Some(pid) = listener else { return std::future::pending().await };
         let mut empty = 0;
-        while empty < LOOKS {
-            tokio::time::sleep(LOOK).await;
+        while empty < EMPTY_POLLS {
+            tokio::time::sleep(EMPTY_POLL_INTERVAL).await;
             empty = if holds_nothing(pid, self.socket_path()) { empty + 1 } else { 0 };
         }
     }
 
-    /// Ends the server that still listens at the socket although it holds nothing, so that another can start.
+    /// Ends the server that listens at the socket but holds nothing, so that another can start.
     ///
     /// # Errors
-    /// When somebody listens there who is not such a server.
+    /// When another process listens there.
     pub(super) async fn end_empty(&self) -> Result<()> {
-        let Probe::Listening(listener) = probe(self.socket_path()).await else { return Ok(()) };
+        let ServerProbe::Listening(listener) = probe(self.socket_path()).await else { return Ok(()) };
         let Some(pid) = listener else { return Err(self.silent()) };
-        // It waits for clients, and those of dead daemons are ours to end.
+        // It waits for its clients, and clients of dead daemons are ours to end.
         self.end_stuck_clients();
-        if tokio::time::timeout(EXIT, procs::wait_gone(pid)).await.is_ok() {
+        if tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.is_ok() {
             return Ok(());
         }
         let Some(started) = procs::start_time(pid) else { return Err(self.silent()) };
@@ -60,12 +61,12 @@ impl Inner {
         let socket = self.socket_path().display();
         tracing::warn!(pid, %socket, "ending, by SIGKILL, a tmux server that holds no pane and does not answer");
         procs::signal_same(pid, started, Signal::SIGKILL);
-        tokio::time::timeout(EXIT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
+        tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
     }
 }
 
-/// Whether a process is the server that was started for this socket, and has neither a pane's terminal nor a
-/// child. False where the system does not say.
+/// Whether a process is the server for this socket and has neither a pane's terminal nor a child. False if that is
+/// unknown.
 fn holds_nothing(pid: i32, socket: &Path) -> bool {
     is_server_at(pid, socket)
         && procs::holds_terminals(pid) == Some(false)

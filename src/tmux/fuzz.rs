@@ -1,6 +1,6 @@
-//! What must hold for any bytes that tmux may send, as one function for tests and the fuzzer.
+//! Properties that hold for any bytes from tmux, as one function for tests and the fuzzer.
 //!
-//! Used by [`crate::fuzzing`] alone; not built into the program.
+//! Only [`crate::fuzzing`] uses it. It is not part of the program.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,10 @@ use super::parser::{Event, Parser};
 use super::rows;
 use super::version::Version;
 
-/// Reads a control-mode stream in chunks whose sizes the first byte decides, and everything that a reply in
-/// it may be taken for.
+/// Reads a control-mode stream in chunks whose sizes the first byte decides, and parses each reply in every way.
 ///
 /// # Panics
-/// When the size of the chunks changes what is read, or a reader makes up a pane.
+/// When the chunk sizes change the result, or a parser invents a pane.
 pub(crate) fn control_stream(bytes: &[u8]) {
     let Some((&cut, bytes)) = bytes.split_first() else { return };
     let whole = Parser::default().feed(bytes);

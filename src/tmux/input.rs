@@ -1,19 +1,19 @@
-//! Text and keys into a pane.
+//! Sends text and keys to a pane.
 //!
-//! A prompt goes through a paste buffer, bracketed where the program asked for that, line feeds kept. The
-//! buffer is filled from standard input: the text stands in no argv and on no disk. What is deliberately
-//! absent: the Enter after it, and every wait; the profile's route decides on those.
+//! A prompt goes through a paste buffer, bracketed if the program requested that, with its line feeds. tmux reads the
+//! text from standard input, so it is in no argv and in no file. The caller decides about Enter and about waiting,
+//! from the agent's profile.
 
 use super::plain::{self, Words};
 use super::{PasteOutcome, Tmux, quote, unique};
 use crate::error::{Error, ErrorCode, Result};
 
 impl Tmux {
-    /// Writes text to the program of a pane as a paste. Copy mode is left first. Escape sequences and control
-    /// characters are taken out ([`clean`]), so that the text cannot end its own paste or press keys.
+    /// Pastes text into a pane, after leaving copy mode. Removes escape sequences and control characters ([`clean`]),
+    /// so that the text cannot end its own paste or press keys.
     ///
     /// # Errors
-    /// When the server is not there, does not answer, or refuses.
+    /// When the server is gone, does not respond, or refuses.
     pub async fn paste(&self, pane: &str, text: &[u8]) -> Result<PasteOutcome> {
         let text = clean(text);
         if text.is_empty() {
@@ -21,7 +21,7 @@ impl Tmux {
         }
         let buffer = format!("swarm-{}-{}", std::process::id(), unique());
         let target = String::from_utf8_lossy(&quote::word(pane.as_bytes())).into_owned();
-        // A paste into a dead pane ends the whole server before tmux 3.4: test and paste in one command.
+        // Before tmux 3.4, a paste into a dead pane ends the whole server, so one command tests and pastes.
         let dead = format!("delete-buffer -b {buffer} ; display-message -p dead");
         let alive = format!("paste-buffer -p -r -d -b {buffer} -t {target}");
         let commands = [
@@ -34,18 +34,17 @@ impl Tmux {
             let dead = output.stdout.starts_with(b"dead");
             return Ok(if dead { PasteOutcome::PaneDead } else { PasteOutcome::Done });
         }
-        // 3.4 and later refuse themselves, should the program end between the test and the paste.
+        // tmux 3.4 and later refuse the paste themselves if the program ends between test and paste.
         if output.stderr.contains("can't find pane") || output.stderr.contains("has exited") {
             return Ok(PasteOutcome::PaneDead);
         }
         Err(plain::refusal("paste", &output.stderr))
     }
 
-    /// Presses keys, by tmux's names: `Enter`, `C-c`, `Escape`. Copy mode is left first. A dead pane takes
-    /// them without effect.
+    /// Sends keys by their tmux names: `Enter`, `C-c`, `Escape`, after leaving copy mode. A dead pane ignores them.
     ///
     /// # Errors
-    /// `not_found` when there is no such pane; else when tmux does not answer or refuses.
+    /// `not_found` if there is no such pane; other codes if tmux does not respond or refuses.
     pub async fn keys(&self, pane: &str, keys: &[&str]) -> Result<()> {
         if keys.is_empty() {
             return Ok(());
@@ -59,11 +58,11 @@ impl Tmux {
         output.into_result("press keys").map(drop)
     }
 
-    /// Types a text key by key, so that the program sees keys and no paste. Control characters are left out. The text
-    /// goes to tmux on standard input: it stands in no argv.
+    /// Types a text key by key, so that the program sees keys and not a paste. Omits control characters. tmux reads
+    /// the text from standard input, so it is in no argv.
     ///
     /// # Errors
-    /// When tmux does not answer.
+    /// When tmux does not respond.
     pub async fn type_text(&self, pane: &str, text: &str) -> Result<PasteOutcome> {
         let text: String = text.chars().filter(|c| !c.is_control()).collect();
         if text.is_empty() {
@@ -80,8 +79,8 @@ impl Tmux {
     }
 }
 
-/// The text without escape sequences and without control characters other than tab and line feed; a carriage
-/// return becomes a line feed. Everything else stays byte for byte, valid UTF-8 or not.
+/// The text without escape sequences and control characters other than tab and line feed. A carriage return becomes a
+/// line feed. Everything else stays byte for byte, valid UTF-8 or not.
 pub(super) fn clean(text: &[u8]) -> Vec<u8> {
     let mut clean = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -95,7 +94,7 @@ pub(super) fn clean(text: &[u8]) -> Vec<u8> {
             }
             b'\t' | b'\n' => clean.push(*first),
             0..0x20 | 0x7f => {}
-            // C1 controls in UTF-8 (U+009B is a CSI to some terminals).
+            // C1 controls in UTF-8 (U+009B is a CSI on some terminals).
             0xc2 if matches!(rest.first(), Some(0x80..=0x9f)) => rest = &rest[1..],
             _ => clean.push(*first),
         }
@@ -103,8 +102,8 @@ pub(super) fn clean(text: &[u8]) -> Vec<u8> {
     clean
 }
 
-/// The length of the escape sequence whose ESC was just read. One that does not end is taken for its first
-/// byte only, so that it cannot swallow the text after it.
+/// The length of the escape sequence whose ESC was just read. An unfinished sequence counts as its first byte, so
+/// that it cannot swallow the text after it.
 fn sequence(after: &[u8]) -> usize {
     let Some(kind) = after.first() else { return 0 };
     match kind {

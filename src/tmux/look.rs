@@ -1,46 +1,46 @@
-//! What the tick asks: the list of panes, and what one pane shows.
+//! Lists panes and captures their screens: the requests of each tick.
 //!
-//! Both go through the control client and cost no process. On tmux before 3.6 a capture printed to a control
-//! client leaks its text in the server for ever; there it goes by a paste buffer instead, which is shown and
-//! deleted. Some of these escape what they show; the connection has found that out.
+//! Both go through the control client and start no process. Before tmux 3.6, a capture printed to a control client
+//! leaks its text in the server forever. There the text goes through a paste buffer instead, which is shown and
+//! deleted. Some versions escape what they show; the connection finds that out.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::control::{Broken, Captures, Link, Reply, unescape};
+use super::control::{BrokenConnection, Captures, ControlReply, Link, unescape};
 use super::plain::{self, Words};
-use super::rows::{self, Listed};
-use super::{Captured, Glance, Inner, Row, Tmux, lock, quote, unique};
+use super::rows::{self, ListedPane};
+use super::{Captured, Glance, Inner, PaneRow, Tmux, lock, quote, unique};
 use crate::error::Result;
 
-/// How long what does not change about panes is believed. (A user can move a pane to another window.)
-const BELIEVED: Duration = Duration::from_secs(60);
+/// How long the constant properties of panes are kept. (A user can move a pane to another window.)
+const KNOWN_PANES_AGE: Duration = Duration::from_secs(60);
 
-/// How many panes are captured by one request: tmux serves nobody else meanwhile.
-const AT_ONCE: usize = 64;
+/// How many panes one request captures. tmux serves no other client meanwhile.
+const BATCH_PANES: usize = 64;
 
-/// What is asked beside the text. The answer is read by [`assemble`].
-const ABOUT: &str =
+/// The values that are requested with the text. [`assemble`] parses the reply.
+const ABOUT_FORMAT: &str =
     "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_x}:#{cursor_y}:#{pane_dead}";
 
-/// The panes as they were last listed in full.
+/// The panes of the last full list.
 #[derive(Debug, Default)]
-pub(super) struct Known {
-    panes: HashMap<String, Listed>,
+pub(super) struct KnownPanes {
+    panes: HashMap<String, ListedPane>,
     at: Option<Instant>,
 }
 
-impl Known {
-    /// Fills in what the short list leaves out. None when a pane is new, or the knowledge old.
-    fn complete(&self, short: Vec<Listed>) -> Option<Vec<Listed>> {
-        if self.at?.elapsed() > BELIEVED {
+impl KnownPanes {
+    /// Adds what the short list leaves out. `None` if a pane is new or the data is too old.
+    fn complete(&self, short: Vec<ListedPane>) -> Option<Vec<ListedPane>> {
+        if self.at?.elapsed() > KNOWN_PANES_AGE {
             return None;
         }
-        let complete = |Listed { row, .. }: Listed| {
+        let complete = |ListedPane { row, .. }: ListedPane| {
             let known = self.panes.get(&row.pane).filter(|known| known.row.pid == row.pid)?;
-            let Row { window, worker, run, start_command, .. } = known.row.clone();
-            Some(Listed {
-                row: Row { window, worker, run, start_command, ..row },
+            let PaneRow { window, worker, run, start_command, .. } = known.row.clone();
+            Some(ListedPane {
+                row: PaneRow { window, worker, run, start_command, ..row },
                 session: known.session.clone(),
             })
         };
@@ -48,28 +48,28 @@ impl Known {
     }
 }
 
-/// Flags of `capture-pane`: wrapped rows are one line again.
+/// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];
 
-/// Flags of `capture-pane`: every row is a line.
+/// Flags of `capture-pane`: one line for each row.
 const AS_ROWS: &[&str] = &[];
 
 impl Tmux {
-    /// All panes that are ours: in the session, marked, or running our wrapper, wherever a user moved them.
+    /// Lists our panes: in the session, with our marks, or running our wrapper, wherever a user moved them.
     ///
     /// # Errors
-    /// When the server is not there or does not answer; ask [`Tmux::health`] which.
-    pub async fn list(&self) -> Result<Vec<Row>> {
+    /// When the server is gone or does not respond; [`Tmux::health`] tells which.
+    pub async fn list(&self) -> Result<Vec<PaneRow>> {
         let inner = &*self.0;
-        let short = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", rows::SHORT]).await?);
+        let short = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", rows::SHORT_FORMAT]).await?);
         let complete = lock(&inner.known).complete(short);
         let listed = match complete {
             Some(listed) => listed,
             None => {
-                let format = [rows::SHORT, rows::REST].concat();
+                let format = [rows::SHORT_FORMAT, rows::REST_FORMAT].concat();
                 let listed = rows::parse_all(&inner.query(&["list-panes", "-a", "-F", &format]).await?);
                 let panes = listed.iter().map(|listed| (listed.row.pane.clone(), listed.clone())).collect();
-                *lock(&inner.known) = Known { panes, at: Some(Instant::now()) };
+                *lock(&inner.known) = KnownPanes { panes, at: Some(Instant::now()) };
                 listed
             }
         };
@@ -81,20 +81,20 @@ impl Tmux {
             .collect())
     }
 
-    /// All panes of the server, also those that are not ours, with no more than what shows whether one has to be
-    /// captured: see [`super::watch`]. A third of the price of [`Tmux::list`].
+    /// Lists all panes of the server, also those that are not ours, with only the values that show whether to capture
+    /// a pane; see [`super::watch`]. Costs a third of [`Tmux::list`].
     ///
     /// # Errors
     /// As [`Tmux::list`].
     pub async fn glance(&self) -> Result<Vec<Glance>> {
-        Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE]).await?))
+        Ok(rows::glances(&self.0.query(&["list-panes", "-a", "-F", rows::GLANCE_FORMAT]).await?))
     }
 
-    /// What a pane shows, with up to `history` rows of scrollback before it (`u32::MAX`: all). None when
-    /// there is no such pane. Works on dead panes too.
+    /// Captures a pane's screen with up to `history` rows of scrollback (`u32::MAX`: all). `None` if there is no such
+    /// pane. Also works on dead panes.
     ///
     /// # Errors
-    /// When the server is not there or does not answer.
+    /// When the server is gone or does not respond.
     pub async fn capture(&self, pane: &str, history: u32) -> Result<Option<Captured>> {
         self.take(pane, history, JOINED).await
     }
@@ -107,21 +107,21 @@ impl Tmux {
         self.take(pane, history, AS_ROWS).await
     }
 
-    /// What panes show, as [`Tmux::capture`] has it, each with up to so many rows of scrollback. Of each the text,
-    /// or none when it cannot be had now. At a quarter of the price of a capture each, and half of tmux's.
+    /// Captures several panes as [`Tmux::capture`] does, each with its own number of scrollback rows. Returns the
+    /// text of each, or `None` if it cannot be read now. Costs a quarter of a capture for each pane.
     pub async fn screens(&self, panes: &[(String, u32)]) -> Vec<Option<String>> {
         let inner = &*self.0;
         let mut texts = Vec::with_capacity(panes.len());
-        for some in panes.chunks(AT_ONCE) {
+        for some in panes.chunks(BATCH_PANES) {
             if let Some(link) = inner.link().await.filter(|link| link.captures != Captures::No) {
                 match inner.screens_by_control(&link, some).await {
                     Ok(found) => {
                         texts.extend(found);
                         continue;
                     }
-                    // It would not answer a process either.
-                    Err(Broken::Silent) => break,
-                    Err(Broken::Lost) => {}
+                    // A plain process would not get an answer either.
+                    Err(BrokenConnection::Silent) => break,
+                    Err(BrokenConnection::Lost) => {}
                 }
             }
             for (pane, history) in some {
@@ -138,8 +138,8 @@ impl Tmux {
         if let Some(link) = inner.link().await.filter(|link| link.captures != Captures::No) {
             match inner.capture_by_control(&link, pane, history, flags).await {
                 Ok(Some(found)) => return Ok(found),
-                Err(Broken::Silent) => return Err(inner.silent()),
-                Ok(None) | Err(Broken::Lost) => {}
+                Err(BrokenConnection::Silent) => return Err(inner.silent()),
+                Ok(None) | Err(BrokenConnection::Lost) => {}
             }
         }
         inner.capture_by_process(pane, history, flags).await
@@ -147,16 +147,16 @@ impl Tmux {
 }
 
 impl Inner {
-    /// None where a plain process should be asked for what went wrong.
+    /// `None` if a plain process should be run to get the error.
     async fn capture_by_control(
         &self,
         link: &Link,
         pane: &str,
         history: u32,
         flags: &[&str],
-    ) -> Result<Option<Option<Captured>>, Broken> {
+    ) -> Result<Option<Option<Captured>>, BrokenConnection> {
         let start = start(history);
-        let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT]);
+        let mut lines = quote::line(&["display-message", "-p", "-t", pane, ABOUT_FORMAT]);
         let direct = link.captures == Captures::Direct;
         if direct {
             let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
@@ -183,12 +183,12 @@ impl Inner {
         })
     }
 
-    /// By one buffer for all of them: each capture takes the place of the one before.
+    /// One buffer serves all panes: each capture replaces the one before.
     async fn screens_by_control(
         &self,
         link: &Link,
         panes: &[(String, u32)],
-    ) -> Result<Vec<Option<String>>, Broken> {
+    ) -> Result<Vec<Option<String>>, BrokenConnection> {
         let buffer = format!("swarm-{}-{}", std::process::id(), unique());
         let direct = link.captures == Captures::Direct;
         let escaped = link.captures == (Captures::Buffer { escaped: true });
@@ -206,9 +206,9 @@ impl Inner {
             lines.extend(quote::line(&["delete-buffer", "-b", &buffer]));
         }
         let replies = self.ask(link, lines).await?;
-        let text = |replies: &[Reply]| match replies {
+        let text = |replies: &[ControlReply]| match replies {
             [Ok(shown)] => Some(tidy(shown)),
-            // What is shown after a capture that failed is another pane's.
+            // After a failed capture the buffer shows another pane's text.
             [Ok(_), Ok(shown)] if escaped => Some(tidy(&unescape(shown))),
             [Ok(_), Ok(shown)] => Some(tidy(shown)),
             _ => None,
@@ -217,7 +217,7 @@ impl Inner {
     }
 
     async fn capture_by_process(&self, pane: &str, history: u32, flags: &[&str]) -> Result<Option<Captured>> {
-        let about = ["display-message", "-p", "-t", pane, ABOUT];
+        let about = ["display-message", "-p", "-t", pane, ABOUT_FORMAT];
         let start = start(history);
         let capture = ["capture-pane", "-p", "-S", &start, "-t", pane];
         let output = self.run(&[Words::from(about), Words::from(capture).and(flags.iter().copied())]).await?;
@@ -231,7 +231,7 @@ impl Inner {
     }
 }
 
-/// capture-pane's `-S`: where to start.
+/// The `-S` argument of capture-pane: where to start.
 fn start(history: u32) -> String {
     match history {
         0 => "0".into(),
@@ -240,7 +240,7 @@ fn start(history: u32) -> String {
     }
 }
 
-/// Puts a capture together. None when tmux knew nothing of the pane.
+/// Puts a capture together. `None` if tmux found no such pane.
 pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captured> {
     let about = String::from_utf8_lossy(about);
     let mut numbers = about.trim().split(':').map(str::parse::<u64>);
@@ -256,13 +256,13 @@ pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captur
     Some(Captured { text: tidy(text), size, alternate, picture, history: rows, history_taken, cursor, dead })
 }
 
-/// Whether one of the last so many rows is not blank. Blank rows are never joined, so that lines can be counted.
+/// Whether one of the last `rows` rows is not empty. Empty rows are never joined, so lines can be counted.
 fn has_text_below(text: &[u8], rows: usize) -> bool {
     let lines = text.strip_suffix(b"\n").unwrap_or(text).rsplit(|byte| *byte == b'\n');
     lines.take(rows).any(|line| line.iter().any(|byte| *byte != b' '))
 }
 
-/// Without blanks at the ends of lines (tmux keeps them when it joins rows) and blank lines at the end.
+/// Removes spaces at the ends of lines (tmux keeps them when it joins rows) and empty lines at the end.
 fn tidy(text: &[u8]) -> String {
     let mut tidy = Vec::with_capacity(text.len());
     for line in text.split(|byte| *byte == b'\n') {
@@ -310,7 +310,7 @@ mod tests {
     fn the_short_list_is_completed_or_refused() {
         let long = rows::parse("%1:10:3:0:::80:24:0:0:@1:swarm:4:a:x __pane /d").unwrap();
         let short = |pid| rows::parse(&format!("%1:{pid}:9:1:3::80:24:0:0")).unwrap();
-        let mut known = Known { panes: [("%1".to_owned(), long)].into(), at: Some(Instant::now()) };
+        let mut known = KnownPanes { panes: [("%1".to_owned(), long)].into(), at: Some(Instant::now()) };
         let row = known.complete(vec![short(10)]).unwrap().remove(0).row;
         assert_eq!(
             (row.activity, row.dead_status, row.worker.as_deref(), row.run),
@@ -319,6 +319,6 @@ mod tests {
         assert!(known.complete(vec![short(11)]).is_none(), "another process in the pane");
         known.panes.clear();
         assert!(known.complete(vec![short(10)]).is_none());
-        assert!(Known::default().complete(vec![]).is_none());
+        assert!(KnownPanes::default().complete(vec![]).is_none());
     }
 }

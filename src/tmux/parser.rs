@@ -1,29 +1,28 @@
-//! Control mode, read: bytes from `tmux -C` become blocks (replies) and notifications.
+//! Parses control mode: bytes from `tmux -C` become blocks (replies) and notifications.
 //!
-//! Pure; used by the control client alone. A reply is everything between `%begin GUARD` and the line that
-//! says `%end` or `%error` with *the same* guard (time, number, flags): replies are not escaped, so a pane
-//! may print a line that looks like any of these. Notifications never stand inside a block. What is
-//! deliberately absent: text. Everything here is bytes, since a pane may hold anything.
+//! Pure; only the control client uses it. A reply is everything between `%begin GUARD` and `%end` or `%error` with
+//! *the same* guard (time, number, flags). Replies are not escaped, so a pane may print a line that looks like one of
+//! these. Notifications never occur inside a block. A pane may contain any bytes, so nothing here is text.
 
-/// The most bytes of one reply or line. A whole history of 10,000 rows of 200 wide characters is 8 MB.
-const MAX: usize = 64 << 20;
+/// The longest reply or line. A whole history of 10,000 rows of 200 wide characters is 8 MB.
+const MAX_BLOCK_BYTES: usize = 64 << 20;
 
-/// One thing that tmux said.
+/// One item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The answer to a command.
+    /// The reply to a command.
     Block(Block),
     /// A line outside blocks, without its `%`: `exit`, `sessions-changed`, …
     Notification(Vec<u8>),
-    /// More than [`MAX`] bytes without an end: the connection is of no more use.
+    /// More than [`MAX_BLOCK_BYTES`] bytes without an end. The connection cannot be used any more.
     TooLong,
 }
 
-/// The answer to one command.
+/// The reply to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// True when the command came from this control client (the last field of the guard is 1). The answer
-    /// to the `attach` on tmux's own command line, for one, is not ours.
+    /// Whether this control client sent the command (the last field of the guard is 1). The reply to the `attach` on
+    /// tmux's command line, for example, is not ours.
     pub ours: bool,
     /// True for `%end`, false for `%error`.
     pub ok: bool,
@@ -31,23 +30,23 @@ pub(super) struct Block {
     pub body: Vec<u8>,
 }
 
-/// The reader's state between two chunks.
+/// The parser's state between two chunks.
 #[derive(Debug, Default)]
 pub(super) struct Parser {
-    /// Bytes of a line whose end has not come yet.
+    /// An unfinished line.
     line: Vec<u8>,
     /// The open block: its guard, and its body with a `\n` after each line.
     open: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl Parser {
-    /// Takes the next chunk and gives what became complete with it, in order.
+    /// Reads the next chunk and returns the items that it completes, in order.
     pub(super) fn feed(&mut self, mut chunk: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(end) = chunk.iter().position(|byte| *byte == b'\n') {
             let (line, rest) = (&chunk[..end], &chunk[end + 1..]);
             chunk = rest;
-            // Nearly all lines are whole: those are not copied.
+            // Most lines are complete and need no copy.
             if self.line.is_empty() {
                 events.extend(self.take_line(line));
                 continue;
@@ -57,7 +56,9 @@ impl Parser {
             events.extend(self.take_line(&begun));
         }
         self.line.extend_from_slice(chunk);
-        if self.line.len() > MAX || self.open.as_ref().is_some_and(|(_, body)| body.len() > MAX) {
+        if self.line.len() > MAX_BLOCK_BYTES
+            || self.open.as_ref().is_some_and(|(_, body)| body.len() > MAX_BLOCK_BYTES)
+        {
             *self = Self::default();
             events.push(Event::TooLong);
         }

@@ -1,7 +1,7 @@
-//! Plain `tmux` processes: for everything rare, and for everything while control mode is out of order.
+//! Runs plain `tmux` processes: for rare commands, and for all commands while control mode does not work.
 //!
-//! Each has a time-out, a scrubbed environment, our socket and our configuration file, so that even a
-//! command that starts a server starts ours.
+//! Each has a timeout, a minimal environment, our socket and our configuration file, so that a command that starts a
+//! server starts ours.
 
 use std::ffi::{OsStr, OsString};
 use std::process::Stdio;
@@ -13,40 +13,40 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 
 use super::{Inner, quote};
+use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
-use crate::room;
 
-/// How long one command may take before tmux counts as not answering.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a command may take before tmux counts as not responding.
+pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The variables that a tmux server or client of ours is given; everything else stays out of the panes.
-const KEPT: [&str; 8] = ["PATH", "HOME", "TERM", "LANG", "SHELL", "USER", "LOGNAME", "TMUX_TMPDIR"];
+/// The variables that our tmux servers and clients receive. All others stay out of the panes.
+const KEPT_VARIABLES: [&str; 8] = ["PATH", "HOME", "TERM", "LANG", "SHELL", "USER", "LOGNAME", "TMUX_TMPDIR"];
 
-/// What a command left.
+/// The result of a tmux process.
 #[derive(Debug)]
 pub(super) struct Output {
     /// Exit status 0.
     pub ok: bool,
     /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error, without white space at its ends.
+    /// Standard error, trimmed.
     pub stderr: String,
 }
 
 impl Output {
-    /// Standard output, or the error tmux gave.
+    /// Standard output, or tmux's error.
     pub(super) fn into_result(self, what: &str) -> Result<Vec<u8>> {
         if self.ok { Ok(self.stdout) } else { Err(refusal(what, &self.stderr)) }
     }
 }
 
-/// tmux refused `what`, saying `stderr`.
+/// The error for `what`, which tmux refused with `stderr`.
 pub(super) fn refusal(what: &str, stderr: &str) -> Error {
     let said = if stderr.is_empty() { "tmux failed without a word" } else { stderr };
     Error::system(format_args!("tmux: cannot {what}"), said)
 }
 
-/// True when tmux says that the pane, window, session or server it was asked for is not there.
+/// Whether tmux reports that the pane, window, session or server does not exist.
 pub(super) fn says_absent(stderr: &str) -> bool {
     ["can't find ", "no server running", "no such ", "error connecting to", "no current target"]
         .iter()
@@ -55,11 +55,11 @@ pub(super) fn says_absent(stderr: &str) -> bool {
 
 /// Whether a variable goes into tmux's environment.
 fn is_kept(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| KEPT.contains(&name) || name.starts_with("LC_"))
+    name.to_str().is_some_and(|name| KEPT_VARIABLES.contains(&name) || name.starts_with("LC_"))
 }
 
 impl Inner {
-    /// A `tmux` process, not started, with everything that stands before the command.
+    /// A `tmux` process, not started, with the options before the command.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_kept(name)));
@@ -74,15 +74,15 @@ impl Inner {
         vec!["-u".into(), "-S".into(), socket.into(), "-f".into(), self.options.config.clone().into()]
     }
 
-    /// Runs the commands, one after the other, in one process; tmux stops at the first that fails.
+    /// Runs the commands in one process, in order. tmux stops at the first that fails.
     ///
     /// # Errors
-    /// When there is no tmux, or it does not end within [`TIMEOUT`]. A refusal by tmux is an [`Output`].
+    /// When tmux is not installed or does not end within [`COMMAND_TIMEOUT`]. A refusal by tmux is an [`Output`].
     pub(super) async fn run(&self, commands: &[Words]) -> Result<Output> {
         self.run_with(commands, None).await
     }
 
-    /// The same, with bytes on standard input.
+    /// The same, with `input` on standard input.
     pub(super) async fn run_with(&self, commands: &[Words], stdin: Option<&[u8]>) -> Result<Output> {
         let mut command = self.command();
         for (index, words) in commands.iter().enumerate() {
@@ -97,21 +97,21 @@ impl Inner {
 
 /// Runs a process to its end.
 pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result<Output> {
-    static ROOM: LazyLock<Semaphore> = LazyLock::new(room::for_processes);
-    let _room = room::wait(&ROOM).await;
+    static ROOM: LazyLock<Semaphore> = LazyLock::new(descriptors::process_slots);
+    let _room = descriptors::acquire(&ROOM).await;
     if stdin.is_some() {
         command.stdin(Stdio::piped());
     }
-    let mut child = room::start(&mut command).await.map_err(cannot_start)?;
+    let mut child = descriptors::spawn(&mut command).await.map_err(cannot_start)?;
     let mut pipe = child.stdin.take();
     let feed = async {
         if let (Some(mut pipe), Some(bytes)) = (pipe.take(), stdin) {
-            // A tmux that refuses early closes the pipe: its answer matters, not the rest of the bytes.
+            // A tmux that refuses early closes the pipe. Its answer matters, not the rest of the bytes.
             let _ = pipe.write_all(bytes).await;
         }
     };
     let both = async { tokio::join!(feed, child.wait_with_output()).1 };
-    match tokio::time::timeout(TIMEOUT, both).await {
+    match tokio::time::timeout(COMMAND_TIMEOUT, both).await {
         Ok(Ok(done)) => Ok(Output {
             ok: done.status.success(),
             stdout: done.stdout,
@@ -120,12 +120,12 @@ pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result
         Ok(Err(cause)) => Err(Error::system("cannot wait for tmux", cause)),
         Err(_) => Err(Error::new(
             ErrorCode::Timeout,
-            format!("tmux did not answer within {} seconds", TIMEOUT.as_secs()),
+            format!("tmux did not answer within {} seconds", COMMAND_TIMEOUT.as_secs()),
         )),
     }
 }
 
-/// The error when `tmux` cannot be run at all.
+/// The error when `tmux` cannot be run.
 fn cannot_start(cause: std::io::Error) -> Error {
     if cause.kind() == std::io::ErrorKind::NotFound {
         Error::new(ErrorCode::System, "tmux is not installed")
@@ -135,7 +135,7 @@ fn cannot_start(cause: std::io::Error) -> Error {
     }
 }
 
-/// One tmux command as words, unquoted.
+/// One tmux command as unquoted words.
 #[derive(Clone, Debug)]
 pub(super) struct Words(pub Vec<OsString>);
 

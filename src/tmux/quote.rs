@@ -1,13 +1,13 @@
-//! How text is handed to tmux so that it stays what it is: three places, three rules.
+//! Quotes text so that tmux keeps it unchanged. Three places have three rules.
 //!
 //! Pure. tmux parses an argv element (a `;` at its end separates commands), a line of control mode or of a
-//! configuration file (its own shell-like quoting), and, in some arguments, a format (`#{…}`, and `%` where
-//! it also goes through strftime).
+//! configuration file (with its own shell-like quotes), and, in some arguments, a format (`#{…}`, and `%` where the
+//! text also goes through strftime).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// One argv element of a `tmux` process: an unescaped `;` at the end would end the command.
+/// Quotes one argv element of a `tmux` process: a bare `;` at its end would end the command.
 pub(super) fn argument(text: &OsStr) -> OsString {
     let bytes = text.as_bytes();
     match bytes.split_last() {
@@ -16,9 +16,8 @@ pub(super) fn argument(text: &OsStr) -> OsString {
     }
 }
 
-/// One word of a control-mode line or of a configuration file, in double quotes. Whatever tmux would look
-/// at inside them becomes an octal escape, so the word never spans two lines. A NUL cannot be carried (no
-/// C string holds one) and is left out.
+/// Quotes one word of a control-mode line or configuration file with double quotes. Bytes that tmux interprets become
+/// octal escapes, so the word never spans two lines. A NUL is dropped, since no C string can hold one.
 pub(super) fn word(bytes: &[u8]) -> Vec<u8> {
     let mut quoted = Vec::with_capacity(bytes.len() + 2);
     quoted.push(b'"');
@@ -35,7 +34,7 @@ pub(super) fn word(bytes: &[u8]) -> Vec<u8> {
     quoted
 }
 
-/// One line of control mode: the words quoted, a newline at the end.
+/// One line of control mode: the quoted words and a newline.
 pub(super) fn line<S: AsRef<[u8]>>(words: &[S]) -> Vec<u8> {
     let mut line = words.iter().map(|text| word(text.as_ref())).collect::<Vec<_>>().join(&b' ');
     line.push(b'\n');

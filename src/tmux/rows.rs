@@ -1,37 +1,39 @@
-//! The list of panes: the format that tmux fills in, and its reading. Pure.
+//! The formats of pane lists, and their parsers. Pure.
 //!
-//! Three formats, because each variable costs tmux two microseconds for each pane: what the tick compares, what
-//! changes beside it, and what does not change, asked for only when an unknown pane turned up.
+//! There are three formats, because each variable costs tmux two microseconds per pane: the values that each tick
+//! compares, the other values that change, and the constant ones, which are requested only when an unknown pane
+//! appears.
 
-use super::{Glance, Row};
+use super::{Glance, PaneRow};
 
-/// What the tick asks for.
-pub(super) const GLANCE: &str = "#{pane_id}:#{window_activity}:#{pane_width}:#{pane_height}:#{history_size}";
+/// The values that each tick compares.
+pub(super) const GLANCE_FORMAT: &str =
+    "#{pane_id}:#{window_activity}:#{pane_width}:#{pane_height}:#{history_size}";
 
-/// What changes. `:` stands in none of the values.
-pub(super) const SHORT: &str = "#{pane_id}:#{pane_pid}:#{window_activity}:#{pane_dead}:#{pane_dead_status}:\
+/// The values that change. None of them contains `:`.
+pub(super) const SHORT_FORMAT: &str = "#{pane_id}:#{pane_pid}:#{window_activity}:#{pane_dead}:#{pane_dead_status}:\
      #{pane_dead_signal}:#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}";
 
-/// What does not; the free text stands last. Behind [`SHORT`] and a `:`.
-pub(super) const REST: &str =
+/// The constant values, after [`SHORT_FORMAT`] and a `:`. The free text is last.
+pub(super) const REST_FORMAT: &str =
     ":#{window_id}:#{session_name}:#{@swarm_run}:#{@swarm_worker}:#{pane_start_command}";
 
-/// One line of a list, and the session it was listed under (none in the short form).
+/// A line of a list, and the session it was listed under (none in the short form).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub row: Row,
+pub(super) struct ListedPane {
+    pub row: PaneRow,
     pub session: String,
 }
 
-/// Reads one line of either form. None for a line that is none (a newline in a command makes such).
-pub(super) fn parse(line: &str) -> Option<Listed> {
+/// Parses a line of either form. `None` if it is not one: a newline in a command makes such lines.
+pub(super) fn parse(line: &str) -> Option<ListedPane> {
     let mut fields = line.splitn(15, ':');
     let mut next = || fields.next();
     let pane = next()?;
     if !(pane.len() > 1 && pane.starts_with('%') && pane[1..].bytes().all(|byte| byte.is_ascii_digit())) {
         return None;
     }
-    let mut row = Row {
+    let mut row = PaneRow {
         pane: pane.to_owned(),
         pid: next()?.parse().unwrap_or(0),
         activity: next()?.parse().ok()?,
@@ -41,7 +43,7 @@ pub(super) fn parse(line: &str) -> Option<Listed> {
         size: (next()?.parse().ok()?, next()?.parse().ok()?),
         alternate: next()? == "1",
         history: next()?.parse().ok()?,
-        ..Row::default()
+        ..PaneRow::default()
     };
     let mut session = String::new();
     if let Some(window) = next() {
@@ -51,10 +53,10 @@ pub(super) fn parse(line: &str) -> Option<Listed> {
         row.worker = next().filter(|name| !name.is_empty()).map(str::to_owned);
         row.start_command = next()?.to_owned();
     }
-    Some(Listed { row, session })
+    Some(ListedPane { row, session })
 }
 
-/// Reads a list in the form of [`GLANCE`]; a pane that is listed under several sessions appears as often.
+/// Parses a list in [`GLANCE_FORMAT`]. A pane in several sessions appears several times.
 pub(super) fn glances(text: &[u8]) -> Vec<Glance> {
     let glance = |line: &[u8]| {
         let mut fields = std::str::from_utf8(line).ok()?.split(':');
@@ -71,8 +73,8 @@ pub(super) fn pane_number(id: &str) -> Option<u32> {
     id.strip_prefix('%')?.parse().ok()
 }
 
-/// Reads a whole list; a pane that is listed under several sessions appears once.
-pub(super) fn parse_all(text: &[u8]) -> Vec<Listed> {
+/// Parses a whole list. A pane in several sessions appears once.
+pub(super) fn parse_all(text: &[u8]) -> Vec<ListedPane> {
     let mut seen = std::collections::HashSet::new();
     String::from_utf8_lossy(text)
         .lines()
@@ -81,8 +83,8 @@ pub(super) fn parse_all(text: &[u8]) -> Vec<Listed> {
         .collect()
 }
 
-/// Whether a listed pane is any of our business: it is in our session, marked as ours, or runs our wrapper.
-pub(super) fn is_ours(listed: &Listed, session: &str) -> bool {
+/// Whether a pane concerns us: it is in our session, has our marks, or runs our wrapper.
+pub(super) fn is_ours(listed: &ListedPane, session: &str) -> bool {
     listed.session == session || listed.row.worker.is_some() || listed.row.start_command.contains("__pane")
 }
 
@@ -96,7 +98,7 @@ mod tests {
     fn both_forms_are_read() {
         let long = "%7:4242:1700000000:1::9:200:50:0:123:@3:swarm:5:agent:\"/x y/swarm\" __pane /a:b";
         let listed = parse(long).unwrap();
-        let row = Row {
+        let row = PaneRow {
             pane: "%7".into(),
             window: "@3".into(),
             pid: 4242,
@@ -111,7 +113,7 @@ mod tests {
             run: Some(5),
             start_command: "\"/x y/swarm\" __pane /a:b".into(),
         };
-        assert_eq!(listed, Listed { row: row.clone(), session: "swarm".into() });
+        assert_eq!(listed, ListedPane { row: row.clone(), session: "swarm".into() });
         let short = parse("%7:4242:1700000000:0:::80:24:1:0").unwrap().row;
         assert!(!short.dead && short.alternate && short.size == (80, 24) && short.window.is_empty());
         let twice = format!("{long}\nsecond line of a command\n{}\n", long.replace(":swarm:", ":view:"));

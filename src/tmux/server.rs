@@ -1,7 +1,7 @@
-//! The server: started when it is absent, asked how it is, ended by tests and the demo.
+//! The server: starting it, its health, and ending it for tests and the demo.
 //!
-//! Only the socket identifies it. "Gone" is said only when nothing can be listening there; a time-out is
-//! never taken for death.
+//! Only the socket identifies a server. It counts as gone only if nothing can be listening there; a timeout never
+//! means that it is dead.
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tmux_interface::{HasSession, KillServer, NewSession};
 
-use super::control::Broken;
-use super::empty::EMPTY;
+use super::control::BrokenConnection;
+use super::empty::EMPTY_CHECK_TIME;
 use super::plain::{self, Words};
 use super::{Health, Inner, Socket, Tmux, Version, config, lock, quote};
 use crate::error::{Error, ErrorCode, Result};
@@ -23,29 +23,29 @@ use crate::procs;
 /// The longest socket path, in bytes, that the system takes.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// How long a server that was told to end usually takes at most.
-const GOODBYE: Duration = Duration::from_millis(300);
+/// How long a server that was told to exit usually takes at most.
+const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A server, as it was when it last answered.
+/// A server at the time of its last answer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct KnownServer {
     pub(super) pid: i32,
-    /// Tells the process from a later one with the same pid, where the system says.
+    /// Distinguishes the process from a later one with the same pid, where the system has start times.
     start_time: Option<u64>,
 }
 
-/// What a connection attempt shows.
+/// The result of a connection attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Probe {
-    /// Somebody listens: this process, where the system says so.
+pub(super) enum ServerProbe {
+    /// A process listens: this one, if the system reports it.
     Listening(Option<i32>),
-    /// There is no socket, or nobody behind it.
+    /// There is no socket, or no process listens at it.
     Absent,
-    /// It cannot be told: full backlog, no permission, no descriptors.
+    /// Unknown: full backlog, no permission, or no descriptors.
     Unsure,
 }
 
-/// The socket's absolute path, by tmux's own rule for names.
+/// The socket's absolute path; for a name, by tmux's own rule.
 pub(super) fn absolute(socket: &Socket) -> PathBuf {
     match socket {
         Socket::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
@@ -59,11 +59,11 @@ pub(super) fn absolute(socket: &Socket) -> PathBuf {
 }
 
 impl Tmux {
-    /// Makes sure that the server is there, starting it if it is absent, and gives its pid.
+    /// Starts the server if it does not run, and returns its pid.
     ///
     /// # Errors
-    /// When tmux is missing or too old, the socket cannot be used, or the server does not answer. A server
-    /// that is there but silent is never replaced.
+    /// When tmux is missing or too old, the socket cannot be used, or the server does not respond. A server that
+    /// exists but does not respond is never replaced.
     pub async fn ensure_server(&self) -> Result<i32> {
         let inner = &*self.0;
         let installed = inner.installed().await?;
@@ -82,14 +82,14 @@ impl Tmux {
         }
     }
 
-    /// How the server is. Takes some ten seconds when it does not answer.
+    /// The health of the server. Takes about ten seconds if it does not respond.
     pub async fn health(&self) -> Health {
         let inner = &*self.0;
         let found = probe(inner.socket_path()).await;
-        if found == Probe::Absent && !inner.revive().await {
+        if found == ServerProbe::Absent && !inner.revive().await {
             return Health::Gone;
         }
-        let listener = if let Probe::Listening(pid) = found { pid } else { None };
+        let listener = if let ServerProbe::Listening(pid) = found { pid } else { None };
         let empty = inner.until_empty(listener);
         tokio::pin!(empty);
         tokio::select! {
@@ -100,30 +100,29 @@ impl Tmux {
             },
             () = &mut empty => return Health::Gone,
         }
-        // It may have ended just now, or have refused at once.
-        if inner.is_gone().await || tokio::time::timeout(EMPTY, empty).await.is_ok() {
+        // It may have ended just now, or refused at once.
+        if inner.is_gone().await || tokio::time::timeout(EMPTY_CHECK_TIME, empty).await.is_ok() {
             Health::Gone
         } else {
             Health::Unresponsive
         }
     }
 
-    /// The version of the tmux that is installed, as it says it (`3.3a`); None when there is none.
+    /// The installed version of tmux in its own notation (`3.3a`); `None` if tmux is not installed.
     pub async fn version(&self) -> Option<String> {
         said_version().await.ok()
     }
 
-    /// Tells this handle which process the server is, as saved by an earlier daemon. With it, a server
-    /// whose socket file somebody deleted is found again instead of being taken for gone. A pid that is not
-    /// a tmux server is ignored.
+    /// Sets the server's process, as an earlier daemon saved it. A server whose socket file was deleted is then found
+    /// again and does not count as gone. Ignores a pid that is not a tmux server.
     pub fn expect_server(&self, pid: i32) {
         if procs::name(pid).is_some_and(|name| name.contains("tmux")) {
             self.0.note_server(pid);
         }
     }
 
-    /// Makes the server look at its dead children again. On the tmux of Debian 12 the news of a child's end
-    /// is mostly lost, and with it the exit status, until the next child or this call.
+    /// Makes the server collect its dead children. The tmux of Debian 12 often misses the end of a child, and with it
+    /// the exit status, until another child ends or this call is made.
     pub async fn nudge(&self) {
         let inner = &*self.0;
         let seen = *lock(&inner.server);
@@ -136,8 +135,8 @@ impl Tmux {
                 *lock(&inner.server)
             }
         };
-        if let Some(seen) = seen.filter(Seen::is_alive) {
-            // SIGCHLD is harmless to whoever gets it.
+        if let Some(seen) = seen.filter(KnownServer::is_alive) {
+            // SIGCHLD is harmless for any process.
             let _ = kill(Pid::from_raw(seen.pid), Signal::SIGCHLD);
         }
     }
@@ -145,7 +144,7 @@ impl Tmux {
     /// Ends the server and everything in it, and waits until it is gone. For tests and the demo.
     ///
     /// # Errors
-    /// When it is still there after some seconds.
+    /// When it still runs after some seconds.
     pub async fn kill_server(&self) -> Result<()> {
         let inner = &*self.0;
         let seen = *lock(&inner.server);
@@ -153,17 +152,17 @@ impl Tmux {
         if !output.ok && !plain::says_absent(&output.stderr) {
             return Err(plain::refusal("end the server", &output.stderr));
         }
-        if let Some(seen) = seen.filter(Seen::is_alive) {
-            if tokio::time::timeout(GOODBYE, procs::wait_gone(seen.pid)).await.is_err() {
+        if let Some(seen) = seen.filter(KnownServer::is_alive) {
+            if tokio::time::timeout(GOODBYE_TIMEOUT, procs::wait_gone(seen.pid)).await.is_err() {
                 inner.end_stuck_clients();
             }
             let gone = procs::wait_gone(seen.pid);
-            tokio::time::timeout(plain::TIMEOUT, gone).await.map_err(|_| inner.silent())?;
+            tokio::time::timeout(plain::COMMAND_TIMEOUT, gone).await.map_err(|_| inner.silent())?;
         }
         Ok(())
     }
 
-    /// Ends the server when no worker's window is left in it. True when it is gone, and its socket too.
+    /// Ends the server if it has no worker's window. True if it is gone, with its socket.
     ///
     /// # Errors
     /// As [`Tmux::list`] and [`Tmux::kill_server`].
@@ -176,14 +175,14 @@ impl Tmux {
             self.kill_server().await?;
         }
         self.0.end_empty().await?;
-        // tmux leaves it. Nothing listens there, and who would make another server is the caller, who ends.
+        // tmux leaves the socket file. Nothing listens there, and the caller ends and makes no other server.
         let _ = std::fs::remove_file(self.socket_path());
         Ok(true)
     }
 }
 
-impl Seen {
-    /// Whether it is the same process, and not a dead one that nobody reaped.
+impl KnownServer {
+    /// Whether it is the same process, and not a zombie.
     fn is_alive(&self) -> bool {
         procs::is_alive(self.pid) && procs::start_time(self.pid) == self.start_time
     }
@@ -191,28 +190,28 @@ impl Seen {
 
 impl Inner {
     fn note_server(&self, pid: i32) {
-        *lock(&self.server) = Some(Seen { pid, start_time: procs::start_time(pid) });
+        *lock(&self.server) = Some(KnownServer { pid, start_time: procs::start_time(pid) });
     }
 
-    /// The server's pid, as the server says it.
+    /// The server's pid, reported by the server itself.
     async fn ask_pid(&self) -> Option<i32> {
         let text = self.query(&["display-message", "-p", "#{pid}"]).await.ok()?;
         String::from_utf8_lossy(&text).trim().parse().ok()
     }
 
-    /// True when nothing listens, for sure.
+    /// Whether certainly nothing listens.
     async fn is_gone(&self) -> bool {
         match probe(self.socket_path()).await {
-            Probe::Absent => !self.revive().await,
-            Probe::Listening(_) | Probe::Unsure => false,
+            ServerProbe::Absent => !self.revive().await,
+            ServerProbe::Listening(_) | ServerProbe::Unsure => false,
         }
     }
 
-    /// A server whose socket was deleted makes it again when it is asked to (SIGUSR1). True when it did.
+    /// Asks a server whose socket was deleted to make it again (SIGUSR1). True if it did.
     async fn revive(&self) -> bool {
         let known = *lock(&self.server);
-        let Some(seen) = known.filter(Seen::is_alive).or_else(|| self.search()) else { return false };
-        // Without a start time this might be anybody, and SIGUSR1 ends most programs.
+        let Some(seen) = known.filter(KnownServer::is_alive).or_else(|| self.search()) else { return false };
+        // Without a start time the pid could be any process, and SIGUSR1 ends most programs.
         if seen.start_time.is_none() || !seen.is_alive() {
             return false;
         }
@@ -221,19 +220,19 @@ impl Inner {
         }
         for _ in 0..40 {
             tokio::time::sleep(Duration::from_millis(25)).await;
-            if matches!(probe(self.socket_path()).await, Probe::Listening(_)) {
+            if matches!(probe(self.socket_path()).await, ServerProbe::Listening(_)) {
                 return true;
             }
             if !seen.is_alive() {
                 return false;
             }
         }
-        // It lives but cannot be reached: not gone.
+        // It lives but cannot be reached, so it is not gone.
         true
     }
 
-    /// Ends control clients of daemons that are dead. When one has left a reply unread, the server keeps the
-    /// client for ever (seen on 3.3a), and a server that is told to end waits for it.
+    /// Ends control clients whose daemons are dead. If such a client left a reply unread, the server keeps it forever
+    /// (seen on 3.3a), and a server that should exit waits for it.
     pub(super) fn end_stuck_clients(&self) {
         let Socket::Path(socket) = &self.options.socket else { return };
         let args: [&[u8]; 4] = [b"-S", socket.as_os_str().as_bytes(), b"-C", b"attach-session"];
@@ -246,16 +245,16 @@ impl Inner {
         }
     }
 
-    /// The server that was started for this very socket, when no daemon that lived tells its pid: it may be
-    /// empty, or of a daemon that died before it wrote one down.
-    pub(super) fn search(&self) -> Option<Seen> {
+    /// The server that was started for this socket, when no live daemon has its pid: it may be empty, or belong to a
+    /// daemon that died before it saved the pid.
+    pub(super) fn search(&self) -> Option<KnownServer> {
         let Socket::Path(socket) = &self.options.socket else { return None };
         let (socket, config) = (socket.as_os_str().as_bytes(), self.options.config.as_os_str().as_bytes());
         let pid = procs::find("tmux: server", &[b"-S", socket, b"-f", config])?;
-        Some(Seen { pid, start_time: procs::start_time(pid) })
+        Some(KnownServer { pid, start_time: procs::start_time(pid) })
     }
 
-    /// The version that is installed; None for one that cannot be read (a build from tmux's own tree).
+    /// The installed version; `None` if it cannot be parsed (a build from tmux's repository).
     async fn installed(&self) -> Result<Option<Version>> {
         let check = async {
             let said = said_version().await?;
@@ -269,14 +268,14 @@ impl Inner {
         self.installed.get_or_try_init(|| check).await.copied()
     }
 
-    /// The error for a server that should answer and does not.
+    /// The error for a server that should respond and does not.
     pub(super) fn silent(&self) -> Error {
         let path = self.socket_path().display();
         Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not answer"))
             .hint(format!("look at it with: tmux -S '{path}' ls"))
     }
 
-    /// Makes sure that a server can be started at the socket, without harm to what is there.
+    /// Makes sure that a server can be started at the socket without harm to existing files.
     fn check_socket(&self) -> Result<()> {
         let path = self.socket_path();
         let length = path.as_os_str().len();
@@ -285,7 +284,7 @@ impl Inner {
                 format!("the tmux socket path is {length} bytes long, at most {LONGEST_PATH} are possible");
             return Err(Error::invalid(message).hint("choose a shorter SWARM_DIR or --tmux-socket"));
         }
-        // tmux deletes whatever is in its way.
+        // tmux deletes any file at the path of its socket.
         if path.symlink_metadata().is_ok_and(|meta| !meta.file_type().is_socket()) {
             return Err(Error::invalid(format!("{} exists and is no socket", path.display())));
         }
@@ -293,7 +292,7 @@ impl Inner {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(|cause| Error::system(format_args!("cannot create {}", dir.display()), cause))?;
         if matches!(self.options.socket, Socket::Name(_)) {
-            // The directory is in /tmp: somebody else may have been there first.
+            // The directory is in /tmp, where another user may have made it first.
             let meta = dir.symlink_metadata().map_err(|cause| Error::system(dir.display(), cause))?;
             if !meta.is_dir() || meta.uid() != nix::unistd::getuid().as_raw() || meta.mode() & 0o007 != 0 {
                 return Err(Error::new(ErrorCode::System, format!("{} is not safe to use", dir.display())));
@@ -302,27 +301,27 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes the control client's session, if it is missing, in a server that is there.
+    /// Makes the control client's session if it is missing. The server must run.
     pub(super) async fn ensure_hidden_session(&self) -> Result<()> {
         let target = format!("={}", self.hidden_session());
         let output = self.run(&[HasSession::new().target_session(target).build().into()]).await?;
         if output.ok {
             return Ok(());
         }
-        // The second is what a server without any session says: one that lost all of them, or that was
-        // started by a command which found nothing to do.
+        // The second message is from a server without any session: it lost all of them, or a command started it that
+        // found nothing to do.
         if ["can't find session", "no current target"].iter().any(|said| output.stderr.contains(said)) {
             return self.start_hidden_session().await;
         }
         Err(plain::refusal("find the server", &output.stderr))
     }
 
-    /// Makes it, starting the server if there is none.
+    /// Makes the session, and starts the server if none runs.
     async fn start_hidden_session(&self) -> Result<()> {
         let (columns, rows) = config::DEFAULT_SIZE;
         let session = NewSession::new().detached().session_name(self.hidden_session());
         let session = session.width(columns.into()).height(rows.into()).build();
-        // Two words: one alone would go through a shell.
+        // Two words: a single one would go through a shell.
         let output = self.run(&[Words::from(session).and(["cat", "-"])]).await?;
         if output.ok || output.stderr.contains("duplicate session") {
             return Ok(());
@@ -330,7 +329,7 @@ impl Inner {
         Err(plain::refusal("start the server", &output.stderr))
     }
 
-    /// One read-only command: through the control client, or by a process. Gives its output.
+    /// Runs one read-only command, through the control client or a plain process, and returns its output.
     pub(super) async fn query(&self, words: &[&str]) -> Result<Vec<u8>> {
         if let Some(link) = self.link().await {
             match self.ask(&link, quote::line(words)).await {
@@ -338,8 +337,8 @@ impl Inner {
                     let reply = replies.pop().unwrap_or(Ok(Vec::new()));
                     return reply.map_err(|said| plain::refusal(words[0], &said));
                 }
-                Err(Broken::Silent) => return Err(self.silent()),
-                Err(Broken::Lost) => {}
+                Err(BrokenConnection::Silent) => return Err(self.silent()),
+                Err(BrokenConnection::Lost) => {}
             }
         }
         let words = Words(words.iter().map(Into::into).collect());
@@ -348,7 +347,7 @@ impl Inner {
     }
 }
 
-/// Whether a process is the server that was started for this socket.
+/// Whether a process is the server for this socket.
 pub fn is_server_at(pid: i32, socket: &Path) -> bool {
     procs::name(pid).is_some_and(|name| name == "tmux: server")
         && procs::arguments(pid)
@@ -356,7 +355,7 @@ pub fn is_server_at(pid: i32, socket: &Path) -> bool {
             .any(|two| two[0] == b"-S" && two[1] == socket.as_os_str().as_bytes())
 }
 
-/// What `tmux -V` says, without the `tmux`.
+/// The output of `tmux -V` without `tmux`.
 pub(super) async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
     command.arg("-V").kill_on_drop(true).stdin(std::process::Stdio::null());
@@ -365,18 +364,20 @@ pub(super) async fn said_version() -> Result<String> {
     Ok(String::from_utf8_lossy(&text).trim().trim_start_matches("tmux ").to_owned())
 }
 
-/// Tries to connect. tmux takes a connection that says nothing for a client that left.
-pub(super) async fn probe(socket: &Path) -> Probe {
+/// Tries to connect. tmux treats a connection without data as a client that left.
+pub(super) async fn probe(socket: &Path) -> ServerProbe {
     let attempt = tokio::net::UnixStream::connect(socket);
     match tokio::time::timeout(Duration::from_secs(2), attempt).await {
-        Ok(Ok(stream)) => Probe::Listening(stream.peer_cred().ok().and_then(|peer| peer.pid())),
+        Ok(Ok(stream)) => ServerProbe::Listening(stream.peer_cred().ok().and_then(|peer| peer.pid())),
         Ok(Err(cause)) => match cause.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => Probe::Absent,
-            // Such a path can hold no socket.
-            ErrorKind::InvalidInput => Probe::Absent,
-            _ => Probe::Unsure,
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => {
+                ServerProbe::Absent
+            }
+            // No socket can have such a path.
+            ErrorKind::InvalidInput => ServerProbe::Absent,
+            _ => ServerProbe::Unsure,
         },
-        Err(_) => Probe::Unsure,
+        Err(_) => ServerProbe::Unsure,
     }
 }
 
@@ -388,15 +389,15 @@ mod tests {
     async fn a_socket_is_absent_only_when_nobody_can_listen() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s");
-        assert_eq!(probe(&path).await, Probe::Absent);
-        assert_eq!(probe(&path.join("below")).await, Probe::Absent);
+        assert_eq!(probe(&path).await, ServerProbe::Absent);
+        assert_eq!(probe(&path.join("below")).await, ServerProbe::Absent);
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let listening = probe(&path).await;
-        assert!(matches!(listening, Probe::Listening(_)), "{listening:?}");
+        assert!(matches!(listening, ServerProbe::Listening(_)), "{listening:?}");
         #[cfg(target_os = "linux")]
-        assert_eq!(listening, Probe::Listening(i32::try_from(std::process::id()).ok()));
+        assert_eq!(listening, ServerProbe::Listening(i32::try_from(std::process::id()).ok()));
         drop(listener);
-        assert_eq!(probe(&path).await, Probe::Absent, "a stale socket file");
+        assert_eq!(probe(&path).await, ServerProbe::Absent, "a stale socket file");
     }
 
     #[test]

@@ -1,47 +1,47 @@
-//! One look at a server by a plain process, for `doctor`: nothing is started, made or kept.
+//! Examines a server with a plain process, for `doctor`. Starts, makes and keeps nothing.
 
-use super::empty::EMPTY;
+use super::empty::EMPTY_CHECK_TIME;
 use super::plain::{self, Words};
-use super::server::{Probe, probe};
-use super::{Row, Tmux, Version, rows};
+use super::server::{ServerProbe, probe};
+use super::{PaneRow, Tmux, Version, rows};
 use crate::error::{Error, ErrorCode, Result};
 
-/// What a look found.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Survey {
+pub enum ServerSurvey {
     /// Nothing listens at the socket.
     Gone,
-    /// A server listens that holds no pane and does not answer: it was told to end and cannot.
+    /// A server listens that holds no pane and does not respond: it was told to exit and cannot.
     Empty {
         /// The server's process.
         pid: i32,
     },
-    /// Something listens and does not answer in some seconds, or answers with a refusal; in words.
+    /// Something listens but does not respond within some seconds, or refuses; with the reason.
     Silent(String),
-    /// It answers.
+    /// It responds.
     Alive {
-        /// The server's process; 0 when it does not say.
+        /// The server's process; 0 if it does not report it.
         pid: i32,
-        /// The panes that are ours.
-        rows: Vec<Row>,
+        /// Our panes.
+        rows: Vec<PaneRow>,
     },
 }
 
 impl Tmux {
-    /// Looks at the server, without the control client that [`Tmux::health`] and [`Tmux::list`] make.
-    /// Takes at most some seven seconds.
-    pub async fn survey(&self) -> Survey {
+    /// Examines the server without the control client that [`Tmux::health`] and [`Tmux::list`] use. Takes at most
+    /// about seven seconds.
+    pub async fn survey(&self) -> ServerSurvey {
         let listener = match probe(&self.socket_path()).await {
-            Probe::Absent => return Survey::Gone,
-            Probe::Listening(pid) => pid,
-            Probe::Unsure => None,
+            ServerProbe::Absent => return ServerSurvey::Gone,
+            ServerProbe::Listening(pid) => pid,
+            ServerProbe::Unsure => None,
         };
-        let format = [rows::SHORT, rows::REST].concat();
+        let format = [rows::SHORT_FORMAT, rows::REST_FORMAT].concat();
         let commands = [
             Words::from(["display-message", "-p", "#{pid}"]),
             Words::from(["list-panes", "-a", "-F", &format]),
         ];
-        let is_empty = || Survey::Empty { pid: listener.unwrap_or(0) };
+        let is_empty = || ServerSurvey::Empty { pid: listener.unwrap_or(0) };
         let empty = self.0.until_empty(listener);
         tokio::pin!(empty);
         let output = tokio::select! {
@@ -49,9 +49,9 @@ impl Tmux {
             output = self.0.run(&commands) => output,
             () = &mut empty => return is_empty(),
         };
-        // One that is empty may refuse at once.
+        // An empty server may refuse at once.
         let answers = matches!(&output, Ok(output) if output.ok || plain::says_absent(&output.stderr));
-        if !answers && tokio::time::timeout(EMPTY, empty).await.is_ok() {
+        if !answers && tokio::time::timeout(EMPTY_CHECK_TIME, empty).await.is_ok() {
             return is_empty();
         }
         match output {
@@ -60,23 +60,23 @@ impl Tmux {
                 let pid = String::from_utf8_lossy(first).trim().parse().unwrap_or(0);
                 let listed = rows::parse_all(&output.stdout).into_iter();
                 let ours = listed.filter(|listed| rows::is_ours(listed, self.session()));
-                Survey::Alive { pid, rows: ours.map(|listed| listed.row).collect() }
+                ServerSurvey::Alive { pid, rows: ours.map(|listed| listed.row).collect() }
             }
-            Ok(output) if plain::says_absent(&output.stderr) => Survey::Gone,
-            Ok(output) => Survey::Silent(output.stderr),
-            Err(error) => Survey::Silent(error.message),
+            Ok(output) if plain::says_absent(&output.stderr) => ServerSurvey::Gone,
+            Ok(output) => ServerSurvey::Silent(output.stderr),
+            Err(error) => ServerSurvey::Silent(error.message),
         }
     }
 
-    /// The process of the server that was started for this very socket, reachable or not.
+    /// The server process that was started for this socket, reachable or not.
     pub fn started_server(&self) -> Option<i32> {
         self.0.search().map(|seen| seen.pid)
     }
 
-    /// The version of the tmux that is installed, as it says it (`3.3a`).
+    /// The installed version of tmux in its own notation (`3.3a`).
     ///
     /// # Errors
-    /// When there is none, it does not answer, or it is too old for swarm.
+    /// When tmux is not installed, does not respond, or is too old for swarm.
     pub async fn usable_version(&self) -> Result<String> {
         let said = super::server::said_version().await?;
         match Version::parse(&said) {

@@ -1,8 +1,8 @@
-//! tmux's version: which of its faults to step around. Pure.
+//! tmux's version, which decides the workarounds to use. Pure.
 
 use std::fmt;
 
-/// A version of tmux, without the letter of a fix release (3.3a is 3.3).
+/// A version of tmux, without the letter of a patch release (3.3a is 3.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     major: u16,
@@ -10,20 +10,20 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest tmux that swarm works with.
+    /// The oldest supported tmux.
     pub const MINIMUM: Self = Self::new(3, 2);
 
-    /// A version by its two numbers.
+    /// Makes a version from its two numbers.
     pub const fn new(major: u16, minor: u16) -> Self {
         Self { major, minor }
     }
 
-    /// Reads `tmux 3.3a`, `3.3a`, `next-3.7`, `openbsd-7.5`. None for a text without `N.N` (`master`).
+    /// Parses `tmux 3.3a`, `3.3a`, `next-3.7`, `openbsd-7.5`. `None` for a text without `N.N` (`master`).
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.contains("openbsd") {
-            // It carries the system's number. Its tmux is the newest of its day: believe it is new enough,
-            // and take the routes that work everywhere.
+            // This is the version of the operating system. Its tmux is recent: treat it as new enough, and use what
+            // works everywhere.
             return Some(Self::MINIMUM);
         }
         let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
@@ -32,7 +32,7 @@ impl Version {
         Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
     }
 
-    /// True where `capture-pane -p` on a control client gives its memory back.
+    /// Whether `capture-pane -p` on a control client frees its memory.
     pub(super) fn captures_without_leak(self) -> bool {
         self >= Self::new(3, 6)
     }

@@ -1,34 +1,34 @@
-//! Which panes have to be captured after a `list`: those that printed, and nothing else.
+//! Decides which panes to capture after a list: those that printed.
 //!
-//! Pure; the daemon's tick uses it, and it is made for ticks in which nothing changed: those allocate nothing.
-//! tmux keeps the time of a window's last output in whole seconds, so an unchanged time does not mean silence:
-//! what a pane prints in the very second in which the list was taken leaves the time as it was. A pane is
-//! therefore dirty when its time changed *or* is not older than the second of the list before this one. A resize
-//! does not touch that time and is looked at as well. The end of a process is not: the watch on it tells.
+//! Pure. The daemon's tick uses it. A tick in which nothing changed allocates nothing. tmux stores the time of a
+//! window's last output in whole seconds, so an unchanged time does not prove silence: output in the same second as
+//! the list leaves the time as it was. A pane is therefore dirty if its time changed, or if its time is not older
+//! than the second of the list before this one. A resize does not change that time, so sizes are compared too. The
+//! end of a process is found by waiting for it.
 
 use std::collections::HashMap;
 
 use super::Glance;
 
-/// Seconds in which each pane is captured once even when nothing says that it printed.
+/// How often each pane is captured even if it did not print, in seconds.
 ///
-/// The gate is exact for what a program prints. This is for what tmux does to a screen without a program, a reset
-/// from another client for one, and for what nobody knows of some version: such a mistake must not last. Where
-/// much hangs on a screen, at the moment of calling it silent, the watcher captures whatever the gate says.
+/// The gate is exact for a program's output. This interval covers changes that tmux makes without a program, such as
+/// a reset by another client, and unknown faults of a version. Where a decision depends on the screen, the watcher
+/// captures it whatever the gate returns.
 pub const FULL_CAPTURE_EVERY: i64 = 300;
 
-/// What was seen of the panes so far.
+/// The state of the panes at the last lists.
 #[derive(Debug, Default)]
 pub struct Gate {
-    seen: HashMap<u32, Seen>,
-    /// The second in which the list before this one was sent.
+    seen: HashMap<u32, LastGlance>,
+    /// The second in which the list before this one was requested.
     sent: Option<i64>,
-    /// Tells this list from the one before.
+    /// Distinguishes this list from the one before.
     round: u64,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct LastGlance {
     activity: i64,
     round: u64,
     size: (u16, u16),
@@ -36,21 +36,21 @@ struct Seen {
     dirty: bool,
 }
 
-/// What the last list says of a pane.
+/// What the last list shows about a pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum PaneChange {
     /// It is not listed.
     Absent,
     /// It may have printed since it was captured, or has another size (this one).
     Dirty((u16, u16)),
-    /// It printed nothing since, and has still this size.
+    /// It has not printed since, and still has this size.
     Quiet((u16, u16)),
 }
 
 impl Gate {
-    /// Takes one whole list. `sent_at` is the wall clock, in whole Unix seconds rounded down, read **before** the
-    /// list was asked for. Panes that are no longer listed are forgotten. The caller captures every pane that
-    /// is dirty after it, or calls [`Gate::forget`] for those it could not capture.
+    /// Reads one whole list. `sent_at` is the wall clock in whole Unix seconds, rounded down, read **before** the
+    /// list was requested. Panes that are no longer listed are forgotten. The caller captures every dirty pane, or
+    /// calls [`Gate::forget`] for those it could not capture.
     pub fn take(&mut self, panes: &[Glance], sent_at: i64) {
         let before = self.sent.replace(sent_at);
         self.round += 1;
@@ -58,22 +58,22 @@ impl Gate {
         for pane in panes {
             let Glance { activity, size, history, .. } = *pane;
             let Some(seen) = self.seen.get_mut(&pane.pane) else {
-                let seen = Seen { activity, round, size, history, dirty: true };
+                let seen = LastGlance { activity, round, size, history, dirty: true };
                 self.seen.insert(pane.pane, seen);
                 continue;
             };
             if seen.round == round {
-                // Listed once for each session that it is in.
+                // A pane is listed once for each of its sessions.
                 continue;
             }
-            // One that was away in between is new.
+            // A pane that was absent in between counts as new.
             seen.history = history;
             let known = std::mem::replace(&mut seen.round, round) + 1 == round;
             seen.dirty = !known
                 || activity != seen.activity
                 || before.is_none_or(|sent| activity >= sent)
                 || size != seen.size
-                // Also when the clock stepped: what it says of the activity says less then.
+                // Also after a clock step, when activity times are less reliable.
                 || before.is_none_or(|sent| turn(pane.pane, sent) != turn(pane.pane, sent_at));
             if seen.dirty {
                 (seen.activity, seen.size) = (activity, size);
@@ -84,16 +84,16 @@ impl Gate {
         }
     }
 
-    /// What the last list says of a pane.
-    pub fn said(&self, pane: u32) -> Said {
+    /// What the last list shows about a pane.
+    pub fn said(&self, pane: u32) -> PaneChange {
         match self.seen.get(&pane).filter(|seen| seen.round == self.round) {
-            None => Said::Absent,
-            Some(seen) if seen.dirty => Said::Dirty(seen.size),
-            Some(seen) => Said::Quiet(seen.size),
+            None => PaneChange::Absent,
+            Some(seen) if seen.dirty => PaneChange::Dirty(seen.size),
+            Some(seen) => PaneChange::Quiet(seen.size),
         }
     }
 
-    /// Rows of scrollback that the pane had in the last list.
+    /// The pane's rows of scrollback in the last list.
     pub fn history(&self, pane: u32) -> u64 {
         self.seen.get(&pane).map_or(0, |seen| seen.history)
     }
@@ -104,7 +104,8 @@ impl Gate {
     }
 }
 
-/// How often a pane's turn had come at this second. Each has its own moment, so that a tick takes few of them.
+/// How many times a pane's turn had come by this second. Each pane has its own offset, so that one tick captures few
+/// of them.
 fn turn(pane: u32, at: i64) -> i64 {
     at.saturating_add(i64::from(pane).saturating_mul(37)).div_euclid(FULL_CAPTURE_EVERY)
 }
@@ -116,15 +117,15 @@ mod tests {
     use super::*;
 
     const SIZE: (u16, u16) = (200, 50);
-    const DIRTY: Said = Said::Dirty(SIZE);
-    const QUIET: Said = Said::Quiet(SIZE);
+    const DIRTY: PaneChange = PaneChange::Dirty(SIZE);
+    const QUIET: PaneChange = PaneChange::Quiet(SIZE);
 
     fn pane(activity: i64) -> Glance {
         Glance { pane: 1, activity, size: SIZE, history: 0 }
     }
 
     /// What a list at this second says of pane 1.
-    fn said(gate: &mut Gate, panes: &[Glance], sent_at: i64) -> Said {
+    fn said(gate: &mut Gate, panes: &[Glance], sent_at: i64) -> PaneChange {
         gate.take(panes, sent_at);
         gate.said(1)
     }
@@ -145,7 +146,8 @@ mod tests {
         let mut hits = [0; 300];
         for now in (102..=400).step_by(2) {
             gate.take(&panes, now);
-            let dirty: Vec<_> = (0..300).filter(|pane| matches!(gate.said(*pane), Said::Dirty(_))).collect();
+            let dirty: Vec<_> =
+                (0..300).filter(|pane| matches!(gate.said(*pane), PaneChange::Dirty(_))).collect();
             assert!(dirty.len() <= 2, "{dirty:?} at {now}");
             dirty.into_iter().for_each(|pane| hits[pane as usize] += 1);
         }
@@ -168,12 +170,12 @@ mod tests {
         assert_eq!(said(&mut gate, &[pane(1)], 102), QUIET);
         assert_eq!(said(&mut gate, &[pane(1)], 108), QUIET);
         let small = Glance { size: (80, 24), ..pane(1) };
-        assert_eq!(said(&mut gate, &[small], 109), Said::Dirty((80, 24)));
-        assert_eq!(said(&mut gate, &[small], 109), Said::Quiet((80, 24)));
+        assert_eq!(said(&mut gate, &[small], 109), PaneChange::Dirty((80, 24)));
+        assert_eq!(said(&mut gate, &[small], 109), PaneChange::Quiet((80, 24)));
         gate.take(&[pane(1)], 109);
         gate.forget(1);
         assert_eq!(said(&mut gate, &[pane(1)], 110), DIRTY);
-        assert_eq!(said(&mut gate, &[], 112), Said::Absent);
+        assert_eq!(said(&mut gate, &[], 112), PaneChange::Absent);
         assert_eq!(said(&mut gate, &[pane(1)], 114), DIRTY, "a pane that came back is new");
     }
 
@@ -185,7 +187,7 @@ mod tests {
         assert_eq!((gate.said(1), gate.said(2)), (DIRTY, DIRTY));
         // As many rows as there were panes, but one of the panes is gone.
         assert_eq!(said(&mut gate, &[pane(1), pane(1)], 102), QUIET);
-        assert_eq!(gate.said(2), Said::Absent);
+        assert_eq!(gate.said(2), PaneChange::Absent);
         gate.take(&[pane(1), other], 104);
         assert_eq!(gate.said(2), DIRTY);
     }

@@ -1,8 +1,7 @@
-//! Windows: made, resized, ended.
+//! Makes, resizes and closes windows.
 //!
-//! A window and its marks are made by one chain of commands in one process, so no list ever shows a pane of
-//! ours without its marks. The new window goes to the end of its session, where `$` names it for the rest
-//! of the chain.
+//! One chain of commands in one process makes a window and sets its marks, so no list shows a pane of ours without
+//! marks. The new window is the last of its session, so `$` addresses it in the rest of the chain.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -15,30 +14,30 @@ use super::{NewWindow, Tmux, quote};
 use crate::error::{Error, Result};
 use crate::shell::quote_bytes;
 
-/// What the commands that make a window print.
-const MADE: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
+/// The format that the commands which make a window print.
+const MADE_FORMAT: &str = "#{pane_id}:#{window_id}:#{pane_pid}:#{pid}";
 
 impl Tmux {
-    /// Makes a window at the end of the session (made when it is missing) and starts the program in it. The
-    /// server must be there: see [`Tmux::ensure_server`].
+    /// Makes a window at the end of the session, and the session if it is missing, and starts the program. The server
+    /// must run: see [`Tmux::ensure_server`].
     ///
     /// # Errors
-    /// When there is no server, or tmux cannot make the window; then there is none.
+    /// When there is no server or tmux cannot make the window. Then there is no window.
     pub async fn new_window(&self, new: NewWindow) -> Result<Pane> {
         if new.argv.is_empty() {
             return Err(Error::invalid("a window needs a program"));
         }
         let inner = &*self.0;
         let _creating = inner.creating.lock().await;
-        // The session comes and goes with its windows, also by the user's hand: whichever way is tried, the
-        // other may be right a moment later.
+        // The session ends with its last window, and the user may end it too. Whichever chain is tried, the other may
+        // be right a moment later.
         let mut said = String::new();
         for _ in 0..3 {
             let output = inner.run(&self.in_session(&new)).await?;
             if output.ok || !plain::says_absent(&output.stderr) {
                 return self.made(&new, output).await;
             }
-            // new-session would start a server; a server that is gone is for the caller to see.
+            // new-session would start a server. The caller must notice a server that is gone.
             inner.ensure_hidden_session().await?;
             let output = inner.run(&self.with_session(&new)).await?;
             if output.ok || !output.stderr.contains("duplicate session") {
@@ -49,29 +48,29 @@ impl Tmux {
         Err(plain::refusal("make a window", &said))
     }
 
-    /// The chain for a session that exists.
+    /// The chain for an existing session.
     fn in_session(&self, new: &NewWindow) -> Vec<Words> {
         let session = self.session();
         let (columns, rows) = new.size;
         let size = SetOption::new().target_pane(format!("={session}:"));
         let size = size.option("default-size").value(format!("{columns}x{rows}")).build();
-        // By hand: the crate's builder takes no argv, and its format is ours anyway.
+        // `tmux_interface` has no argv for the program.
         let end = format!("={session}:$");
-        let window = Words::from(["new-window", "-d", "-a", "-P", "-F", MADE, "-t", &end]);
+        let window = Words::from(["new-window", "-d", "-a", "-P", "-F", MADE_FORMAT, "-t", &end]);
         let window = window.and(program(new));
         [Words::from(size), window].into_iter().chain(self.marks(new)).collect()
     }
 
-    /// The chain for one that does not.
+    /// The chain for a missing session.
     fn with_session(&self, new: &NewWindow) -> Vec<Words> {
         let (columns, rows) = new.size;
-        let head = NewSession::new().detached().print().format(MADE).session_name(self.session());
+        let head = NewSession::new().detached().print().format(MADE_FORMAT).session_name(self.session());
         let head = head.width(columns.into()).height(rows.into()).build();
         let window = Words::from(head).and(program(new));
         std::iter::once(window).chain(self.marks(new)).collect()
     }
 
-    /// What is set on the window that was just made.
+    /// The options of the window that was just made.
     fn marks(&self, new: &NewWindow) -> Vec<Words> {
         let end = format!("={}:$", self.session());
         let pane = |option: &'static str, value: String| -> Words {
@@ -88,7 +87,7 @@ impl Tmux {
             window("remain-on-exit", "on"),
             window("remain-on-exit-format", ""),
             window("window-size", "manual"),
-            // What an agent showed on its alternate screen would be gone with the agent: it draws on the main one.
+            // The alternate screen would be lost when the agent ends, so agents draw on the main screen.
             pane("alternate-screen", "off".into()),
             resize(&end, new.size),
         ];
@@ -99,7 +98,7 @@ impl Tmux {
         words
     }
 
-    /// Reads what the chain printed. A window whose marks failed is taken away again.
+    /// Parses the output of the chain. Closes a window whose options could not be set.
     async fn made(&self, new: &NewWindow, output: Output) -> Result<Pane> {
         let text = String::from_utf8_lossy(&output.stdout);
         let pane = text.lines().next().and_then(|line| {
@@ -118,11 +117,11 @@ impl Tmux {
         }
     }
 
-    /// Whether a session has a window of that name with a live pane. By a plain process: nothing is started,
-    /// made or kept in the server, which need not be ours.
+    /// Whether a session has a window of that name with a live pane. Uses a plain process: the server need not be
+    /// ours, and nothing is started in it.
     ///
     /// # Errors
-    /// When tmux does not answer, or refuses for another reason than that there is no such thing.
+    /// When tmux does not respond, or refuses for a reason other than a missing window.
     pub async fn window_lives(&self, session: &str, window: &str) -> Result<bool> {
         let target = format!("={session}:");
         let list = Words::from(["list-panes", "-s", "-t", &target, "-F", "#{pane_dead}:#{window_name}"]);
@@ -134,7 +133,7 @@ impl Tmux {
         Ok(listed.lines().any(|line| line.strip_prefix("0:") == Some(window)))
     }
 
-    /// Closes a window; the programs in it get SIGHUP. One that is gone already is fine.
+    /// Closes a window; its programs receive SIGHUP. A missing window is not an error.
     ///
     /// # Errors
     /// When tmux does not answer or refuses.
@@ -143,8 +142,8 @@ impl Tmux {
         absent_is_fine("close a window", self.0.run(&[kill.into()]).await?)
     }
 
-    /// Closes the window of a pane, but only while it is still that pane: the same server, the same process
-    /// in it. tmux counts its ids from 0 again in a new server, so an id alone may mean another window.
+    /// Closes the window of a pane if it is still that pane: the same server and the same process. A new server
+    /// reuses ids, so an id alone may mean another window.
     ///
     /// # Errors
     /// When tmux does not answer or refuses.
@@ -155,7 +154,7 @@ impl Tmux {
         absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
     }
 
-    /// Gives a window this size and keeps it there, whoever looks at it.
+    /// Sets a window's size and keeps it, whatever clients show it.
     ///
     /// # Errors
     /// When tmux does not answer, or there is no such window.
@@ -164,8 +163,8 @@ impl Tmux {
         self.0.run(&words).await?.into_result("resize a window").map(drop)
     }
 
-    /// Gives a window its own size back after somebody looked at it, unless somebody still does. For the case
-    /// that an attached client ended without doing so itself.
+    /// Restores a window's own size after a client that could not do so itself, unless another client shows the
+    /// window.
     ///
     /// # Errors
     /// When tmux does not answer, or there is no such window.
@@ -174,28 +173,28 @@ impl Tmux {
     }
 }
 
-/// Name, directory and program of a new window, as the last words of the command.
+/// The last words of the command: name, directory and program of a new window.
 fn program(new: &NewWindow) -> Vec<OsString> {
     let mut words = vec!["-n".into(), literal(new.name.as_bytes()), "-c".into()];
-    // Formats are expanded in the directory, and `##[` would stay as it is.
+    // tmux expands formats in the directory, and `##[` would stay as it is.
     let plain = !new.cwd.as_os_str().as_bytes().contains(&b'#');
     words.push(if plain { new.cwd.clone().into() } else { "/".into() });
     words.push("--".into());
     if new.argv.len() == 1 {
-        // A single word would go through a shell.
+        // tmux would run a single word in a shell.
         words.push("env".into());
     }
     words.extend(new.argv.iter().cloned());
     words
 }
 
-/// Text for an argument in which tmux expands formats.
+/// Escapes text for an argument in which tmux expands formats.
 fn literal(text: &[u8]) -> OsString {
     OsString::from_vec(text.iter().flat_map(|byte| [*byte].repeat(1 + usize::from(*byte == b'#'))).collect())
 }
 
-/// The shell line that starts a recorder, whose file is for us alone: the mask is that of whoever started
-/// tmux, and the agents' own business. tmux expands formats and time in it.
+/// The shell line that starts a recorder. Its file must be private, and the umask of the process that started tmux
+/// belongs to the agents. tmux expands formats and times in the line.
 fn recorder(argv: &[OsString]) -> OsString {
     let mut line = b"umask 077; exec".to_vec();
     for word in argv {
@@ -206,32 +205,32 @@ fn recorder(argv: &[OsString]) -> OsString {
     OsString::from_vec(line.iter().flat_map(doubled).collect())
 }
 
-/// resize-window, which also makes the size manual.
+/// `resize-window`, which also sets the size to manual.
 fn resize(window: &str, size: (u16, u16)) -> Words {
     let (columns, rows) = (size.0.max(1).into(), size.1.max(1).into());
     ResizeWindow::new().target_window(window).width(columns).height(rows).build().into()
 }
 
-/// The commands that give a window a size of its own. Never for all windows at once (see the module's head).
+/// The commands that give a window its own size; never for all windows at once (see the head of `config.rs`).
 fn fix_size(window: &str, size: (u16, u16)) -> Vec<Words> {
     let manual = SetOption::new().window().target_pane(window).option("window-size").value("manual");
     vec![manual.build().into(), resize(window, size)]
 }
 
-/// The same in one command that does nothing while a client looks at the window.
+/// The same as one command that does nothing while a client shows the window.
 pub(super) fn restore(window: &str, size: (u16, u16)) -> Words {
-    Words::from(["if-shell", "-F", "-t", window, LOOKED_AT, "", &restoring(window, size)])
+    Words::from(["if-shell", "-F", "-t", window, VIEWERS_FORMAT, "", &restoring(window, size)])
 }
 
 /// That command as a line.
 pub(super) fn restore_line(window: &str, size: (u16, u16)) -> String {
-    let words = ["if-shell", "-F", "-t", window, LOOKED_AT, "", &restoring(window, size)];
+    let words = ["if-shell", "-F", "-t", window, VIEWERS_FORMAT, "", &restoring(window, size)];
     let words = words.map(|word| String::from_utf8_lossy(&quote::word(word.as_bytes())).into_owned());
     words.join(" ")
 }
 
-/// How many clients show the window, whichever session they came by.
-const LOOKED_AT: &str = "#{window_active_clients}";
+/// The number of clients that show the window, in any session.
+const VIEWERS_FORMAT: &str = "#{window_active_clients}";
 
 fn restoring(window: &str, size: (u16, u16)) -> String {
     let target = String::from_utf8_lossy(&quote::word(window.as_bytes())).into_owned();
@@ -239,7 +238,7 @@ fn restoring(window: &str, size: (u16, u16)) -> String {
     format!("set-option -w -t {target} window-size manual ; resize-window -t {target} -x {columns} -y {rows}")
 }
 
-/// An error, unless what was to go is not there.
+/// An error, unless the target does not exist.
 fn absent_is_fine(what: &str, output: Output) -> Result<()> {
     if output.ok || plain::says_absent(&output.stderr) {
         return Ok(());

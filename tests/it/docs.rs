@@ -184,15 +184,15 @@ fn protocol_page_has_every_method_and_notice_and_only_golden_examples() {
 
 #[test]
 fn state_page_has_the_sizes_and_the_format_of_the_code() {
-    use swarm::store::{DAEMON_LOG_LIMIT, LOG_LIMIT, RECORD_LIMIT};
+    use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_LOG_BYTES, MAX_RECORD_BYTES};
     let page = by_hand("swarm-state.5").replace("\\-", "-");
     for (file, limit) in
-        [("daemon.log", DAEMON_LOG_LIMIT), ("NAME.log", LOG_LIMIT), ("NAME.raw", RECORD_LIMIT)]
+        [("daemon.log", MAX_DAEMON_LOG_BYTES), ("NAME.log", MAX_LOG_BYTES), ("NAME.raw", MAX_RECORD_BYTES)]
     {
         let sentence = format!("At {} MiB it becomes\n.IR {file}.1 ,", limit >> 20);
         assert!(page.contains(&sentence), "man/swarm-state.5: {sentence}");
     }
-    for limit in [swarm::checks::KEPT, swarm::checks::MAX_PRINTED] {
+    for limit in [swarm::checks::KEPT_OUTPUT_BYTES, swarm::checks::MAX_PRINTED_BYTES] {
         let size = format!("more than {} MiB", limit >> 20);
         assert!(page.contains(&size), "man/swarm-state.5: {size}");
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 
-use swarm::store::{DAEMON_LOG_LIMIT, LOG_LIMIT, RECORD_LIMIT};
+use swarm::store::{MAX_DAEMON_LOG_BYTES, MAX_LOG_BYTES, MAX_RECORD_BYTES};
 
 use crate::world::World;
 
@@ -23,15 +23,15 @@ fn a_full_daemon_log_is_rotated_while_the_daemon_runs() {
     let w = World::new();
     w.start_daemon();
     let (log, old) = (w.swarm_dir().join("daemon.log"), w.swarm_dir().join("daemon.log.1"));
-    fill(&log, DAEMON_LOG_LIMIT);
+    fill(&log, MAX_DAEMON_LOG_BYTES);
     w.swarm(&["daemon", "stop"]).ok();
-    assert_eq!(size(&old), DAEMON_LOG_LIMIT);
+    assert_eq!(size(&old), MAX_DAEMON_LOG_BYTES);
     let text = fs::read_to_string(&log).unwrap();
     assert!(text.contains("ended") && text.len() < 10_000, "{text}");
     // Full before the start as well; the one before is replaced.
-    fill(&log, DAEMON_LOG_LIMIT + 7);
+    fill(&log, MAX_DAEMON_LOG_BYTES + 7);
     w.start_daemon();
-    assert_eq!(size(&old), DAEMON_LOG_LIMIT + 7);
+    assert_eq!(size(&old), MAX_DAEMON_LOG_BYTES + 7);
     assert!(fs::read_to_string(&log).unwrap().contains("serving"));
 }
 
@@ -40,14 +40,14 @@ fn what_is_recorded_is_rotated_and_the_pane_never_waits() {
     let w = World::new();
     let mut agent = w.agent("a");
     let (raw, old) = (w.swarm_dir().join("logs/one.raw"), w.swarm_dir().join("logs/one.raw.1"));
-    fill(&raw, RECORD_LIMIT - 10);
+    fill(&raw, MAX_RECORD_BYTES - 10);
     w.spawn_agent("one", &agent, &["--record"]);
     agent.tell("print a line that does not fit any more");
     w.until("it is rotated", || old.exists().then_some(()));
     w.until("it is recorded", || {
         fs::read_to_string(&raw).unwrap_or_default().contains("does not fit any more").then_some(())
     });
-    assert!(size(&old) <= RECORD_LIMIT && size(&raw) < 10_000);
+    assert!(size(&old) <= MAX_RECORD_BYTES && size(&raw) < 10_000);
     // Nothing can be written any more: the agent does not notice.
     for path in [&raw, &old] {
         fs::remove_file(path).unwrap();
@@ -69,7 +69,7 @@ fn a_worker_log_is_bounded_and_a_follower_survives_its_rotation() {
     w.spawn_loop("agent", &agent, &[]);
     let mut line = "x".repeat(99);
     line.push('\n');
-    fs::write(&log, line.repeat(usize::try_from(LOG_LIMIT).unwrap() / 100)).unwrap();
+    fs::write(&log, line.repeat(usize::try_from(MAX_LOG_BYTES).unwrap() / 100)).unwrap();
     let follower = w.follow(&["logs", "--follow", "agent"]);
     for run in 1..=3 {
         agent.until_run(&w, run);
@@ -79,7 +79,7 @@ fn a_worker_log_is_bounded_and_a_follower_survives_its_rotation() {
     }
     agent.until_run(&w, 4);
     assert!(log.with_extension("log.1").exists(), "it was rotated");
-    assert!(size(&log) <= LOG_LIMIT && size(&log.with_extension("log.1")) <= LOG_LIMIT);
+    assert!(size(&log) <= MAX_LOG_BYTES && size(&log.with_extension("log.1")) <= MAX_LOG_BYTES);
     for run in 1..=3 {
         let said = follower.output();
         assert_eq!(said.matches(&format!("these are the words of run {run}\n")).count(), 1, "run {run}");

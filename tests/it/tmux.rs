@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use swarm::procs;
-use swarm::tmux::{Captured, Health, NewWindow, Options, PANE_TERM, PasteOutcome, Row, Socket, Tmux};
+use swarm::tmux::{Captured, Health, NewWindow, PANE_TERM, PaneRow, PasteOutcome, Socket, Tmux, TmuxOptions};
 use swarm::wrapper::{ExitRecord, LaunchSpec, pane_argv, read_exit};
 use swarm_state::model::Pane;
 use tempfile::TempDir;
@@ -78,7 +78,7 @@ impl World {
         (pane, dir)
     }
 
-    async fn row(&self, pane: &str) -> Option<Row> {
+    async fn row(&self, pane: &str) -> Option<PaneRow> {
         self.tmux.list().await.unwrap().into_iter().find(|row| row.pane == pane)
     }
 
@@ -107,8 +107,8 @@ impl World {
     }
 }
 
-fn options(dir: &Path) -> Options {
-    Options {
+fn options(dir: &Path) -> TmuxOptions {
+    TmuxOptions {
         socket: Socket::Path(dir.join("s")),
         config: dir.join("conf/tmux.conf"),
         source: None,
@@ -207,7 +207,7 @@ async fn a_file_in_the_sockets_place_is_left_alone() {
     let error = Tmux::new(options(dir.path())).ensure_server().await.unwrap_err();
     assert!(error.message.contains("is no socket"), "{error}");
     assert_eq!(std::fs::read_to_string(dir.path().join("s")).unwrap(), "mine");
-    let long = Options { socket: Socket::Path(dir.path().join("x".repeat(120))), ..options(dir.path()) };
+    let long = TmuxOptions { socket: Socket::Path(dir.path().join("x".repeat(120))), ..options(dir.path()) };
     assert!(Tmux::new(long).ensure_server().await.unwrap_err().hint.is_some());
 }
 
@@ -422,7 +422,7 @@ async fn a_users_own_configuration_cannot_end_sessions() {
     let text = "set -g destroy-unattached on\nset -g window-size manual\nset -g remain-on-exit off\n\
                 set -s exit-empty on\nset -g status-left mine\n";
     std::fs::write(&source, text).unwrap();
-    let tmux = Tmux::new(Options { source: Some(source), ..options(dir.path()) });
+    let tmux = Tmux::new(TmuxOptions { source: Some(source), ..options(dir.path()) });
     let server = tmux.ensure_server().await.unwrap();
     let world = World { tmux, dir, server };
     assert_eq!(world.run(&["show-options", "-gv", "status-left"]), "mine");

@@ -90,14 +90,14 @@ async fn nobody_is_told_from_a_stranger() {
 #[tokio::test]
 async fn a_request_over_the_limit_is_not_sent() {
     let (_dir, mut client) = ready(|_| vec![]).await;
-    let call = Call::Status(Named { name: "x".repeat(MAX_LINE) });
+    let call = Call::Status(Named { name: "x".repeat(MAX_LINE_BYTES) });
     let error = client.call::<Value>(&call, QUICK_TIMEOUT).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Invalid);
 }
 
 #[tokio::test]
 async fn an_answer_over_the_limit_is_an_error() {
-    let (_dir, mut client) = ready(|_| vec!["x".repeat(MAX_LINE + 1)]).await;
+    let (_dir, mut client) = ready(|_| vec!["x".repeat(MAX_LINE_BYTES + 1)]).await;
     let error = client.call::<Value>(&Call::Ls(Empty {}), QUICK_TIMEOUT).await.unwrap_err();
     assert!(error.message.contains("over 1 MiB"), "{error}");
 }

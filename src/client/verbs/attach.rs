@@ -27,7 +27,7 @@ use crate::client::worker::situation;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
 use crate::protocol::{AttachView, Call, Named, WorkerView};
-use crate::tmux::{Attach as Plan, Options, Socket, Tmux};
+use crate::tmux::{AttachPlan, Socket, Tmux, TmuxOptions};
 
 /// How often the daemon is polled for the run after a window that closed.
 const NEXT_RUN_POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -113,7 +113,7 @@ fn iteration(worker: &WorkerView) -> Option<u64> {
 }
 
 fn tmux(ctx: &ClientContext, view: &AttachView) -> Result<Tmux> {
-    Ok(Tmux::new(Options {
+    Ok(Tmux::new(TmuxOptions {
         socket: Socket::Path(view.socket.clone()),
         config: ctx.paths()?.tmux_conf(),
         source: None,
@@ -144,7 +144,7 @@ fn try_term(name: &str) -> String {
 /// Runs a tmux client on the terminal until it ends.
 async fn look(
     tmux: &Tmux,
-    plan: &Plan,
+    plan: &AttachPlan,
     term: Option<&str>,
     name: &str,
     run_view: &AttachedRun,
@@ -213,7 +213,7 @@ fn refused(status: ExitStatus, printed: &str, name: &str) -> Option<Error> {
 
 /// Works inside another tmux too: swarm has its own server, so the sessions cannot nest in a circle.
 fn command(argv: &[OsString]) -> Command {
-    Plan::command(argv).into()
+    AttachPlan::command(argv).into()
 }
 
 // ---- waiting for the next run ----

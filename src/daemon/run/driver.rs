@@ -212,7 +212,7 @@ async fn spawn(
         }),
     };
     let pane = make_window(context, &window).await.map_err(other)?;
-    if has_begun(&dir, &pane).await {
+    if has_read_launch(&dir, &pane).await {
         return Ok(pane);
     }
     // The sweep closes the dead pane if this fails.
@@ -222,11 +222,11 @@ async fn spawn(
 
 /// Waits until the wrapper in a pane has read the launch file. Returns false if it ended before. After the timeout it
 /// returns true: the watch on the wrapper notices its end too.
-async fn has_begun(dir: &Path, pane: &Pane) -> bool {
+async fn has_read_launch(dir: &Path, pane: &Pane) -> bool {
     let until = tokio::time::Instant::now() + WRAPPER_START_TIMEOUT;
-    while !wrapper::has_begun(dir) && tokio::time::Instant::now() < until {
+    while !wrapper::has_read_launch(dir) && tokio::time::Instant::now() < until {
         if !procs::is_alive(pane.pid) {
-            return wrapper::has_begun(dir);
+            return wrapper::has_read_launch(dir);
         }
         tokio::time::sleep(WRAPPER_CHECK_INTERVAL).await;
     }

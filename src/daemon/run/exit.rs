@@ -19,7 +19,7 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::loops::last_growth;
 use crate::procs;
-use crate::tmux::{Health, Row, Tmux};
+use crate::tmux::{Health, PaneRow, Tmux};
 use crate::wrapper::{self, ExitRecord};
 
 /// The delays before tmux is asked again for the status of a dead pane.
@@ -58,7 +58,7 @@ async fn report_exit(context: RunContext, pane: Pane) {
     let record = wrapper::read_exit(&dir);
     let report = match record {
         Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
-        None if !wrapper::has_begun(&dir) => unstarted(&context, run, None),
+        None if !wrapper::has_read_launch(&dir) => unstarted(&context, run, None),
         Some(record) if !record.hup => RunReport::Exited(run, exit_of(&record)),
         closed => {
             // The wrapper did not record the end, or its pane was closed: end what still runs.
@@ -99,7 +99,7 @@ pub(crate) fn exit_of(record: &ExitRecord) -> Exit {
 }
 
 /// The exit that tmux reports for a dead pane, if any.
-pub(crate) fn exit_of_row(row: &Row) -> Option<Exit> {
+pub(crate) fn exit_of_row(row: &PaneRow) -> Option<Exit> {
     match (row.dead_signal, row.dead_status) {
         (Some(signal), _) => Some(Exit::Signal(signal)),
         (None, Some(code)) => Some(Exit::Code(code)),

@@ -23,7 +23,7 @@ use crate::daemon::messages::{IterationInfo, RunReport};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::error::{Result, sentence};
-use crate::loops::{Course, Finished, hurried, session_id};
+use crate::loops::{Finished, LoopRun, hurried, session_id};
 
 /// How long after the loop's time is up the work before an agent's start may still take. Checks end with the time.
 const OUT_OF_TIME_MARGIN: Duration = Duration::from_secs(10);
@@ -37,9 +37,9 @@ pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
 }
 
 /// The loop that a spec describes, working in `cwd`.
-pub(crate) fn course(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &Path) -> Course {
+pub(crate) fn loop_run(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &Path) -> LoopRun {
     let paths = context.store.paths();
-    Course {
+    LoopRun {
         name: context.name.to_string(),
         id: id.to_owned(),
         folder: paths.ralph_dir(&context.name),
@@ -64,9 +64,9 @@ pub(crate) fn write_unstarted(
     if context.hurry.load(Ordering::Relaxed) {
         return;
     }
-    let course = course(context, spec, &it.id, &spec.cwd);
+    let loop_run = loop_run(context, spec, &it.id, &spec.cwd);
     if let Err(error) =
-        course.write_unstarted((it.number, run.0), it.started, crate::daemon::clock::local_now(), why)
+        loop_run.write_unstarted((it.number, run.0), it.started, crate::daemon::clock::local_now(), why)
     {
         tracing::warn!(worker = %context.name, %error, "cannot record why no agent was started");
     }
@@ -81,8 +81,8 @@ pub(crate) struct IterationRun<'a> {
 }
 
 impl IterationRun<'_> {
-    fn course(&self) -> Course {
-        course(self.context, self.spec, &self.iteration.id, self.cwd)
+    fn loop_run(&self) -> LoopRun {
+        loop_run(self.context, self.spec, &self.iteration.id, self.cwd)
     }
 
     /// Builds the text for the agent from the prompt file. Takes the baseline before the first iteration.
@@ -90,9 +90,9 @@ impl IterationRun<'_> {
     /// # Errors
     /// The baseline cannot be taken, or took all of the loop's time, or the worker was killed meanwhile.
     pub(crate) async fn contract(&self, task: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, SpawnError> {
-        let course = self.course();
+        let loop_run = self.loop_run();
         let base = tokio::select! {
-            base = self.base(&course) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
+            base = self.base(&loop_run) => base.map_err(|e| SpawnError::Other(sentence(&e)))?,
             () = hurried(&self.context.hurry) => return Err(SpawnError::Other("it was killed".into())),
             () = self.out_of_time_plus_margin() => return Err(self.out_of_time()),
         };
@@ -100,12 +100,12 @@ impl IterationRun<'_> {
         if self.iteration.until.is_some_and(|until| Instant::now() >= until) {
             return Err(self.out_of_time());
         }
-        if course.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
+        if loop_run.gates.is_spent(base.failed(), self.spec.done_pattern.is_some()) {
             return Err(SpawnError::NoGate);
         }
         let Some(task) = task else { return Ok(None) };
         let count = (self.iteration.number, self.iteration.max);
-        Ok(Some(course.contract(&base, count, task).await))
+        Ok(Some(loop_run.contract(&base, count, task).await))
     }
 
     /// Returns some time after the loop's time is up: git may hang while the baseline is taken.
@@ -126,14 +126,14 @@ impl IterationRun<'_> {
 
     /// Returns the baseline, and takes it if there is none. A client that waits for a new worker gets the warnings
     /// before the checks run.
-    async fn base(&self, course: &Course) -> Result<ledger::Base> {
-        if let Some(base) = course.known_base(self.iteration.worked)? {
+    async fn base(&self, loop_run: &LoopRun) -> Result<ledger::Base> {
+        if let Some(base) = loop_run.known_base(self.iteration.worked)? {
             return Ok(base);
         }
-        let begun = course.begin_base().await?;
+        let begun = loop_run.begin_base().await?;
         self.context.report(RunReport::Begun(begun.warnings.clone()));
         let told = |step: Step<'_>| self.notify(0, step);
-        let (base, warnings) = course.take_base(begun, &told, self.iteration.until).await?;
+        let (base, warnings) = loop_run.take_base(begun, &told, self.iteration.until).await?;
         for warning in warnings {
             self.context.report(RunReport::Warning(format!("no snapshot was taken: {warning}")));
         }
@@ -175,12 +175,12 @@ impl IterationRun<'_> {
                 .and_then(|record| record.error),
             account: None,
         };
-        let course = self.course();
+        let loop_run = self.loop_run();
         let told = |step: Step<'_>| self.notify(self.iteration.number, step);
-        let mut ended = course.conclude(finished, &told, &self.context.hurry).await;
+        let mut ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
-        self.write_result(&course, &ended).await;
+        self.write_result(&loop_run, &ended).await;
         crash::point("result");
         for warning in ended.warnings {
             self.context.report(RunReport::Warning(warning));
@@ -189,9 +189,9 @@ impl IterationRun<'_> {
     }
 
     /// Retries while the disk is full, unless the worker is killed.
-    async fn write_result(&self, course: &Course, ended: &ledger::Iteration) {
+    async fn write_result(&self, loop_run: &LoopRun, ended: &ledger::Iteration) {
         let mut told = false;
-        while let Err(error) = course.write_down(ended) {
+        while let Err(error) = loop_run.write_down(ended) {
             if self.context.hurry.load(Ordering::Relaxed) {
                 return self.context.report(RunReport::Warning(error.to_string()));
             }

@@ -15,9 +15,9 @@ impl Supervisor {
         });
         match found {
             Err(error) => reply.refuse(error),
-            Ok(course) => {
+            Ok(loop_run) => {
                 tokio::spawn(async move {
-                    reply.answer(course.approve().await.map(|files| Approved { files }));
+                    reply.answer(loop_run.approve().await.map(|files| Approved { files }));
                 });
             }
         }

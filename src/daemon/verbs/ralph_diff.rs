@@ -7,7 +7,7 @@ use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::git;
-use crate::loops::Course;
+use crate::loops::LoopRun;
 use crate::protocol::{DiffParams, DiffView};
 
 /// The most bytes of text in an answer; JSON can double a text.
@@ -20,26 +20,26 @@ impl Supervisor {
         match self.find_loop(&params.name) {
             Err(error) => reply.refuse(error),
             Ok((_, slot)) => {
-                let (course, repo) = (course_of(slot), repo_of(slot));
+                let (loop_run, repo) = (course_of(slot), repo_of(slot));
                 let last = slot.engine.ralph().map_or(0, |ralph| ralph.iteration);
-                tokio::spawn(async move { reply.answer(diff(&course, repo, wanted, last).await) });
+                tokio::spawn(async move { reply.answer(diff(&loop_run, repo, wanted, last).await) });
             }
         }
     }
 }
 
-async fn diff(course: &Course, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
-    let last = (1..=last).rev().find(|n| course.read_iteration(*n).is_some_and(|it| it.commit.is_some()));
+async fn diff(loop_run: &LoopRun, repo: PathBuf, wanted: Option<u32>, last: u32) -> Result<DiffView> {
+    let last = (1..=last).rev().find(|n| loop_run.read_iteration(*n).is_some_and(|it| it.commit.is_some()));
     let (from, to) = match (wanted, last) {
         (Some(0), _) => return Err(Error::invalid("iterations are numbered from 1")),
         (Some(n), _) => (n - 1, n),
         (None, Some(last)) => (0, last),
-        (None, None) => return Err(no_snapshot(course, "any iteration")),
+        (None, None) => return Err(no_snapshot(loop_run, "any iteration")),
     };
-    if course.read_iteration(to).is_none_or(|it| it.commit.is_none()) {
-        return Err(no_snapshot(course, &format!("iteration {to}")));
+    if loop_run.read_iteration(to).is_none_or(|it| it.commit.is_none()) {
+        return Err(no_snapshot(loop_run, &format!("iteration {to}")));
     }
-    let (from, to) = (course.reference(from), course.reference(to));
+    let (from, to) = (loop_run.reference(from), loop_run.reference(to));
     let mut text = git::diff(&repo, &from, &to).await?;
     let truncated = text.len() > MAX_ANSWER_BYTES;
     let cut = (0..=MAX_ANSWER_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -52,7 +52,7 @@ pub(crate) fn repo_of(slot: &Slot) -> PathBuf {
     slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.base_repo).clone()
 }
 
-pub(crate) fn no_snapshot(course: &Course, of: &str) -> Error {
-    Error::invalid(format!("no snapshot of {of} of '{}'", course.name))
-        .hint(format!("to list the snapshots: swarm report {}", course.name))
+pub(crate) fn no_snapshot(loop_run: &LoopRun, of: &str) -> Error {
+    Error::invalid(format!("no snapshot of {of} of '{}'", loop_run.name))
+        .hint(format!("to list the snapshots: swarm report {}", loop_run.name))
 }

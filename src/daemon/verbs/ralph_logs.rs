@@ -5,10 +5,10 @@ use crate::daemon::pages;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::protocol::{Lines, LogsParams};
-use crate::store::LOG_LIMIT;
+use crate::store::MAX_LOG_BYTES;
 
 /// The most bytes of a loop's `iterations.log` that are told.
-const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * LOG_LIMIT;
+const MAX_ITERATIONS_LOG_BYTES: u64 = 2 * MAX_LOG_BYTES;
 
 /// Answers `ralph.logs`.
 pub(crate) fn ralph_logs(slot: &Slot, params: &LogsParams, reply: Reply) {

@@ -8,7 +8,7 @@ use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::{no_snapshot, repo_of};
 use crate::error::Result;
 use crate::git;
-use crate::loops::Course;
+use crate::loops::LoopRun;
 use crate::protocol::{RestoreParams, Restored};
 
 impl Supervisor {
@@ -17,25 +17,25 @@ impl Supervisor {
         match self.find_loop(&params.name) {
             Err(error) => reply.refuse(error),
             Ok((_, slot)) => {
-                let (course, repo) = (course_of(slot), repo_of(slot));
-                tokio::spawn(async move { reply.answer(restore(&course, repo, params).await) });
+                let (loop_run, repo) = (course_of(slot), repo_of(slot));
+                tokio::spawn(async move { reply.answer(restore(&loop_run, repo, params).await) });
             }
         }
     }
 }
 
-async fn restore(course: &Course, repo: PathBuf, params: RestoreParams) -> Result<Restored> {
+async fn restore(loop_run: &LoopRun, repo: PathBuf, params: RestoreParams) -> Result<Restored> {
     let iteration = params.iteration;
     let taken = match iteration {
-        0 => course.read_base().is_some_and(|base| base.commit.is_some()),
-        n => course.read_iteration(n).is_some_and(|it| it.commit.is_some()),
+        0 => loop_run.read_base().is_some_and(|base| base.commit.is_some()),
+        n => loop_run.read_iteration(n).is_some_and(|it| it.commit.is_some()),
     };
     if !taken {
-        return Err(no_snapshot(course, &format!("iteration {iteration}")));
+        return Err(no_snapshot(loop_run, &format!("iteration {iteration}")));
     }
-    let name = format!("{}-{iteration}", course.name);
+    let name = format!("{}-{iteration}", loop_run.name);
     let branch = params.branch.unwrap_or_else(|| format!("swarm/{name}"));
-    let reference = course.reference(iteration);
+    let reference = loop_run.reference(iteration);
     let path = git::restore(&repo, &reference, params.dir.as_deref(), &name, &branch).await?;
     Ok(Restored { path, branch, reference })
 }

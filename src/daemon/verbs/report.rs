@@ -13,7 +13,7 @@ use crate::daemon::verbs::ralph_diff::MAX_ANSWER_BYTES;
 use crate::daemon::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
-use crate::loops::Course;
+use crate::loops::LoopRun;
 use crate::protocol::{Report, ReportParams, Watched};
 use crate::store::read_bounded;
 
@@ -35,10 +35,10 @@ impl Supervisor {
         let from = params.from.max(1);
         match found {
             Err(error) => reply.refuse(error),
-            Ok((report, course)) => {
+            Ok((report, loop_run)) => {
                 tokio::spawn(async move {
                     let tree = report.worktree.as_ref().filter(|_| from == 1).map(|tree| tree.path.clone());
-                    let filled = tokio::task::spawn_blocking(move || filled(report, &course, from)).await;
+                    let filled = tokio::task::spawn_blocking(move || filled(report, &loop_run, from)).await;
                     let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
                     let mut outcome = filled.map_err(internal);
                     if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
@@ -64,7 +64,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         Phase::Lost => Some(LoopEnd::Lost),
         _ => None,
     };
-    let course = course_of(slot);
+    let loop_run = course_of(slot);
     Ok(Report {
         name: slot.spec.name.to_string(),
         task: String::new(),
@@ -91,29 +91,29 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         watched: None,
         unapproved: vec![],
         warnings: vec![],
-        snapshots: course.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
-        cwd: course.cwd,
+        snapshots: loop_run.reference(0).trim_end_matches('0').trim_end_matches('/').to_owned(),
+        cwd: loop_run.cwd,
         worktree: slot.worktree.clone(),
         ignored: IgnoredFiles::default(),
     })
 }
 
 /// Adds the fields that are read from files, as far as they fit an answer.
-fn filled(mut report: Report, course: &Course, from: u32) -> Report {
+fn filled(mut report: Report, loop_run: &LoopRun, from: u32) -> Report {
     report.task = first_line(&report.prompt_file);
     let mut room = MAX_ANSWER_BYTES;
     if from == 1 {
-        if let Some(base) = course.read_base() {
+        if let Some(base) = loop_run.read_base() {
             let files = base.protected.keys().take(MAX_WATCHED_FILES).cloned().collect();
             report.watched = Some(Watched { count: base.protected.len() as u64, files });
             (report.baseline, report.warnings) = (base.checks, base.warnings);
-            report.unapproved = course.unapproved().unwrap_or_default();
+            report.unapproved = loop_run.unapproved().unwrap_or_default();
             report.unapproved.truncate(MAX_WATCHED_FILES);
         }
         room = room.saturating_sub(size(&report.baseline));
     }
     for number in from..=report.current_iteration {
-        let Some(iteration) = course.read_iteration(number) else { continue };
+        let Some(iteration) = loop_run.read_iteration(number) else { continue };
         let takes = size(&iteration);
         if takes > room && !report.iterations.is_empty() {
             report.next = Some(number);

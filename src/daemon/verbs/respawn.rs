@@ -47,24 +47,24 @@ impl Supervisor {
             spawn::check(&spec_of(slot), &root)?;
             let threatened = slot.worktree.clone().filter(|_| params.clean_first && slot.engine.has_pane());
             let measured = slot.spec.is_gated();
-            let course = measured.then(|| course_of(slot));
-            Ok((name, threatened, course, slot.busy.begin(BusyKind::Respawn)))
+            let loop_run = measured.then(|| course_of(slot));
+            Ok((name, threatened, loop_run, slot.busy.begin(BusyKind::Respawn)))
         });
-        let (name, threatened, course, busy) = match checked {
+        let (name, threatened, loop_run, busy) = match checked {
             Ok(checked) => checked,
             Err(error) => return reply.refuse(error),
         };
         let permission = Permission { force_dirty: false, discard_ignored: params.discard_ignored };
         let RespawnParams { clean_first, request, .. } = params;
         let wish = PendingRespawn { name, clean_first, permission, reply, warnings: vec![], request, busy };
-        if threatened.is_none() && course.is_none() {
+        if threatened.is_none() && loop_run.is_none() {
             return self.continue_respawn(wish);
         }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
             // Changes that an agent made to its checks must be approved before the next run is measured by them.
-            if let Some(course) = course
-                && let Err(error) = course.refuse_unapproved().await
+            if let Some(loop_run) = loop_run
+                && let Err(error) = loop_run.refuse_unapproved().await
             {
                 return wish.reply.refuse(error);
             }

@@ -17,7 +17,7 @@ fn state(fixture: &Fixture) -> Vec<Vec<u8>> {
 }
 
 /// Takes a snapshot, which touches nothing. Gives its files.
-async fn taken(fixture: &Fixture, number: u32) -> (Snapshot, Vec<String>) {
+async fn taken(fixture: &Fixture, number: u32) -> (TreeSnapshot, Vec<String>) {
     let before = state(fixture);
     let taken = shot(fixture, number).await;
     assert!(state(fixture) == before, "nothing of the user's may change");
@@ -25,7 +25,7 @@ async fn taken(fixture: &Fixture, number: u32) -> (Snapshot, Vec<String>) {
     (taken, files.lines().map(str::to_owned).collect())
 }
 
-fn content(fixture: &Fixture, taken: &Snapshot, file: &str) -> String {
+fn content(fixture: &Fixture, taken: &TreeSnapshot, file: &str) -> String {
     fixture.git(&["show", &format!("{}:{file}", taken.commit)])
 }
 

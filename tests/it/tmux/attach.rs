@@ -2,13 +2,13 @@
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use swarm::tmux::{Attach, Health, NewWindow, PANE_TERM};
+use swarm::tmux::{AttachPlan, Health, NewWindow, PANE_TERM};
 use swarm_state::model::Pane;
 
 use super::{World, until, window};
 
 /// Somebody at a terminal of 70x20 (a pane of another server) attaches to the window. Gives their session.
-async fn look(world: &World, outer: &World, pane: &Pane, attach: Attach) -> String {
+async fn look(world: &World, outer: &World, pane: &Pane, attach: AttachPlan) -> String {
     let term = ["env".into(), "-u".into(), "TMUX".into(), format!("TERM={PANE_TERM}").into()];
     let argv: Vec<_> = term.into_iter().chain(attach.argv).collect();
     let terminal = NewWindow { argv, size: (70, 20), ..window("terminal", outer.dir.path()) };
@@ -55,7 +55,7 @@ async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
         .await;
         assert_eq!(world.run(&["show-options", "-wv", "-t", &pane.window, "window-size"]), "manual");
         for argv in &after {
-            assert!(Attach::command(argv).status().unwrap().success());
+            assert!(AttachPlan::command(argv).status().unwrap().success());
         }
         assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
     }

@@ -11,7 +11,7 @@ use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, is_run_header};
-use crate::store::LOG_LIMIT;
+use crate::store::MAX_LOG_BYTES;
 
 /// The runs of a worker: their word and their numbers.
 struct KnownRuns {
@@ -46,7 +46,7 @@ async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: Lines
     let (store, name) = (&source.store, &source.name);
     let stored = if known.word == "iteration" { store.stored_iterations(name) } else { vec![] };
     if stored.contains(&number)
-        && let Some(tail) = store.read_iteration_output(name, number, usize::MAX, 2 * LOG_LIMIT)?
+        && let Some(tail) = store.read_iteration_output(name, number, usize::MAX, 2 * MAX_LOG_BYTES)?
     {
         return Ok(pages::answer(tail.lines, wish));
     }
@@ -71,7 +71,7 @@ async fn find(source: &OutputSource, known: &KnownRuns, number: u32, wish: Lines
 /// All of a worker's log: it is bounded.
 async fn whole_log(source: &OutputSource) -> Result<Vec<String>> {
     let (store, name) = (source.store.clone(), source.name.clone());
-    let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * LOG_LIMIT);
+    let read = move || store.read_worker_log_tail(&name, usize::MAX, 2 * MAX_LOG_BYTES);
     let tail = tokio::task::spawn_blocking(read).await;
     tail.map_err(|_| stopping())?.map(|tail| tail.lines)
 }

@@ -1,7 +1,7 @@
-//! A worktree whose making was begun by a daemon that died in it.
+//! Finishes or removes a worktree whose daemon died while making it.
 //!
-//! git is no child that dies with its parent: it may still be at work. Once it is not, the tree is either
-//! whole or half there, and half a tree goes: no agent was ever in it.
+//! git does not die with its parent, so it may still run. Afterwards the worktree is either complete or incomplete.
+//! An incomplete one is removed; no agent was ever in it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,30 +12,29 @@ use tokio::time::{Instant, sleep};
 
 use super::lock_for;
 use super::repo::{Repo, same_path};
-use super::run::{LONG, git_patient};
+use super::run::{LONG_TIMEOUT, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 
-/// How often it is looked whether git still works.
-const LOOK: Duration = Duration::from_millis(200);
+/// How often to check whether git still runs.
+const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Brings the making of a worktree to an end. True when the worktree is whole; else it is to be made anew,
-/// and nothing of it is left but perhaps its branch.
+/// Waits for git. True if the worktree is complete. Otherwise it is removed, except perhaps its branch, and must be
+/// made again.
 ///
 /// # Errors
-/// [`ErrorCode::Timeout`] when a git is at work there for too long; [`ErrorCode::System`] with git's own
-/// words.
+/// [`ErrorCode::Timeout`] if git runs for too long; [`ErrorCode::System`] with git's message.
 pub async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     let repo = Repo::find(&wt.base_repo).await?;
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;
     let start = Instant::now();
     while procs::find("git", &[b"add", wt.path.as_os_str().as_bytes()]).is_some() {
-        if start.elapsed() > LONG {
+        if start.elapsed() > LONG_TIMEOUT {
             let text = format!("git is still making worktree '{}'", wt.path.display());
             return Err(Error::new(ErrorCode::Timeout, text));
         }
-        sleep(LOOK).await;
+        sleep(SETTLE_POLL_INTERVAL).await;
     }
     let listed = repo.worktrees().await?;
     let Some(known) = listed.iter().find(|known| same_path(&known.path, &wt.path)) else {
@@ -44,9 +43,9 @@ pub async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     if !known.unfinished && repo.refuse_stranger(wt).await.is_ok() {
         return Ok(true);
     }
-    // Twice forced: git locks a worktree while it makes it.
+    // `-f -f`, because git locks a worktree while it makes it.
     let args = [OsStr::new("worktree"), "remove".as_ref(), "-f".as_ref(), "-f".as_ref(), wt.path.as_os_str()];
-    let said = git_patient(&repo.main, LONG, &args).await?;
+    let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
     if said.ok {
         return Ok(false);
     }

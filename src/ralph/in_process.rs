@@ -1,8 +1,8 @@
-//! One life of a loop: the engine, stepped in process, and its effects, carried out at once.
+//! Runs a loop in this process: steps the engine and carries out its effects.
 //!
-//! An effect of the engine leads to events, which wait in a queue until the step that they follow from is over.
-//! Everything asynchronous runs to its end in a thread of its own, so that a loop can be run from any thread, one of a
-//! runtime too. What the daemon writes down, nobody reads here: a program that dies ends its loop.
+//! The events that an effect causes wait in a queue until the current step is done. Asynchronous work runs in a
+//! thread of its own, so that a loop can be run from any thread, also from one of a runtime. Nothing that the daemon
+//! would save is read back here: if the program dies, its loop ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
@@ -16,34 +16,34 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Run};
 use tokio::time::Instant;
 
-use super::agent::{Agent, AgentState, CONTRACT, Seat};
+use super::agent::{Agent, AgentContext, AgentState, CONTRACT_FILE};
 use super::config::RalphConfig;
 use super::result::{CheckResult, LoopIteration, RalphLoopResult};
 use crate::error::{Error, ErrorCode, Result};
-use crate::loops::{Course, Finished};
+use crate::loops::{Finished, LoopRun};
 use crate::store::{read_bounded, write_unsynced};
 
-/// The largest spec, bytes.
-const LIMIT: u64 = 16 << 20;
+/// The largest task file.
+const MAX_SPEC_BYTES: u64 = 16 << 20;
 
-/// Time as the loop has it.
+/// The clock of a loop; tests have their own.
 pub(super) trait Clock: Send {
-    /// The time.
+    /// The current time.
     fn now(&self) -> Now;
-    /// Lets time pass.
+    /// Waits.
     fn wait(&mut self, how_long: Duration);
 }
 
-/// The real one.
-pub(super) struct Awake(std::time::Instant);
+/// The real clock.
+pub(super) struct SystemClock(std::time::Instant);
 
-impl Awake {
+impl SystemClock {
     pub(super) fn new() -> Self {
         Self(std::time::Instant::now())
     }
 }
 
-impl Clock for Awake {
+impl Clock for SystemClock {
     fn now(&self) -> Now {
         Now { mono: self.0.elapsed(), wall: Local::now().fixed_offset() }
     }
@@ -53,14 +53,14 @@ impl Clock for Awake {
     }
 }
 
-/// Runs a future to its end, from wherever.
+/// Runs a future to its end, from any thread.
 ///
 /// # Errors
-/// When there is no room for another thread or its descriptors.
+/// When no thread can be started.
 pub(super) fn finish<T: Send>(future: impl Future<Output = T> + Send) -> Result<T> {
     let trouble = |e| Error::system("cannot start a thread", e);
     let run = || {
-        // It may neither run nor end inside of another one.
+        // A runtime may neither run nor end inside another one.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
         Ok(runtime.block_on(future))
     };
@@ -73,37 +73,37 @@ pub(super) fn finish<T: Send>(future: impl Future<Output = T> + Send) -> Result<
     })
 }
 
-/// A loop at work.
-pub(super) struct Race<'a, F> {
+/// A running loop.
+pub(super) struct InProcessLoop<'a, F> {
     config: &'a RalphConfig,
-    course: &'a Course,
+    loop_run: &'a LoopRun,
     agent_factory: &'a mut F,
     clock: &'a mut dyn Clock,
     worker: Worker,
     events: VecDeque<Event>,
-    /// The agent that ended last, and how.
+    /// How the last agent ended, and its account.
     last: (Exit, AgentState),
-    /// What went wrong with the agents, by iteration.
+    /// The errors of agents, by iteration.
     errors: BTreeMap<u32, String>,
 }
 
-impl<'a, F, A> Race<'a, F>
+impl<'a, F, A> InProcessLoop<'a, F>
 where
-    F: FnMut(&Seat<'_>) -> A,
+    F: FnMut(&AgentContext<'_>) -> A,
     A: Agent,
 {
     pub(super) fn new(
         config: &'a RalphConfig,
-        course: &'a Course,
+        loop_run: &'a LoopRun,
         agent_factory: &'a mut F,
         clock: &'a mut dyn Clock,
     ) -> Self {
         let policy = Policy { paste: false, ready_wait: false, ready_timeout: 0, one_shot: true };
-        // There is no screen to be silent.
+        // There is no screen, so no agent counts as idle.
         let silence = u64::MAX;
         let worker = Worker::verified(policy, config.max_iterations, silence, config.budgets(), true);
         let (events, last) = (VecDeque::from([Event::Start]), (Exit::Unknown, AgentState::default()));
-        Self { config, course, agent_factory, clock, worker, events, last, errors: BTreeMap::new() }
+        Self { config, loop_run, agent_factory, clock, worker, events, last, errors: BTreeMap::new() }
     }
 
     /// Runs to the end.
@@ -130,7 +130,7 @@ where
         match effect {
             Effect::Spawn(run) => self.work(*run),
             Effect::Judge(run) => self.judge(*run),
-            // An agent has ended by the time that anything could be done to it.
+            // When an effect could reach the agent, it has already ended.
             Effect::Persist
             | Effect::Deliver(_)
             | Effect::Terminate(_)
@@ -141,7 +141,7 @@ where
         }
     }
 
-    /// An iteration's agent, from its contract to its end.
+    /// Runs an iteration's agent, from its contract to its end.
     fn work(&mut self, run: Run) -> Result<()> {
         let (number, max) = self.worker.ralph().map_or((0, 0), |l| (l.iteration, l.max_iterations));
         let task = match self.task() {
@@ -152,50 +152,50 @@ where
             }
         };
         let (until, worked) = (self.until(), self.worker.ralph().is_some_and(|l| l.worked));
-        let base = finish(self.course.base(worked, &|_| {}, until))??;
+        let base = finish(self.loop_run.base(worked, &|_| {}, until))??;
         if self.until().is_some_and(|until| Instant::now() >= until) {
             self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
             return Ok(());
         }
-        if self.course.gates.is_spent(base.failed(), false) {
+        if self.loop_run.gates.is_spent(base.failed(), false) {
             self.events.push_back(Event::SpawnFailed(run, SpawnError::NoGate));
             return Ok(());
         }
-        let contract = finish(self.course.contract(&base, (number, max), task))?;
-        let folder = self.course.iteration_dir(number);
+        let contract = finish(self.loop_run.contract(&base, (number, max), task))?;
+        let folder = self.loop_run.iteration_dir(number);
         crate::paths::private_dir(&folder)?;
-        write_unsynced(&folder.join(CONTRACT), &contract)
+        write_unsynced(&folder.join(CONTRACT_FILE), &contract)
             .map_err(|e| Error::system("cannot keep the contract", e))?;
-        let seat = Seat {
+        let context = AgentContext {
             agent: &self.config.agent,
             model: self.config.model.as_deref(),
             iteration: number,
-            cwd: &self.course.cwd,
+            cwd: &self.loop_run.cwd,
             folder: &folder,
             time_left: self.worker.ralph().and_then(|l| l.time_left(self.clock.now())),
         };
-        let mut state = (self.agent_factory)(&seat).run(&String::from_utf8_lossy(&contract));
-        if self.config.max_cost.is_some() && self.course.profile.cost(&state.account()).is_none() {
+        let mut state = (self.agent_factory)(&context).run(&String::from_utf8_lossy(&contract));
+        if self.config.max_cost.is_some() && self.loop_run.profile.cost(&state.account()).is_none() {
             state.error.get_or_insert_with(|| "max_cost is set, and the agent does not tell its cost".into());
         }
         self.errors.remove(&number);
         self.errors.extend(state.error.clone().map(|error| (number, error)));
         let exit = Exit::Code(i32::from(state.error.is_some()));
         self.last = (exit, state);
-        // The tick before its end tells whether the time was up by then.
+        // The tick before the end of the run tells the engine whether the time is over.
         self.events.extend([Event::Up(run), Event::Tick, Event::Exited(run, exit)]);
         Ok(())
     }
 
-    /// When the loop's time is over.
+    /// The end of the loop's time.
     fn until(&self) -> Option<Instant> {
         Instant::now().checked_add(self.worker.ralph()?.time_left(self.clock.now())?)
     }
 
-    /// The task, read afresh.
+    /// The task, read again for each iteration.
     fn task(&self) -> Result<Vec<u8>, String> {
-        let Some(file) = &self.course.task_file else { return Ok(self.config.task.clone().into_bytes()) };
-        let task = read_bounded(file, LIMIT)
+        let Some(file) = &self.loop_run.task_file else { return Ok(self.config.task.clone().into_bytes()) };
+        let task = read_bounded(file, MAX_SPEC_BYTES)
             .map_err(|e| format!("cannot read spec file: {} ({e})", file.display()))?;
         if String::from_utf8_lossy(&task).trim().is_empty() {
             return Err(format!("the spec file is empty: {}", file.display()));
@@ -223,10 +223,10 @@ where
             never_started: None,
             account: Some(state.account()),
         };
-        // Nobody can kill it from outside.
+        // Nothing can kill this loop from outside.
         let never = AtomicBool::new(false);
-        let ended: Iteration = finish(self.course.conclude(finished, &|_| {}, &never))?;
-        self.course.write_down(&ended)?;
+        let ended: Iteration = finish(self.loop_run.conclude(finished, &|_| {}, &never))?;
+        self.loop_run.write_down(&ended)?;
         let lost = || Verdict { trouble: Some("there is no verdict".into()), ..Verdict::default() };
         self.events.push_back(Event::Judged(run, ended.verdict.unwrap_or_else(lost)));
         Ok(())
@@ -237,10 +237,10 @@ where
             .worker
             .ralph()
             .map_or_else(Default::default, |ralph| (ralph.iteration, ralph.spent(self.clock.now())));
-        let ledger = (1..=last).filter_map(|n| self.course.read_iteration(n));
+        let ledger = (1..=last).filter_map(|n| self.loop_run.read_iteration(n));
         let iterations: Vec<LoopIteration> =
             ledger.map(|it| LoopIteration::of(&it, self.errors.get(&it.iteration))).collect();
-        let baseline = self.course.read_base().map(|base| base.checks).unwrap_or_default();
+        let baseline = self.loop_run.read_base().map(|base| base.checks).unwrap_or_default();
         RalphLoopResult {
             total_iterations: iterations.len(),
             iterations,
