@@ -186,7 +186,7 @@ fn a_body_is_bytes() {
 #[test]
 fn the_man_page_shows_a_file_as_it_is_written() {
     let page = include_str!("../../../../man/swarm-state.5").replace("\\-", "-");
-    let section = page.split_once(".SH A LOOP WITHIN A SESSION\n").unwrap().1;
+    let section = page.split_once(".SH SESSION LOOPS\n").unwrap().1;
     let example = section.split_once(".EX\n").unwrap().1.split_once(".EE\n").unwrap().0;
     let file = SessionFile::parse(example.as_bytes()).unwrap();
     assert_eq!(String::from_utf8(SessionFile::new(file.state().clone()).render()).unwrap(), example);
