@@ -39,22 +39,24 @@ pub(super) fn check(server: Option<i32>) -> Check {
 fn look(root: &Path, cgroup: &str, user: &str) -> Check {
     // This is how libsystemd finds out whether systemd runs.
     if !root.join("run/systemd/system").is_dir() {
-        return Check::ok(CHECK_NAME, "no systemd here: agents survive a logout");
+        return Check::ok(CHECK_NAME, "no systemd here: agents do not end with a logout");
     }
     let home = home_of(cgroup);
     let kills = kills(&Login::read(root), user);
     let lingers = root.join("var/lib/systemd/linger").join(user).exists() && !user.is_empty();
     let linger = format!("loginctl enable-linger {user}");
     match (home, kills, lingers) {
-        (Home::Elsewhere, ..) => Check::ok(CHECK_NAME, "agents do not run in a login session"),
-        (Home::Manager, _, true) => Check::ok(CHECK_NAME, "agents survive a logout (lingering is enabled)"),
+        (Home::Elsewhere, ..) => Check::ok(CHECK_NAME, "agents do not live in a login session"),
+        (Home::Manager, _, true) => {
+            Check::ok(CHECK_NAME, "agents go on after a logout (lingering is enabled)")
+        }
         (Home::Manager, _, false) => {
-            let message = "agents end with your last session: they run below your service manager, which does \
+            let message = "agents end with your last login: they live below your service manager, and it does \
                            not linger";
             Check::warn(CHECK_NAME, message, linger)
         }
         (Home::Session, Some(false), _) => {
-            Check::ok(CHECK_NAME, "agents survive a logout (KillUserProcesses=no)")
+            Check::ok(CHECK_NAME, "agents go on after a logout (KillUserProcesses=no)")
         }
         (Home::Session, kills, _) => {
             let message = match kills {
