@@ -111,7 +111,7 @@ fn no_agent_is_started_when_the_base_line_took_all_of_the_time() {
     assert_eq!(d.w.status("a")["reason"], "out of time (1s)");
     let why = d.w.swarm(&["why", "a"]).ok();
     let why = why.says("the baseline used all of the loop's time (at 'sleep 600'); no agent was started\n");
-    assert!(why.out.contains("next: give it more time (--max-time)"), "{}", why.out);
+    assert!(why.out.contains("next: allow more time (--max-time)"), "{}", why.out);
     let report = d.w.swarm(&["report", "a"]).ok().says("- FAIL (the loop's time ran out) sleep 600\n");
     report.says("the baseline used all of the loop's time").says("- FAIL (the loop's time ran out) true\n");
 }

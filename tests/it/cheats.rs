@@ -158,7 +158,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         let ran = d.run(&["--check", "true", flag], &agent).ok();
         assert!(!ran.err.contains("warning"), "{}", ran.err);
     }
-    d.w.swarm(&["why", "a"]).ok().says("watched: no file, as --allow-changed-checks says\n");
+    d.w.swarm(&["why", "a"]).ok().says("watched: no file, because of --allow-changed-checks\n");
     // Whoever does not follow is told too.
     let words = d.words(&["--check", "true", "--detach"], &agent);
     d.w.swarm(&words).ok().warns("no file is watched behind 'true'");

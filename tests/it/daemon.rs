@@ -51,11 +51,11 @@ fn what_is_no_socket_of_ours_is_left_alone() {
     let world = World::new();
     std::fs::create_dir(world.swarm_dir()).unwrap();
     std::fs::write(socket(&world), "precious").unwrap();
-    let _ = world.swarm(&["ls"]).code(3).warns("not ours");
+    let _ = world.swarm(&["ls"]).code(3).warns("another program uses this path");
     assert_eq!(std::fs::read_to_string(socket(&world)).unwrap(), "precious");
     std::fs::remove_file(socket(&world)).unwrap();
     std::fs::create_dir(socket(&world)).unwrap();
-    let _ = world.swarm(&["ls"]).code(3).warns("not ours");
+    let _ = world.swarm(&["ls"]).code(3).warns("another program uses this path");
     assert!(socket(&world).is_dir());
     std::fs::remove_dir(socket(&world)).unwrap();
     let _ = world.swarm(&["ls"]).ok();
@@ -72,7 +72,7 @@ fn a_stranger_on_the_socket_is_told_from_a_daemon() {
         drop(std::io::Read::read(&mut stream, &mut [0; 64]));
         listener
     });
-    let _ = world.swarm(&["ls"]).code(3).warns("no swarm daemon");
+    let _ = world.swarm(&["ls"]).code(3).warns("is not a swarm daemon");
     drop(stranger.join());
     assert!(socket(&world).exists());
 }

@@ -600,7 +600,7 @@ fn ralph_set_changes_a_running_loop() {
     assert_eq!(follower.wait(&w), 0);
     w.swarm(&["ralph", "set", "agent", "max_iterations=9"])
         .code(1)
-        .warns("the loop of worker 'agent' is over\n");
+        .warns("the loop of worker 'agent' has ended\n");
 }
 
 #[test]

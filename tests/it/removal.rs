@@ -44,9 +44,9 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
         });
         assert_eq!(facts(&world, "w"), before);
     }
-    let _ = world.swarm(&["ls"]).ok().warns("were removed from");
+    let _ = world.swarm(&["ls"]).ok().warns("were removed while");
     let told = world.swarm(&["doctor"]).out;
-    assert!(told.contains("were removed from") && !told.contains("is gone"), "{told}");
+    assert!(told.contains("were removed while") && !told.contains("is gone"), "{told}");
     // The whole state is there: after a crash all is as it was.
     let pid = world.status("w")["pid"].clone();
     world.crash_daemon();

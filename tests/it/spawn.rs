@@ -336,7 +336,7 @@ fn gates_and_budgets_without_a_loop_are_refused() {
     for flags in [&["--check", "false"][..], &["--promise", "X"], &["--max-cost", "1"], &["--max-time", "1"]]
     {
         let words = [&["spawn", "--name", "pl"], flags, &["--", "true"]].concat();
-        w.swarm(&words).code(2).warns("without --ralph").warns("use swarm loop");
+        w.swarm(&words).code(2).warns("gates and budgets require a loop").warns("use swarm loop");
     }
     w.swarm(&["status", "pl"]).code(2);
 }
