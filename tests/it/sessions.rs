@@ -93,7 +93,7 @@ fn whose_loop_it_is_must_be_known() {
     world.swarm(&["session", "start", "do it"]).ok().says("iteration 1 of 20");
     assert!(world.work().join(".claude/ralph-loop.around.local.md").exists());
     world.swarm(&["session", "status"]).ok().says("active: iteration 1 of 20");
-    world.swarm(&["session", "cancel"]).ok().says("is removed");
+    world.swarm(&["session", "cancel"]).ok().says("canceled: removed");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_loop_ends_by_a_command_or_by_deleting_its_file() {
     let mut host = Host::new(&world, "s1");
     host.start(&["do it"]);
     host.works().says("x").goes_on();
-    host.swarm_session(&["cancel"]).ok().says("cancelled");
+    host.swarm_session(&["cancel"]).ok().says("canceled");
     host.says("y").is_let();
     assert_eq!(host.log().last().unwrap()["status"], "CANCELLED");
     host.swarm_session(&["cancel"]).code(1).warns("no loop to cancel").warns("swarm session ls");

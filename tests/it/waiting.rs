@@ -55,7 +55,7 @@ fn when_the_time_runs_out_who_is_still_out_is_named() {
     let _ = ran.warns("timeout after 1 s: still waiting for b (exit)\n");
     let ran = world.swarm(&["wait", "--all", "--for", "done", "--timeout", "0", "--format", "json"]).code(5);
     assert_eq!(json_lines(&ran.out)[0]["result"], "timeout");
-    let _ = ran.warns("for b\n");
+    let _ = ran.warns("still waiting for b (done)\n");
 }
 
 #[test]
@@ -122,7 +122,10 @@ fn the_screen_tells_when_an_agent_is_ready_and_when_its_turn_is_over() {
     let screen = world.swarm(&["peek", "w"]).ok().out;
     assert!(screen.contains("Done."), "{screen}");
     let mut never = world.follow(&["wait", "w", "--for", "waiting"]);
-    world.swarm(&["wait", "w", "--for", "waiting", "--timeout", "0"]).code(5).warns("(for waiting) for w");
+    world
+        .swarm(&["wait", "w", "--for", "waiting", "--timeout", "0"])
+        .code(5)
+        .warns("still waiting for w (waiting)");
     world.swarm(&["kill", "w"]).ok();
     assert_eq!(never.wait(&world), 1);
     never.says("worker 'w' was killed, so it can no longer become waiting");
