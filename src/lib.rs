@@ -4,25 +4,43 @@
 //! (`swarm spawn`, `status`, `attach`, …) talks to the daemon over a Unix socket and starts it if none runs. The
 //! crate `swarm-state` holds what swarm knows and decides; this crate holds what swarm does.
 //!
+//! # Architecture
+//!
+//! ```text
+//! main -> cli, client, session, daemon -> hooks, loops -> protocol, store, tmux, git, checks -> swarm-state
+//! ```
+//!
+//! The daemon's supervisor keeps a slot for each worker. A request or a notice from outside becomes an event, the
+//! engine of `swarm-state` decides, and the supervisor carries out the effects. A worker's window runs the wrapper,
+//! which starts the agent and records how it ended. For a loop, `loops` writes each iteration's contract and forms its
+//! verdict.
+//!
 //! # Invariants
 //!
 //! * Agents are children of the tmux server, never of the daemon.
 //! * Three writers share SWARM_DIR, each with its own files: the daemon (workers, loops, logs), session hooks and `swarm
-//!   session` (sessions, hooks), and the wrapper in a pane (runs). Within the daemon, the supervisor owns all state and is
-//!   the only one who writes it; it waits for nothing but its inbox.
-//! * Nothing is started that was not written down before.
-//! * An unknown exit is never a success, and a tmux that does not answer is never a dead agent.
+//!   session` (sessions, hooks), and the wrapper in a pane (runs). In the daemon, only the supervisor changes the state
+//!   of workers. It waits for nothing but its inbox.
+//! * Nothing is started before it is written down.
+//! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
 //! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect` and
-//!   `attach` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`,
-//!   and `protocol` does not access the disk. A test reads the imports and holds this.
+//!   `attach` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol`
+//!   does not access the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!
-//! [`protocol`] (the wire), [`daemon`] (supervisor, drivers, server), [`tmux`] and [`wrapper`] (panes and
-//! what runs in them), [`store`] and [`paths`] (the disk), [`git`] (worktrees, snapshots), [`loops`] and [`checks`]
-//! (contracts and verdicts), [`hooks`] (what agents call), [`ralph`] (a loop as a library), [`room`] (descriptors),
-//! [`session`] (loops within an agent's session), [`settings`], [`client`], [`out`] and [`mod@cli`] (the command
-//! line), [`doctor`] (checks all of them and changes nothing), [`error`].
+//! * [`protocol`]: the requests and answers between client and daemon
+//! * [`daemon`]: the supervisor, one file for each request, and the parts of a run
+//! * [`tmux`], [`wrapper`]: panes, and the process in a pane
+//! * [`store`], [`paths`], `files`: the disk
+//! * [`git`]: worktrees and snapshots
+//! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
+//! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
+//! * [`ralph`]: a loop as a library
+//! * [`procs`], [`descriptors`], `environ`, `shell`: processes, descriptors, environments, shell words
+//! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
+//! * [`doctor`]: checks the whole installation and changes nothing
+//! * [`error`]: the error type, its codes and exit statuses
 #![warn(missing_docs)]
 
 pub mod checks;
