@@ -7,7 +7,7 @@
 //! wrapper that is killed leaves no record; the daemon finds that out. It knows nothing of tmux and the daemon's
 //! socket, and decides nothing.
 //!
-//! Files in DIR: `launch.json` (read and deleted first, because it holds secrets), `started` (the agent's pid),
+//! Files in DIR: `launch.json` (taken first, and emptied because it holds secrets), `started` (the agent's pid),
 //! `exit.json` (the exit record), `forced` (processes that the wrapper had to kill after the agent's end).
 
 mod files;
@@ -28,6 +28,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 pub use files::{
     ExitRecord, LaunchSpec, has_read_launch, is_pane, pane_argv, read_exit, read_forced, started,
+    withdraw_launch,
 };
 
 use crate::procs;
@@ -55,6 +56,12 @@ pub fn main(dir: &Path) -> u8 {
 async fn run(dir: &Path) -> u8 {
     let spec = match LaunchSpec::take(dir) {
         Ok(spec) => spec,
+        // The daemon that asked tmux for this window died, and the next one withdrew the launch. The folder may
+        // belong to another wrapper now.
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+            say("nothing to run: another daemon of swarm has taken over");
+            return 127;
+        }
         Err(cause) => return fail(dir, &format!("cannot read what to run: {cause}")),
     };
     files::reserve(dir);

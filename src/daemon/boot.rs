@@ -25,6 +25,13 @@ use crate::{checks, procs, wrapper};
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
 
+/// Which list of panes is compared. A wrapper may have taken its launch after the first list was made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    First,
+    Later,
+}
+
 impl Supervisor {
     /// Loads and reconciles all workers. The daemon serves clients only after this.
     pub(crate) async fn boot(&mut self) {
@@ -52,11 +59,15 @@ impl Supervisor {
             if let Some(pid) = known.filter_map(|s| s.pane.as_ref().map(|p| p.server_pid)).next_back() {
                 tmux.expect_server(pid);
             }
-            let found = panes::look(&tmux).await;
+            let mut found = panes::look(&tmux).await;
             self.recover_lost_records(&socket, &found);
-            self.reconcile(&socket, &found);
+            self.reconcile(&socket, &found, Look::First);
+            if !found.silent && self.is_waiting_for(&socket) {
+                found = panes::look(&tmux).await;
+                self.reconcile(&socket, &found, Look::Later);
+            }
             panes::end_panes(&tmux, self.sweep(&socket, &found)).await;
-            if self.slots.values().any(|s| !s.reconciled && s.spec.tmux_socket == socket) {
+            if self.is_waiting_for(&socket) {
                 let inbox = self.inbox.clone();
                 tokio::spawn(async move {
                     let found = panes::look_until_it_answers(&tmux).await;
@@ -66,10 +77,15 @@ impl Supervisor {
         }
     }
 
-    /// A tmux server that did not answer at the start has answered: reconciles its workers now.
+    /// Whether a worker of this server is not reconciled yet.
+    fn is_waiting_for(&self, socket: &Option<String>) -> bool {
+        self.slots.values().any(|slot| !slot.reconciled && slot.spec.tmux_socket == *socket)
+    }
+
+    /// A later look at a tmux server, which answers now: reconciles the workers that are still waiting for it.
     pub(crate) fn reconcile_late(&mut self, socket: &Option<String>, found: &ServerPanes) {
         self.recover_lost_records(socket, found);
-        self.reconcile(socket, found);
+        self.reconcile(socket, found, Look::Later);
         let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
         tokio::spawn(async move { panes::end_panes(&tmux, left).await });
     }
@@ -162,7 +178,7 @@ impl Supervisor {
         }
     }
 
-    fn reconcile(&mut self, socket: &Option<String>, found: &ServerPanes) {
+    fn reconcile(&mut self, socket: &Option<String>, found: &ServerPanes, look: Look) {
         let names: Vec<WorkerName> = self
             .slots
             .iter()
@@ -172,14 +188,14 @@ impl Supervisor {
         for name in names {
             let Some(slot) = self.slots.get_mut(&name) else { continue };
             let run = slot.engine.run();
-            let known = slot.pane.as_ref().is_some_and(|p| p.run == run);
-            if found.silent && !known && matches!(slot.engine.phase(), Phase::Spawning { .. }) {
-                // The pane may exist already; starting now could start the run twice.
-                self.step(&name, Event::Reachable(false));
+            let row = own_row(slot, found);
+            if row.is_none() && !launch_is_settled(slot, found, look) {
+                if found.silent {
+                    self.step(&name, Event::Reachable(false));
+                }
                 continue;
             }
             slot.reconciled = true;
-            let row = own_row(slot, found);
             if let (Some(row), Some(server)) = (row, found.server) {
                 slot.pane = Some(Pane {
                     run,
@@ -216,12 +232,28 @@ impl Supervisor {
             if let Some(pane) = pane.filter(|_| seen.alive) {
                 exit::watch(&context, pane);
             }
+            if matches!(event, Event::NeverStarted(_)) {
+                // A window that comes late has nothing to run and is closed.
+                self.schedule_sweep(socket);
+            }
             self.step(&name, event);
             if found.silent {
                 self.step(&name, Event::Reachable(false));
             }
         }
     }
+}
+
+/// Whether a run without a listed pane can be judged. The last daemon may have asked tmux for the window just before it
+/// died, and starting now must not start the run twice: its launch is withdrawn, or the pane of the wrapper that took
+/// it is in the next list.
+fn launch_is_settled(slot: &Slot, found: &ServerPanes, look: Look) -> bool {
+    let run = slot.engine.run();
+    let known = slot.pane.as_ref().is_some_and(|pane| pane.run == run);
+    if known || !matches!(slot.engine.phase(), Phase::Spawning { .. }) {
+        return true;
+    }
+    !found.silent && (wrapper::withdraw_launch(&slot.driver.context.run_dir(run)) || look == Look::Later)
 }
 
 /// The pane of a worker's current run. Of several, a live one and the recorded one come first.

@@ -14,6 +14,9 @@ use crate::files::{sync_dir, write_unsynced};
 use crate::procs::{self, Proc};
 
 const LAUNCH_FILE: &str = "launch.json";
+/// The launch file after a wrapper took it. A rename decides who gets it: one wrapper, or [`withdraw_launch`]. It stays,
+/// empty.
+const TAKEN_FILE: &str = "launch.json.taken";
 const STARTED_FILE: &str = "started";
 const FORCED_FILE: &str = "forced";
 const EXIT_FILE: &str = "exit.json";
@@ -56,11 +59,16 @@ impl LaunchSpec {
         write_unsynced(&dir.join(LAUNCH_FILE), &serde_json::to_vec(self)?)
     }
 
-    /// Reads and deletes it.
+    /// Takes it: reads it, and leaves an empty file that says so.
+    ///
+    /// # Errors
+    /// `NotFound` if it is not there: another wrapper took it, or the daemon withdrew it.
     pub(super) fn take(dir: &Path) -> io::Result<Self> {
-        let path = dir.join(LAUNCH_FILE);
-        let text = std::fs::read(&path)?;
-        std::fs::remove_file(&path)?;
+        let taken = dir.join(TAKEN_FILE);
+        std::fs::rename(dir.join(LAUNCH_FILE), &taken)?;
+        let text = std::fs::read(&taken)?;
+        // It holds secrets.
+        OpenOptions::new().write(true).open(&taken)?.set_len(0)?;
         Ok(serde_json::from_slice(&text)?)
     }
 }
@@ -115,6 +123,11 @@ pub fn read_exit(dir: &Path) -> Option<ExitRecord> {
 /// Whether the wrapper has read `launch.json`. False if it was never started, or just now.
 pub fn has_read_launch(dir: &Path) -> bool {
     !dir.join(LAUNCH_FILE).exists()
+}
+
+/// Deletes `launch.json`, so that no wrapper can start the agent from it any more. False if a wrapper has taken it.
+pub fn withdraw_launch(dir: &Path) -> bool {
+    std::fs::remove_file(dir.join(LAUNCH_FILE)).is_ok() || !dir.join(TAKEN_FILE).exists()
 }
 
 /// The agent's pid, once it was started.

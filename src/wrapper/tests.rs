@@ -1,5 +1,6 @@
 //! The files; the wrapper itself is tested in a real pane (`tests/it/tmux.rs`).
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
@@ -19,8 +20,28 @@ fn a_launch_is_private_and_read_once() {
     let mode = std::fs::metadata(dir.path().join("launch.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(LaunchSpec::take(dir.path()).unwrap(), spec);
-    assert!(LaunchSpec::take(dir.path()).is_err());
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    assert_eq!(LaunchSpec::take(dir.path()).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    for file in std::fs::read_dir(dir.path()).unwrap() {
+        assert_eq!(std::fs::read_to_string(file.unwrap().path()).unwrap(), "", "no secret is left");
+    }
+    assert!(!withdraw_launch(dir.path()), "a wrapper has it");
+}
+
+#[test]
+fn a_withdrawn_launch_starts_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(withdraw_launch(dir.path()), "none was written");
+    let spec = LaunchSpec {
+        argv: vec!["a".into()],
+        env: BTreeMap::new(),
+        cwd: "/".into(),
+        stdin: None,
+        end_leftovers: true,
+    };
+    spec.write(dir.path()).unwrap();
+    assert!(withdraw_launch(dir.path()));
+    assert_eq!(main(dir.path()), 127);
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the folder belongs to the next wrapper");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::signal::Signal;
 
-use crate::world::{World, is_alive, signal};
+use crate::world::{SWARM, World, is_alive, signal};
 
 /// How many worlds of one story live at once.
 const WORLDS: usize = 16;
@@ -465,4 +465,29 @@ fn a_launch_under_a_tmux_that_then_hangs_is_not_launched_again() {
     std::fs::write(world.path("work/hold"), "x\n").unwrap();
     world.until_status("w", "stopped");
     assert_eq!(world.lines("work/runs").len(), 1);
+}
+
+#[test]
+fn a_window_that_tmux_opens_for_a_dead_daemon_starts_no_second_agent() {
+    let mut world = World::new();
+    let mut agent = world.agent("a");
+    world.set("SWARM_CRASH_AT", "launch:1");
+    let first = world.start_daemon();
+    world.unset("SWARM_CRASH_AT");
+    world.spawn_loop("w", &agent, &["-n", "1"]);
+    assert!(!is_alive(first), "{}", world.report());
+    let dir = world.swarm_dir().join("runs/w.1");
+    assert!(dir.is_dir(), "{}", world.report());
+    let late = world.command(SWARM).arg("__pane").arg(&dir).output().unwrap();
+    assert_eq!(late.status.code(), Some(127), "{late:?}");
+    assert!(
+        String::from_utf8_lossy(&late.stderr).contains("another daemon of swarm has taken over"),
+        "{late:?}"
+    );
+    let seen = world.status("w");
+    assert_eq!((&seen["status"], &seen["pid"]), (&"running".into(), &agent.pid(1).into()), "{seen}");
+    agent.tell("exit 0");
+    world.until_status("w", "stopped");
+    let failures = &world.ralph_state("w")["total_failures"];
+    assert_eq!((agent.starts(), failures), (1, &0.into()), "{}", world.report());
 }

@@ -407,7 +407,7 @@ fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
     world.crash_daemon();
     world.start_daemon();
     agent.until_run(&world, 2);
-    assert_eq!(world.ralph_state("l")["consecutive_failures"], 1);
+    assert_eq!(world.ralph_state("l")["consecutive_failures"], 1, "{}", world.report());
     agent.tell("exit 0");
     agent.until_run(&world, 3);
     agent.tell("exit 0");
