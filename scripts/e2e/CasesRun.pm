@@ -249,6 +249,8 @@ sub worktrees {
     my ($cell) = @_;
     my @names = qw(alpha beta);
     my $toolless = $cell->{cli}{toolless};
+    my $warm = $cell->{cli}{warm};
+    $cell->run(60, @$warm) if $warm;
     $cell->replies(map { ({ for => "Task $_", text => 'I make it.', $toolless ? () : (sh => "touch made-$_") }, { for => "Task $_", text => 'Made.' }) } @names);
     for my $name (@names) {
         Cell::put("$cell->{dir}/repo/PROMPT.md", "Task $name\n");

@@ -64,7 +64,7 @@ sub in_tool_output {
         return reported($cell, $cell->followed('w'));
     }
     my ($code, undef, $err) = looped($cell, '-n', 1, '--check', 'true');
-    return reported($cell, $code) . ($err =~ /counts too/ ? ', warned' : '');
+    return reported($cell, $code) . ($err =~ /also counts in the output/ ? ', warned' : '');
 }
 
 # How many tool calls a report has for one, and what else it has, by CLI and mode.

@@ -11,9 +11,10 @@ my $key  = 'sk-ant-fake-000000000000000000000000000000';
 my $json = JSON::PP->new->utf8->canonical->pretty;
 
 # One row a CLI. tui, oneshot: the commands. asks: the interactive command with permission prompts. via: the flags of
-# `swarm spawn` that the interactive command needs. slow: the factor for all limits. hooks: swarm gets reports from its hooks. exact: how the prompt
-# arrives at the model, for each mode. retries: it tries again for minutes by itself. first_run: the dialogs of a first start, by the settings that are left out, as:
-# the command, the words of `status`, the words of the screen, flags of `swarm spawn`.
+# `swarm spawn` that the interactive command needs. slow: the factor for all limits. hooks: swarm gets reports from its
+# hooks. arrives: how the prompt arrives at the model, for each mode. retries: it tries again for minutes by itself.
+# first_run: the dialogs of a first start, by the settings that are left out, as: the command, the words of `status`,
+# the words of the screen, flags of `swarm spawn`. warm: a command to run before two agents start at once in a new HOME.
 my @clis = (
     {
         name    => 'claude',
@@ -50,6 +51,8 @@ my @clis = (
         oneshot => [qw(opencode run)],
         json    => [qw(opencode run --format json)],
         asks    => [qw(opencode)],
+        # Its first start creates the database, and of two first starts at once one fails.
+        warm    => [qw(opencode session list)],
         arrives => { tui => 'exact, then white space', oneshot => 'exact' },
     },
     {
