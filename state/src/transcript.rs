@@ -145,7 +145,7 @@ impl TranscriptReader {
         }
         if trimmed == "{" {
             self.open = Some("{\n".into());
-        } else if trimmed.starts_with('{') {
+        } else if trimmed.starts_with(['{', '[']) {
             self.object(trimmed);
         }
     }
@@ -163,9 +163,16 @@ impl TranscriptReader {
     }
 
     fn object(&mut self, text: &str) {
-        let Ok(value) = serde_json::from_str::<Value>(text) else { return };
-        if !self.claude(&value) {
-            self.other(&value);
+        // `claude -p --verbose --output-format json` and qwen-code print all their lines as one array.
+        let values = match serde_json::from_str(text) {
+            Ok(Value::Array(values)) => values,
+            Ok(value) => vec![value],
+            Err(_) => return,
+        };
+        for value in &values {
+            if !self.claude(value) {
+                self.other(value);
+            }
         }
     }
 

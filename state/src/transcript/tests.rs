@@ -94,6 +94,19 @@ fn claude_stream_takes_the_sum_of_its_result() {
 }
 
 #[test]
+fn an_array_on_one_line_is_read_as_its_lines() {
+    let lines = [
+        r#"{"type":"system","subtype":"init","session_id":"s"}"#,
+        r#"{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t"}]},"session_id":"s"}"#,
+        r#"{"type":"assistant","message":{"id":"m2","content":[{"type":"text","text":"Fine.\n\nDONE"}]},"session_id":"s"}"#,
+        r#"{"type":"result","subtype":"success","is_error":false,"result":"Fine.\n\nDONE","session_id":"s"}"#,
+    ];
+    let account = Account::of(&format!("[{}]", lines.join(",")));
+    assert_eq!(account, Account::of(&lines.join("\n")));
+    assert_eq!((account.last_text(), account.tool_calls), (Some("Fine.\n\nDONE"), Some(1)));
+}
+
+#[test]
 fn an_error_result_is_not_the_agents_word() {
     let account = Account::of(
         r#"{"type":"result","subtype":"success","is_error":true,"api_error_status":429,"result":"API Error: <promise>DONE</promise>","total_cost_usd":0}"#,
