@@ -135,7 +135,7 @@ impl CheckPlan<'_> {
                     (self.on_step)(Step::Ended(&result));
                     results.push((index, result));
                 }
-                Some(Err(error)) => return Err(Error::system("a check was not waited for", error)),
+                Some(Err(error)) => return Err(Error::system("a check's task failed", error)),
             }
         }
         results.sort_by_key(|(index, _)| *index);
@@ -209,7 +209,7 @@ fn shorten(path: &Path, kept: u64) -> std::io::Result<()> {
     if length <= kept {
         return Ok(());
     }
-    let note = |left_out: u64| format!("\n[swarm: {left_out} bytes are left out here]\n");
+    let note = |left_out: u64| format!("\n[swarm: {left_out} bytes omitted]\n");
     let room = kept.saturating_sub(note(length).len() as u64);
     let (head, end) = (room / 2, room - room / 2);
     let mut tail = Vec::new();

@@ -116,8 +116,8 @@ pub fn run(args: &Doctor, out: Out) -> Result<u8, Failure> {
         .build()
         .map_err(|e| Error::system("cannot start", e))?;
     let checks = runtime.block_on(async { timeout(DOCTOR_TIMEOUT, look()).await }).unwrap_or_else(|_| {
-        let message = format!("not everything could be looked at within {} s", DOCTOR_TIMEOUT.as_secs());
-        vec![Check::fail("doctor", message, "look whether a disk or a network file system hangs")]
+        let message = format!("the checks took longer than {} s", DOCTOR_TIMEOUT.as_secs());
+        vec![Check::fail("doctor", message, "check whether a disk or a network file system hangs")]
     });
     runtime.shutdown_timeout(Duration::ZERO);
     let report = DoctorReport { ok: checks.iter().all(|check| check.level != Level::Fail), checks };

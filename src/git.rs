@@ -151,7 +151,7 @@ pub async fn create_noted_worktree(
     }
     let args = [OsStr::new("worktree"), "add".as_ref(), dir.as_os_str(), branch.as_ref()];
     let said = git_patient(&repo.main, LONG_TIMEOUT, &args).await?;
-    let reused = exists.then(|| format!("branch '{branch}' was there already and is used as it is"));
+    let reused = exists.then(|| format!("branch '{branch}' already exists and is used"));
     let hook = if said.ok { None } else { undo.forgive_hook(&said).await };
     if !said.ok && hook.is_none() {
         undo.run(!exists).await;
@@ -252,14 +252,14 @@ async fn first_commit(cwd: &Path) -> Result<String> {
         return Ok(said.text());
     }
     let text = format!("the repository at '{}' has no commit yet ({})", cwd.display(), said.complaint());
-    Err(Error::invalid(text).hint("make one first: git commit --allow-empty -m 'first commit'"))
+    Err(Error::invalid(text).hint("make one: git commit --allow-empty -m 'first commit'"))
 }
 
 /// Deletes a merged branch that swarm made. Otherwise returns why the branch is kept.
 async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
     let full = format!("refs/heads/{branch}");
     if !repo.branch_exists(branch).await.unwrap_or(true) {
-        return Ok(Some(format!("branch '{branch}' was gone already")));
+        return Ok(Some(format!("branch '{branch}' was already gone")));
     }
     let log = git(&repo.main, SHORT_TIMEOUT, &["reflog", "show", "--format=%gs", &full, "--"]).await?;
     if !log.text().lines().last().is_some_and(|first| first.starts_with(MADE_BY)) {
@@ -270,7 +270,7 @@ async fn delete_branch(repo: &Repo, branch: &str) -> Result<Option<String>> {
     Ok(match said.ok {
         true => None,
         false if said.mentions("not fully merged") => {
-            Some(format!("branch '{branch}' is kept: it holds commits that are not merged"))
+            Some(format!("branch '{branch}' is kept: it has unmerged commits"))
         }
         false => Some(format!("branch '{branch}' is kept: {}", said.complaint())),
     })
@@ -282,7 +282,7 @@ fn refuse_occupied(dir: &Path) -> Result<()> {
     if empty {
         return Ok(());
     }
-    let text = format!("'{}' exists already and is not an empty directory", dir.display());
+    let text = format!("'{}' already exists and is not an empty directory", dir.display());
     Err(Error::invalid(text).hint("remove it, or choose another with --worktree-dir"))
 }
 

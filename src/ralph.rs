@@ -218,7 +218,7 @@ impl Folder {
         };
         if wanted.is_none() && path.exists() {
             // Another user made it, knowing its name.
-            return Err(Error::new(ErrorCode::System, format!("'{}' is there already", path.display())));
+            return Err(Error::new(ErrorCode::System, format!("'{}' already exists", path.display())));
         }
         private_dir(&path)?;
         Ok(Self { path, passing: wanted.is_none() })

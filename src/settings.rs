@@ -180,7 +180,7 @@ impl Settings {
         let set = self.sources.iter().rfind(|setting| setting.key == AGENT_KEY);
         let place = set.map(|s| format!("{}:{}: ", s.file.display(), s.line)).unwrap_or_default();
         let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::invalid(format!("{place}'{AGENT_KEY}' names no agent that swarm knows"))
+        Err(Error::invalid(format!("{place}'{AGENT_KEY}' unknown agent"))
             .hint(format!("one of: {}", names.join(", "))))
     }
 
@@ -314,7 +314,7 @@ fn tag(entry: &SettingEntry<'_>) -> Result<String, Fault> {
     let text = entry.text()?;
     match Promise::new(&text) {
         Ok(_) => Ok(text),
-        Err(error) => Err(entry.fault(&format!("is no promise: {error}"))),
+        Err(error) => Err(entry.fault(&format!("is not a valid promise: {error}"))),
     }
 }
 

@@ -62,7 +62,7 @@ async fn run(dir: &Path) -> u8 {
             say("nothing to run: another daemon of swarm has taken over");
             return 127;
         }
-        Err(cause) => return fail(dir, &format!("cannot read what to run: {cause}")),
+        Err(cause) => return fail(dir, &format!("cannot read launch.json: {cause}")),
     };
     files::reserve(dir);
     // Before the agent starts, so that no child's end and no early signal is missed.
@@ -70,7 +70,7 @@ async fn run(dir: &Path) -> u8 {
     let _ = nix::sys::prctl::set_child_subreaper(true);
     let mut signals = match WrapperSignals::new() {
         Ok(signals) => signals,
-        Err(cause) => return fail(dir, &format!("cannot take signals: {cause}")),
+        Err(cause) => return fail(dir, &format!("cannot handle signals: {cause}")),
     };
     let agent = match start(&spec) {
         Ok(agent) => agent,
@@ -236,7 +236,7 @@ fn terminal_is_gone() -> bool {
 /// Starts the agent, or returns in one sentence why it cannot be started.
 fn start(spec: &LaunchSpec) -> Result<Child, String> {
     let Some((program, arguments)) = spec.argv.split_first() else {
-        return Err("cannot run nothing: the command is empty".into());
+        return Err("the command is empty".into());
     };
     if let Err(cause) = std::fs::read_dir(&spec.cwd) {
         // Distinguishes this from a missing program. A directory that can be entered but not read is fine.

@@ -156,7 +156,7 @@ async fn there_is_no_input_and_a_lot_of_output_is_no_trouble() {
     );
     assert!(kept.starts_with("0123456789\n") && kept.ends_with("the end\n"));
     let (head, rest) = kept.split_once("\n[swarm: ").unwrap();
-    let (left_out, tail) = rest.split_once(" bytes are left out here]\n").unwrap();
+    let (left_out, tail) = rest.split_once(" bytes omitted]\n").unwrap();
     assert_eq!(head.len() + left_out.parse::<usize>().unwrap() + tail.len(), 30_000_008);
 }
 
@@ -169,7 +169,7 @@ fn a_long_file_is_shortened_to_any_size() {
         std::fs::write(&path, &text).unwrap();
         shorten(&path, kept).unwrap();
         let left = std::fs::read_to_string(&path).unwrap();
-        assert!(left.contains(" bytes are left out here]"), "{kept}: {left}");
+        assert!(left.contains(" bytes omitted]"), "{kept}: {left}");
         assert!(left.len() as u64 <= kept.max(50), "{kept}: {}", left.len());
     }
     std::fs::write(&path, &text).unwrap();

@@ -24,21 +24,19 @@ pub(super) fn check(paths: &Paths) -> Option<Check> {
     match (can_execute(&placed), can_execute(installed)) {
         (Ok(()), _) if is_gone => {
             let message = format!(
-                "the daemon (pid {pid}) was started from {shown}, which was removed or replaced; it works with a \
-                 program of its own"
+                "the daemon (pid {pid}) was started from {shown}, which was removed or replaced; it uses its \
+                 own copy"
             );
-            Some(Check::warn("helper", message, "to run what is installed now: swarm daemon restart"))
+            Some(Check::warn("helper", message, "to use the installed version: swarm daemon restart"))
         }
         (Ok(()), _) => None,
         (Err(why), Ok(())) => {
             let message = format!(
-                "{} cannot be started ({why}); panes and hooks use {shown} until that is moved",
+                "{} cannot be started ({why}); panes and hooks use {shown} until that is removed",
                 placed.display()
             );
-            let cure = format!(
-                "look at it and its file system, then start a worker: ls -ld {}",
-                quote_path(&placed)
-            );
+            let cure =
+                format!("check it and its file system, then start a worker: ls -ld {}", quote_path(&placed));
             Some(Check::warn("helper", message, cure))
         }
         (Err(why), Err(other)) => {

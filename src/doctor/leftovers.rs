@@ -26,13 +26,13 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
     let list = observed.paths.legacy_state();
     for problem in &observed.disk.problems {
         let cure =
-            format!("the earlier swarm's {} is never changed by this one; mend it by hand", list.display());
+            format!("the earlier swarm's {} is never changed by this one; fix it by hand", list.display());
         checks.push(Check::warn("state-files", problem.clone(), cure));
     }
     let dir = observed.paths.workers_dir();
     if observed.paths.root().is_dir() && !dir.is_dir() && DaemonLock::holder(&observed.paths).is_some() {
-        let message = format!("'{}' is gone, and the records of all workers with it", dir.display());
-        let cure = "the daemon that runs makes it again within seconds, and all records: look again then";
+        let message = format!("'{}' is missing, with the records of all workers", dir.display());
+        let cure = "the daemon restores it and all records within seconds; then run doctor again";
         checks.push(Check::fail("state-files", message, cure));
     }
     if checks.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
         checks.push(Check::ok("state-files", message));
     }
     for path in &observed.disk.temporary {
-        let message = format!("'{}' is left of a write that was cut off", path.display());
+        let message = format!("'{}' is a leftover of an interrupted write", path.display());
         checks.push(Check::warn("left-overs", message, format!("rm {}", quote_path(path))));
     }
     for (worker, run, path) in &observed.disk.runs {
@@ -48,15 +48,15 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
         if observed.live().any(|pane| pane == (worker.as_str(), Some(run.0))) {
             continue;
         }
-        let message = format!("'{}' is left of a run of no worker", path.display());
+        let message = format!("'{}' is a leftover of a run without a worker", path.display());
         checks.push(Check::warn("left-overs", message, "to remove it: swarm daemon restart"));
     }
     for (worker, path) in &observed.disk.loops {
         if observed.live().any(|(live, _)| live == worker.as_str()) {
             continue;
         }
-        let message = format!("'{}' is of a loop whose worker has no record", path.display());
-        let cure = format!("to see what it left, look into it; to remove it: swarm ralph clean {worker}");
+        let message = format!("'{}' belongs to a loop whose worker has no record", path.display());
+        let cure = format!("to remove it: swarm ralph clean {worker}");
         checks.push(Check::warn("left-overs", message, cure));
     }
     checks
@@ -79,21 +79,21 @@ fn damaged(found: &DamagedFile) -> Check {
     match damage {
         Damage::SetAside => {
             let message = format!("'{shown}' could not be read and was set aside");
-            let cure = "take from it what you need, then remove it; 'man swarm-state' has the format";
+            let cure = "copy what you need, then remove it; 'man swarm-state' describes the format";
             Check::warn("state-files", message, cure)
         }
         Damage::Newer => {
-            let message = format!("'{shown}' is left alone: {cause}");
+            let message = format!("'{shown}' was not changed: {cause}");
             Check::fail("state-files", message, "use the newer swarm, or move the file away")
         }
         Damage::Broken => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            let cure = "mend it, or let the next start of the daemon set it aside: swarm daemon restart";
+            let cure = "fix it, or have the daemon set it aside: swarm daemon restart";
             Check::fail("state-files", message, cure)
         }
         Damage::Unreadable => {
             let message = format!("'{shown}' cannot be read: {cause}");
-            Check::fail("state-files", message, format!("look at it with: ls -ld {}", quote_path(path)))
+            Check::fail("state-files", message, format!("check it: ls -ld {}", quote_path(path)))
         }
     }
 }
@@ -109,17 +109,17 @@ pub(super) fn panes(observed: &Observed) -> Vec<Check> {
             match &row.worker {
                 Some(worker) => {
                     let message =
-                        format!("pane {} says it is of worker '{worker}', which has no record", row.pane);
+                        format!("pane {} is marked as worker '{worker}', which has no record", row.pane);
                     let is_loop = observed.disk.loops.iter().any(|(name, _)| name.as_str() == worker);
                     // How to spawn it again was in the record.
-                    let how = if is_loop { ", as a worker that is no loop" } else { "" };
-                    let cure = format!("to have it looked after again{how}: swarm daemon restart");
+                    let how = if is_loop { ", as a worker that is not a loop" } else { "" };
+                    let cure = format!("to supervise it again{how}: swarm daemon restart");
                     Check::warn("orphans", message, cure)
                 }
                 None => {
-                    let message = format!("pane {} of swarm's tmux session is of no worker", row.pane);
+                    let message = format!("pane {} of swarm's tmux session belongs to no worker", row.pane);
                     let cure =
-                        format!("look at it: tmux -S {} attach -t '{}'", quote_path(&socket), row.pane);
+                        format!("examine it: tmux -S {} attach -t '{}'", quote_path(&socket), row.pane);
                     Check::warn("orphans", message, cure)
                 }
             }
@@ -149,7 +149,7 @@ pub(super) async fn branches(observed: &Observed) -> Vec<Check> {
     let mut checks = vec![];
     for leftover in &found {
         let asked = timeout(REPO_TIMEOUT, advice(leftover)).await;
-        checks.push(asked.unwrap_or_else(|_| Err(Error::invalid("git does not answer"))));
+        checks.push(asked.unwrap_or_else(|_| Err(Error::invalid("git does not respond"))));
     }
     checks.into_iter().zip(&found).map(|(check, found)| check.unwrap_or_else(|_| unknown(found))).collect()
 }
@@ -160,20 +160,21 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
     let merged = git::is_merged(repo, branch).await?;
     let (repo, shown) = (quote_path(repo), repo.display());
     let Some(path) = worktree else {
-        let message = format!("branch '{branch}' in '{shown}' is of no worker");
+        let message = format!("branch '{branch}' in '{shown}' belongs to no worker");
         let cure = match merged {
             true => format!("git -C {repo} branch -d '{branch}'"),
-            false => format!("merge it, or see what only it holds: git -C {repo} log 'HEAD..{branch}' --"),
+            false => format!("merge it, or list its unmerged commits: git -C {repo} log 'HEAD..{branch}' --"),
         };
         return Ok(Check::warn("orphans", message, cure));
     };
-    let mut message = format!("worktree '{}' on branch '{branch}' is of no worker", path.display());
+    let mut message = format!("worktree '{}' on branch '{branch}' belongs to no worker", path.display());
     let losses = if path.exists() { git::losses(path).await? } else { Losses::default() };
     let path = quote_path(path);
     if !losses.work.is_empty() {
         let shown: Vec<&str> = losses.work.iter().take(3).map(String::as_str).collect();
-        message.push_str(&format!(", and holds work that stands nowhere else: {}", shown.join(", ")));
-        let cure = format!("commit what you want to keep, then look again; to see it: git -C {path} status");
+        message.push_str(&format!(", and holds work that exists nowhere else: {}", shown.join(", ")));
+        let cure =
+            format!("commit what you want to keep, then run doctor again; to see it: git -C {path} status");
         return Ok(Check::warn("orphans", message, cure));
     }
     if !losses.ignored.is_empty() {
@@ -191,6 +192,6 @@ async fn advice(found: &git::Leftover) -> Result<Check> {
 
 /// A branch or worktree that git cannot examine.
 fn unknown(found: &git::Leftover) -> Check {
-    let message = format!("branch '{}' in '{}' is of no worker", found.branch, found.repo.display());
-    Check::warn("orphans", message, format!("look into it: git -C {} worktree list", quote_path(&found.repo)))
+    let message = format!("branch '{}' in '{}' belongs to no worker", found.branch, found.repo.display());
+    Check::warn("orphans", message, format!("check it: git -C {} worktree list", quote_path(&found.repo)))
 }

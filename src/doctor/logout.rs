@@ -39,24 +39,22 @@ pub(super) fn check(server: Option<i32>) -> Check {
 fn look(root: &Path, cgroup: &str, user: &str) -> Check {
     // This is how libsystemd finds out whether systemd runs.
     if !root.join("run/systemd/system").is_dir() {
-        return Check::ok(CHECK_NAME, "no systemd here: agents do not end with a logout");
+        return Check::ok(CHECK_NAME, "no systemd here: agents survive a logout");
     }
     let home = home_of(cgroup);
     let kills = kills(&Login::read(root), user);
     let lingers = root.join("var/lib/systemd/linger").join(user).exists() && !user.is_empty();
     let linger = format!("loginctl enable-linger {user}");
     match (home, kills, lingers) {
-        (Home::Elsewhere, ..) => Check::ok(CHECK_NAME, "agents do not live in a login session"),
-        (Home::Manager, _, true) => {
-            Check::ok(CHECK_NAME, "agents go on after a logout (lingering is enabled)")
-        }
+        (Home::Elsewhere, ..) => Check::ok(CHECK_NAME, "agents do not run in a login session"),
+        (Home::Manager, _, true) => Check::ok(CHECK_NAME, "agents survive a logout (lingering is enabled)"),
         (Home::Manager, _, false) => {
-            let message = "agents end with your last login: they live below your service manager, and it does \
+            let message = "agents end with your last session: they run below your service manager, which does \
                            not linger";
             Check::warn(CHECK_NAME, message, linger)
         }
         (Home::Session, Some(false), _) => {
-            Check::ok(CHECK_NAME, "agents go on after a logout (KillUserProcesses=no)")
+            Check::ok(CHECK_NAME, "agents survive a logout (KillUserProcesses=no)")
         }
         (Home::Session, kills, _) => {
             let message = match kills {
@@ -185,13 +183,13 @@ mod tests {
         let on = "[Login]\nKillUserProcesses=yes\n";
         judged(&[(main, on)], SESSION, Level::Warn, "end when you log out");
         judged(&[(main, "[Login]\nKillUserProcesses=no\n")], SESSION, Level::Ok, "KillUserProcesses=no");
-        judged(&[(main, "[Login]\n#KillUserProcesses=no\n")], SESSION, Level::Ok, "go on");
+        judged(&[(main, "[Login]\n#KillUserProcesses=no\n")], SESSION, Level::Ok, "survive");
         judged(&[(main, "[Other]\nKillUserProcesses=no\n")], SESSION, Level::Warn, "may end");
         judged(&[], SESSION, Level::Warn, "may end");
         let excluded = [(main, "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=root ann\n")];
-        judged(&excluded, SESSION, Level::Ok, "go on");
+        judged(&excluded, SESSION, Level::Ok, "survive");
         let others = [(main, "[Login]\nKillUserProcesses=yes\nKillOnlyUsers=bob\n")];
-        judged(&others, SESSION, Level::Ok, "go on");
+        judged(&others, SESSION, Level::Ok, "survive");
     }
 
     #[test]
@@ -212,7 +210,7 @@ mod tests {
     fn below_the_users_manager_lingering_decides() {
         judged(&[], MANAGER, Level::Warn, "does not linger");
         judged(&[("var/lib/systemd/linger/ann", "")], MANAGER, Level::Ok, "lingering is enabled");
-        judged(&[], "0::/system.slice/swarm.service\n", Level::Ok, "not live in a login session");
+        judged(&[], "0::/system.slice/swarm.service\n", Level::Ok, "not run in a login session");
         let machine = tempfile::tempdir().unwrap();
         assert_eq!(look(machine.path(), SESSION, "ann").level, Level::Ok, "no systemd");
     }

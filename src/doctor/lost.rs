@@ -46,20 +46,20 @@ fn kind(record: &Record) -> Option<LostKind> {
 }
 
 fn check(name: &str, kind: LostKind) -> Check {
-    let gone = || format!("worker '{name}' is lost: the tmux server went away under it");
+    let gone = || format!("worker '{name}' is lost: its tmux server went away");
     match kind {
         LostKind::Loop => {
-            let cure =
-                format!("swarm ralph resume {name} goes on with its loop; swarm kill {name} gives it up");
+            let cure = format!("swarm ralph resume {name} continues its loop; swarm kill {name} ends it");
             Check::warn("lost", gone(), cure)
         }
         LostKind::Plain => {
-            let cure = format!("swarm respawn {name} starts it again; swarm clean {name} forgets it");
+            let cure = format!("swarm respawn {name} starts it again; swarm clean {name} deletes it");
             Check::warn("lost", gone(), cure)
         }
         LostKind::Earlier => {
-            let message = format!("worker '{name}' is of an earlier swarm, and nobody here looks after it");
-            Check::warn("lost", message, format!("when it has ended there: swarm clean {name}"))
+            let message =
+                format!("worker '{name}' belongs to an earlier swarm, and this one does not supervise it");
+            Check::warn("lost", message, format!("when it has finished there: swarm clean {name}"))
         }
     }
 }

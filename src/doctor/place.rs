@@ -27,11 +27,11 @@ pub(super) fn directory(paths: &Paths) -> Vec<Check> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return vec![Check::ok(
                 "directory",
-                format!("{shown} is not there yet; the first command makes it"),
+                format!("{shown} does not exist yet; the first command makes it"),
             )];
         }
         Err(error) => {
-            let message = format!("{shown} cannot be looked at: {error}");
+            let message = format!("{shown} cannot be read: {error}");
             return vec![Check::fail("directory", message, "set SWARM_DIR to a directory of your own")];
         }
     };
@@ -79,17 +79,17 @@ fn collect_open(dir: &Path, open: &mut Vec<(PathBuf, u32)>, count: &mut usize) {
 pub(super) fn room(paths: &Paths) -> Check {
     let root = paths.root();
     let Some(place) = root.ancestors().find(|path| path.is_dir()) else {
-        return Check::fail("disk", format!("no part of {} is there", root.display()), "set SWARM_DIR");
+        return Check::fail("disk", format!("no part of {} exists", root.display()), "set SWARM_DIR");
     };
     let (free, no_inodes) = match room_of(place) {
         Ok(room) => room,
         Err(error) => {
-            let message = format!("the room at {} cannot be told: {error}", place.display());
-            return Check::warn("disk", message, format!("look at it with: df {}", quote_path(place)));
+            let message = format!("the free space at {} is unknown: {error}", place.display());
+            return Check::warn("disk", message, format!("check it: df {}", quote_path(place)));
         }
     };
     let free_mib = free >> 20;
-    let cure = format!("make room, then look again with: df {}", quote_path(place));
+    let cure = format!("free some space; to check it: df {}", quote_path(place));
     if no_inodes {
         return Check::fail(
             "disk",
@@ -116,12 +116,12 @@ fn room_of(place: &Path) -> std::io::Result<(u64, bool)> {
 pub(super) fn settings(paths: &Paths) -> Check {
     match Settings::load(&paths.user_config(), Some(Path::new("swarm.toml")), None) {
         Ok(settings) if settings.files.is_empty() => {
-            Check::ok("settings", "no settings file; all is default")
+            Check::ok("settings", "no settings file; defaults apply")
         }
         Ok(settings) => {
             let files: Vec<String> = settings.files.iter().map(|file| file.display().to_string()).collect();
             Check::ok("settings", format!("read from {}", files.join(", ")))
         }
-        Err(error) => Check::of("settings", error, "mend the file, or move it away"),
+        Err(error) => Check::of("settings", error, "fix the file, or move it away"),
     }
 }

@@ -26,8 +26,8 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
     for socket in [paths.socket(), paths.tmux_socket()] {
         let found = fs::symlink_metadata(&socket);
         if found.is_ok_and(|found| !found.file_type().is_socket()) {
-            let message = format!("{} is there and is no socket of ours", socket.display());
-            let cure = format!("look at it, then move it away: mv {0} {0}.old", quote_path(&socket));
+            let message = format!("{} exists and is not a socket", socket.display());
+            let cure = format!("check it, then move it away: mv {0} {0}.old", quote_path(&socket));
             checks.push(Check::fail("socket", message, cure));
         }
     }
@@ -41,8 +41,7 @@ pub(super) fn sockets(paths: &Paths) -> Vec<Check> {
                 || found.uid() != nix::unistd::geteuid().as_raw()
                 || found.mode() & 0o077 != 0 =>
         {
-            let message =
-                format!("{} is not a directory of yours alone and cannot hold a socket", dir.display());
+            let message = format!("{} is not private to you and cannot hold a socket", dir.display());
             checks.push(Check::fail("socket", message, "remove it, or use a shorter SWARM_DIR"));
         }
         Ok(_) | Err(_) => {
@@ -67,7 +66,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     let socket = paths.socket();
     if !nobody {
         let Err(error) = connect::probe(paths).await else { return vec![] };
-        let cure = format!("look at it: ls -l {}", quote_path(&socket));
+        let cure = format!("check it: ls -l {}", quote_path(&socket));
         return vec![Check::of("daemon", error, &cure)];
     }
     if let Some(pid) = holder {
@@ -75,13 +74,13 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     }
     let mut checks = vec![];
     if fs::symlink_metadata(&socket).is_ok_and(|found| found.file_type().is_socket()) {
-        let message = format!("{} is what a daemon left that was killed", socket.display());
+        let message = format!("{} is a leftover of a killed daemon", socket.display());
         checks.push(Check::warn("socket", message, "to replace it: swarm daemon start"));
     }
     checks.push(match live {
-        0 => Check::ok("daemon", "it does not run; the first command that needs it starts it"),
+        0 => Check::ok("daemon", "not running; the first command that needs it starts it"),
         _ => {
-            let message = format!("it does not run, and nobody looks after {}", counted(live, "live worker"));
+            let message = format!("not running, so {} have no supervisor", counted(live, "live worker"));
             Check::warn("daemon", message, "swarm daemon start")
         }
     });
@@ -95,7 +94,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
         Ok(view) => view,
         Err(error) => {
             let cure = connect::kill_hint(&paths.daemon_log(), pid);
-            let message = format!("it runs (pid {pid}) and hangs: {}", error.message);
+            let message = format!("the daemon (pid {pid}) hangs: {}", error.message);
             return vec![Check::fail("daemon", message, cure)];
         }
     };
@@ -105,7 +104,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
         Check::ok("daemon", format!("it runs (pid {pid}), {} of {all} live", view.live))
     } else {
         let message = format!("it runs swarm {} (pid {pid}); this is swarm {own}", view.version);
-        Check::warn("daemon", message, "nothing is paused by it: swarm daemon restart")
+        Check::warn("daemon", message, "this pauses nothing: swarm daemon restart")
     };
     let mut checks = vec![check];
     if let Ok(listing) = client.call::<Listing>(&Call::Ls(Empty {}), ANSWER_TIMEOUT).await {
@@ -122,7 +121,8 @@ fn told(listing: &Listing, disk: &DiskSurvey) -> Vec<Check> {
             || disk.found.iter().any(|found| problem.contains(&*found.path.to_string_lossy()))
     };
     let new = listing.problems.iter().filter(|problem| !named(problem));
-    new.map(|problem| Check::warn("daemon", problem.clone(), "swarm daemon restart looks again")).collect()
+    new.map(|problem| Check::warn("daemon", problem.clone(), "to check again: swarm daemon restart"))
+        .collect()
 }
 
 /// Handles a daemon that holds the lock and does not listen at the socket.
@@ -131,11 +131,11 @@ async fn without_socket(paths: &Paths, pid: u32, disk: &DiskSurvey) -> Vec<Check
     while tokio::time::Instant::now() < until {
         match (connect::probe(paths).await, DaemonLock::holder(paths)) {
             (Ok(DaemonProbe::Ready(client)), _) => return answers(paths, client, disk).await,
-            (_, None) => return vec![Check::ok("daemon", "it has just ended")],
+            (_, None) => return vec![Check::ok("daemon", "it ended just now")],
             (_, Some(_)) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
-    let message = format!("one runs (pid {pid}), and nobody answers at {}", paths.socket().display());
-    let cure = format!("agents go on, and the next command starts another: kill {pid}");
+    let message = format!("a daemon runs (pid {pid}), but does not listen at {}", paths.socket().display());
+    let cure = format!("agents keep running, and the next command starts another daemon: kill {pid}");
     vec![Check::fail("daemon", message, cure)]
 }

@@ -20,7 +20,7 @@ pub(super) async fn tmux() -> Check {
             let known = if faults.is_empty() {
                 String::new()
             } else {
-                format!("; known faults, all stepped around: {}", faults.join(", "))
+                format!("; known faults with workarounds: {}", faults.join(", "))
             };
             Check::ok("tmux", format!("version {said}{known}"))
         }
@@ -49,7 +49,7 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
     match &observed.server {
         // This proves nothing about the server, so it must not be killed.
         ServerSurvey::Silent(_) if tmux.level == Level::Fail => {
-            let message = "it cannot be asked without a tmux that works; agents go on meanwhile";
+            let message = "unknown without a working tmux; agents keep running";
             Check::fail("tmux-server", message, tmux.hint.clone().unwrap_or_default())
         }
         ServerSurvey::Alive { pid, rows } => {
@@ -58,24 +58,21 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
         }
         ServerSurvey::Empty { pid } => {
             let message =
-                format!("it was told to end and cannot (pid {pid}): it holds no pane and answers nobody");
+                format!("it was told to exit and cannot (pid {pid}): it holds no pane and does not respond");
             Check::warn(
                 "tmux-server",
                 message,
-                format!("the next start of a worker replaces it, or: kill -9 {pid}"),
+                format!("the next spawn replaces it; or kill it: kill -9 {pid}"),
             )
         }
         ServerSurvey::Silent(why) => {
-            let message = format!("something is at {} and does not answer: {why}", socket.display());
+            let message = format!("the server at {} does not respond: {why}", socket.display());
             Check::fail("tmux-server", message, silent_fix(observed))
         }
         ServerSurvey::Gone => match known(observed) {
             Some(pane) => {
-                let message = format!(
-                    "it lives (pid {}), and its socket {} is gone",
-                    pane.server_pid,
-                    socket.display()
-                );
+                let message =
+                    format!("it runs (pid {}), but its socket {} is gone", pane.server_pid, socket.display());
                 Check::fail(
                     "tmux-server",
                     message,
@@ -85,15 +82,11 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
             None => match own_server(&observed.paths).started_server() {
                 Some(pid) => {
                     let message = format!(
-                        "it lives (pid {pid}), but its socket {} is gone, and no record tells of it: was {} removed?",
+                        "it runs (pid {pid}), but its socket {} is gone and no record names it: was {} removed?",
                         socket.display(),
                         observed.paths.root().display()
                     );
-                    Check::fail(
-                        "tmux-server",
-                        message,
-                        "swarm ls finds the agents in it again, under their names",
-                    )
+                    Check::fail("tmux-server", message, "swarm ls finds its agents again, under their names")
                 }
                 None => Check::ok("tmux-server", "it does not run; the first spawn starts it"),
             },
@@ -105,14 +98,17 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
 fn silent_fix(observed: &Observed) -> String {
     match known(observed).map(|pane| pane.server_pid) {
         Some(pid) if procs::is_stopped(pid) => {
-            format!("it was stopped, and its agents go on meanwhile; to continue it: kill -CONT {pid}")
+            format!("it was stopped, but its agents keep running; to continue it: kill -CONT {pid}")
         }
         Some(pid) => format!(
-            "its agents go on meanwhile; if it does not answer in the end, this ends it with all of them, and their \
+            "its agents keep running; if it never responds, this ends it with all of them, and their \
              loops can be resumed: kill -9 {pid}"
         ),
         None => {
-            format!("look who has it: grep -aF {} /proc/net/unix", quote_path(&observed.paths.tmux_socket()))
+            format!(
+                "to see which process has it: grep -aF {} /proc/net/unix",
+                quote_path(&observed.paths.tmux_socket())
+            )
         }
     }
 }
@@ -133,6 +129,6 @@ pub(super) async fn git() -> Check {
             let message = format!("{}; only worktrees need it", error.message);
             Check::warn("git", message, error.hint.unwrap_or_else(|| "install git".to_owned()))
         }
-        Err(_) => Check::fail("git", "git does not answer", "look what it waits for: git --version"),
+        Err(_) => Check::fail("git", "git does not respond", "see what it waits for: git --version"),
     }
 }

@@ -59,7 +59,7 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     for repo in repos {
         if let Some(commits) = commits_only_there(&RepoPlace::Bare(&repo)).await? {
             let shown = repo.strip_prefix(&modules).unwrap_or(&repo).display();
-            found.push(format!("submodule '{shown}', which is not checked out ({commits})"));
+            found.push(format!("submodule '{shown}', not checked out ({commits})"));
         }
     }
     Ok(found)

@@ -37,7 +37,7 @@ impl Repo {
         if !said.ok {
             let error = if said.mentions("not a git repository") {
                 let text = format!("'{}' is not in a git repository ({})", cwd.display(), said.complaint());
-                Error::invalid(text).hint("run 'git init' and make a first commit, or leave --worktree out")
+                Error::invalid(text).hint("run 'git init' and make a first commit, or omit --worktree")
             } else {
                 Error::invalid(format!("git refuses '{}': {}", cwd.display(), said.complaint()))
             };
@@ -54,7 +54,7 @@ impl Repo {
     pub(super) fn default_dir(&self) -> Result<PathBuf> {
         let name = self.main.file_name().and_then(|name| name.to_str());
         let (Some(name), Some(parent)) = (name, self.main.parent()) else {
-            let text = format!("there is no place beside '{}' for a worktree", self.main.display());
+            let text = format!("there is no directory above '{}' for a worktree", self.main.display());
             return Err(Error::invalid(text).hint("choose one with --worktree-dir"));
         };
         Ok(parent.join(format!("{}-worktrees", name.strip_suffix(".git").unwrap_or(name))))
@@ -69,13 +69,11 @@ impl Repo {
             return Ok(());
         }
         let text = format!(
-            "'{}' says core.bare = true, but has a working tree",
+            "'{}' has core.bare = true, but also a working tree",
             self.common.join("config").display()
         );
-        let hint = format!(
-            "put it right: git config --file '{}' core.bare false",
-            self.common.join("config").display()
-        );
+        let hint =
+            format!("fix it: git config --file '{}' core.bare false", self.common.join("config").display());
         Err(Error::invalid(text).hint(hint))
     }
 
@@ -98,7 +96,7 @@ impl Repo {
         match clash {
             None => Ok(false),
             Some(other) => {
-                let text = format!("branch '{branch}' cannot be made beside branch '{other}'");
+                let text = format!("branch '{branch}' conflicts with branch '{other}'");
                 Err(Error::invalid(text).hint("choose another name with --branch"))
             }
         }
@@ -112,8 +110,7 @@ impl Repo {
         if other.is_empty() || other.starts_with("refs/remotes/") {
             return Ok(());
         }
-        let text =
-            format!("branch '{branch}' cannot be made beside '{other}': git would take one for the other");
+        let text = format!("branch '{branch}' conflicts with '{other}': git would confuse them");
         Err(Error::invalid(text).hint("choose another name with --branch"))
     }
 
@@ -130,7 +127,7 @@ impl Repo {
         Err(if holder.path.exists() {
             error.hint("choose another branch with --branch")
         } else {
-            error.hint("that directory is gone: 'git worktree prune' forgets it")
+            error.hint("that directory is gone; 'git worktree prune' removes its entry")
         })
     }
 
@@ -141,7 +138,7 @@ impl Repo {
             return Ok(());
         }
         let text = format!("the repository still has a worktree at '{}', which is gone", dir.display());
-        Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' forgets it"))
+        Err(Error::new(ErrorCode::Conflict, text).hint("'git worktree prune' removes its entry"))
     }
 
     /// git's directory of a worktree, `.git/worktrees/NAME`, found without the worktree.
@@ -174,7 +171,7 @@ impl Repo {
             return Ok(());
         }
         let text = format!(
-            "'{}' is no worktree of '{}' any more and is left alone",
+            "'{}' is no longer a worktree of '{}' and was not changed",
             wt.path.display(),
             self.main.display()
         );
@@ -216,8 +213,9 @@ async fn main_tree(cwd: &Path, common: &Path) -> Result<PathBuf> {
 
 /// Refuses a name that no branch can have.
 pub(super) async fn check_branch(cwd: &Path, branch: &str) -> Result<()> {
-    let refuse =
-        || Error::invalid(format!("{branch:?} is no valid branch name")).hint("choose another with --branch");
+    let refuse = || {
+        Error::invalid(format!("{branch:?} is not a valid branch name")).hint("choose another with --branch")
+    };
     // `@` passes git's check and means HEAD; `refs/heads/x` passes and means `x`; a NUL cannot even be an argument.
     if branch.starts_with('-')
         || branch.starts_with("refs/")

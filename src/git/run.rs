@@ -65,7 +65,7 @@ impl GitOutput {
     pub(super) fn complaint(&self) -> String {
         match complaint(&self.stderr) {
             Some(text) => text,
-            None if self.timed_out => "git did not end in time".to_owned(),
+            None if self.timed_out => "git timed out".to_owned(),
             None => "git gave no reason".to_owned(),
         }
     }
@@ -131,7 +131,7 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     args: &[A],
 ) -> Result<GitOutput> {
     if !dir.is_dir() {
-        return Err(Error::invalid(format!("'{}' is no directory", dir.display())));
+        return Err(Error::invalid(format!("'{}' is not a directory", dir.display())));
     }
     let mut command = Command::new("git");
     // Both `-C` and the current directory, so that neither a hook's environment nor a moved directory misleads git.

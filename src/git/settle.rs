@@ -49,6 +49,6 @@ pub async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     if said.ok {
         return Ok(false);
     }
-    let text = format!("cannot remove the half-made worktree '{}': {}", wt.path.display(), said.complaint());
+    let text = format!("cannot remove the unfinished worktree '{}': {}", wt.path.display(), said.complaint());
     Err(Error::new(ErrorCode::System, text))
 }

@@ -327,7 +327,7 @@ pub async fn restore(
     };
     refuse_occupied(&dir).map_err(|error| error.hint("remove it, or choose another directory with --dir"))?;
     if found.branch_exists(branch).await? {
-        let text = format!("there is a branch '{branch}' already");
+        let text = format!("branch '{branch}' already exists");
         return Err(Error::invalid(text)
             .hint("it may be an earlier restore: look at it, or choose another one with --branch"));
     }

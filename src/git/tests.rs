@@ -163,7 +163,7 @@ async fn a_free_branch_is_used_again_and_stays() {
     repo.git(&["branch", "topic"]);
     repo.git(&["tag", "topic", "main"]);
     let made = repo.create("w", Some("topic")).await.unwrap();
-    assert!(made.note.unwrap().contains("'topic' was there already"));
+    assert!(made.note.unwrap().contains("'topic' already exists"));
     assert_eq!(git_in(&made.worktree.path, &["symbolic-ref", "HEAD"]).trim(), "refs/heads/topic");
     let error = repo.create("v", Some("topic")).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
@@ -239,7 +239,7 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
     // One that is gone only loses its entry.
     fs::remove_dir_all(&wt.path).unwrap();
     assert!(remove(&wt, false).await.unwrap().branch_deleted);
-    assert!(remove(&wt, false).await.unwrap().note.unwrap().contains("gone already"));
+    assert!(remove(&wt, false).await.unwrap().note.unwrap().contains("already gone"));
     repo.assert_untouched();
 }
 
@@ -254,7 +254,7 @@ async fn what_git_remembers_of_a_lost_worktree_is_not_forgotten_for_the_user() {
         assert_eq!((repo.trees(), repo.branches()), (2, vec!["main".to_owned(), "swarm/w".to_owned()]));
     }
     repo.git(&["worktree", "prune"]);
-    assert!(repo.create("w", None).await.unwrap().note.unwrap().contains("was there already"));
+    assert!(repo.create("w", None).await.unwrap().note.unwrap().contains("already exists"));
 }
 
 #[tokio::test]

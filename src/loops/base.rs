@@ -61,8 +61,7 @@ impl LoopRun {
         let nested = git::nested(&self.cwd).await.unwrap_or_default();
         if !nested.is_empty() {
             let names = printable(&named(&nested, MAX_NAMED_ENTRIES));
-            base.warnings
-                .push(format!("no snapshot holds what is in the repositories within this one: {names}"));
+            base.warnings.push(format!("snapshots do not contain the repositories inside this one: {names}"));
         }
         Ok(base)
     }
@@ -96,12 +95,10 @@ impl LoopRun {
     /// The error for a missing baseline: without it, no gate can hold.
     pub(super) fn no_base(&self) -> Error {
         let file = self.folder.join(BASELINE_FILE);
-        let message = format!(
-            "there is no base line to compare with: '{}' is missing or cannot be read",
-            file.display()
-        );
+        let message =
+            format!("no baseline to compare with: '{}' is missing or cannot be read", file.display());
         Error::new(ErrorCode::Conflict, message)
-            .hint(format!("start the loop anew: swarm respawn {}", self.name))
+            .hint(format!("start the loop again: swarm respawn {}", self.name))
     }
 
     /// The watched files that changed since the baseline without approval. Empty if there is no baseline or the
@@ -123,14 +120,14 @@ impl LoopRun {
     pub async fn refuse_unapproved(&self) -> Result<()> {
         let loop_run = self.clone();
         let work = tokio::task::spawn_blocking(move || loop_run.unapproved());
-        let changed = work.await.map_err(|e| Error::system("cannot look at the protected files", e))??;
+        let changed = work.await.map_err(|e| Error::system("cannot read the watched files", e))??;
         if changed.is_empty() {
             return Ok(());
         }
         let (name, files) = (&self.name, printable(&named(&changed, MAX_NAMED_ENTRIES)));
-        let message = format!("watched files of '{name}' were changed and nobody approved that: {files}");
+        let message = format!("watched files of '{name}' were changed without approval: {files}");
         Err(Error::new(ErrorCode::Conflict, message).hint(format!(
-            "look at it: swarm ralph diff {name}; take it: swarm ralph approve {name}; or give the files back"
+            "show the changes: swarm ralph diff {name}; accept them: swarm ralph approve {name}; or restore the files"
         )))
     }
 

@@ -23,8 +23,8 @@ pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
     if own != crate::paths::resolve(root) {
         return Ok(());
     }
-    let message = format!("the progress file would lie in swarm's own directory, {}", root.display());
-    Err(Error::invalid(message).hint("work in a directory of its own, or with --worktree"))
+    let message = format!("the progress file would be in swarm's own directory, {}", root.display());
+    Err(Error::invalid(message).hint("use another directory, or --worktree"))
 }
 
 /// Starts a new file.

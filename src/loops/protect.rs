@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 pub(super) async fn hashes(loop_run: &LoopRun, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
     let (loop_run, known) = (loop_run.clone(), known.cloned());
     let work = tokio::task::spawn_blocking(move || hashes_now(&loop_run, known.as_ref()));
-    work.await.map_err(|e| Error::system("cannot look at the protected files", e))?
+    work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }
 
 /// The same, blocking.
@@ -89,7 +89,7 @@ pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -
         if watched.keys().any(|file| set.is_match(file)) {
             named = true;
         } else {
-            warnings.push(format!("--protect '{glob}' matches no file: it watches for new ones only"));
+            warnings.push(format!("--protect '{glob}' matches no file; it only watches for new ones"));
         }
     }
     let is_bare = |check: &&String| {
@@ -105,7 +105,7 @@ pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -
             format!(" and {}", counted(rest.len() as u64, "more check"))
         };
         warnings.push(format!(
-            "no file is watched behind '{}'{more}: an iteration may change what is tested, unless --protect names it",
+            "no file of '{}'{more} is watched: an iteration may change what is tested, unless --protect names it",
             printable(first)
         ));
     }
@@ -115,11 +115,11 @@ pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -
 /// Refuses invalid globs.
 pub(crate) fn check(texts: &[String]) -> Result<()> {
     for text in texts {
-        let cure = "as in --protect 'tests/**/*.py'; ** goes into directories";
+        let cure = "for example --protect 'tests/**/*.py'; ** matches subdirectories";
         let outside = Path::new(text).components().any(|part| part == Component::ParentDir);
         if outside || Path::new(text).is_absolute() {
             let message = format!("--protect '{text}' is not in the worker's directory");
-            return Err(Error::usage(message).hint("protected files are those of the worker's directory"));
+            return Err(Error::usage(message).hint("--protect accepts paths below the worker's directory"));
         }
         if matches!(bare(text).trim(), "" | ".") {
             return Err(Error::usage(format!("--protect '{text}' names no file")).hint(cure));
@@ -144,8 +144,8 @@ fn globs(texts: &[String]) -> Result<GlobSet> {
         let all_below = format!("{bare}/**");
         for pattern in [bare, &all_below] {
             set.add(glob(pattern).map_err(|e| {
-                Error::usage(format!("--protect '{text}' is no pattern for files: {}", e.kind()))
-                    .hint("as in --protect 'tests/**/*.py'; ** goes into directories")
+                Error::usage(format!("--protect '{text}' is not a valid glob: {}", e.kind()))
+                    .hint("for example --protect 'tests/**/*.py'; ** matches subdirectories")
             })?);
         }
     }

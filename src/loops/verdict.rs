@@ -106,7 +106,7 @@ impl LoopRun {
             () = long_over(finished.until) => (None, true),
         };
         if was_over {
-            it.warnings.push("the work was not kept: git took longer than the loop's time".into());
+            it.warnings.push("the snapshot failed: git took longer than the loop's time".into());
         }
         let tried = tokio::select! {
             () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => true,
@@ -271,7 +271,7 @@ impl LoopRun {
             Ok(None) => {
                 if base.commit.is_some() {
                     it.warnings
-                        .push("no snapshot was taken: the directory is in no git repository any more".into());
+                        .push("no snapshot was taken: the directory is no longer in a git repository".into());
                 }
                 None
             }
@@ -282,7 +282,7 @@ impl LoopRun {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that a verdict is made of; nobody else calls it")]
+    #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
     async fn try_gates(
         &self,
         base: &Base,

@@ -61,19 +61,22 @@ impl RalphConfig {
             return Err(Error::invalid("a loop needs at least one check, the command that proves its work"));
         }
         if self.checks.iter().any(|check| check.trim().is_empty() || check.contains('\0')) {
-            return Err(Error::invalid("a check is empty, or no text"));
+            return Err(Error::invalid("a check is empty"));
         }
         if self.task.trim().is_empty() && self.spec_file.is_none() {
             return Err(Error::invalid("a loop needs a task or a spec file"));
         }
         if !(1..=100).contains(&self.max_iterations) {
-            return Err(Error::invalid(format!("max_iterations is 1 to 100, not {}", self.max_iterations)));
+            return Err(Error::invalid(format!(
+                "max_iterations must be 1 to 100, not {}",
+                self.max_iterations
+            )));
         }
         if self.max_cost.is_some_and(|cost| !(cost.is_finite() && (0.000_001..=1e9).contains(&cost))) {
-            return Err(Error::invalid("max_cost is an amount of dollars, more than 0"));
+            return Err(Error::invalid("max_cost must be more than 0 dollars"));
         }
         if self.max_time == Some(0) {
-            return Err(Error::invalid("max_time is at least 1 second"));
+            return Err(Error::invalid("max_time must be at least 1 second"));
         }
         let promise = self.completion_tag.as_deref().map(Promise::new).transpose();
         let promise = promise.map_err(|e| Error::invalid(format!("completion_tag: {e}")))?;

@@ -176,7 +176,7 @@ where
         };
         let mut state = (self.agent_factory)(&context).run(&String::from_utf8_lossy(&contract));
         if self.config.max_cost.is_some() && self.loop_run.profile.cost(&state.account()).is_none() {
-            state.error.get_or_insert_with(|| "max_cost is set, and the agent does not tell its cost".into());
+            state.error.get_or_insert_with(|| "max_cost is set, but the agent reports no cost".into());
         }
         self.errors.remove(&number);
         self.errors.extend(state.error.clone().map(|error| (number, error)));

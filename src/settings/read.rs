@@ -95,7 +95,7 @@ impl SettingEntry<'_> {
         let text = self.value.get_ref().as_str().ok_or_else(|| self.must_be("a text"))?;
         match text {
             "" => Err(self.fault("must not be empty")),
-            text if text.contains('\0') => Err(self.fault("must not hold a NUL character")),
+            text if text.contains('\0') => Err(self.fault("must not contain a NUL character")),
             text => Ok(text.to_owned()),
         }
     }
@@ -137,7 +137,7 @@ impl SettingEntry<'_> {
         let texts = array.iter().map(|value| value.get_ref().as_str().map(ToOwned::to_owned));
         let texts: Vec<String> = texts.collect::<Option<_>>().ok_or_else(|| self.must_be(SHAPE))?;
         if texts.iter().any(|text| text.contains('\0')) {
-            return Err(self.fault("must not hold a NUL character"));
+            return Err(self.fault("must not contain a NUL character"));
         }
         match texts.first() {
             Some(name) if !name.is_empty() => Ok(texts),
@@ -179,7 +179,7 @@ impl SettingEntry<'_> {
 
     /// US dollars per million tokens, as millionths; 0 if it costs nothing.
     pub(super) fn price(&self) -> Result<u64, Fault> {
-        self.money().ok_or_else(|| self.must_be("a price in US dollars a million tokens, as in 2.50"))
+        self.money().ok_or_else(|| self.must_be("a price in US dollars per million tokens, as in 2.50"))
     }
 
     fn money(&self) -> Option<u64> {
@@ -209,7 +209,7 @@ impl SettingEntry<'_> {
     }
 
     fn pinned(&self, path: &Path) -> Result<PathBuf, Fault> {
-        pin(path).map_err(|error| self.fault(&format!("is no usable path: {error}")))
+        pin(path).map_err(|error| self.fault(&format!("is not a usable path: {error}")))
     }
 
     /// A list of tables, each with exactly these keys. All values are texts, and `pattern` is a valid pattern.

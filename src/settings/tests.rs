@@ -176,7 +176,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     ("[ralph_loop]\nmax_time = 0", "c.toml:2: 'ralph_loop.max_time' must be a whole number, at least 1"),
     ("[ralph_loop]\ncompletion_tag = \"\"", "c.toml:2: 'ralph_loop.completion_tag' must not be empty"),
-    ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' names no agent that swarm knows"),
+    ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' unknown agent"),
     (
         "[ralph_loop]\nmax_itrations = 1",
         "c.toml:2: unknown key 'ralph_loop.max_itrations' (did you mean 'max_iterations'?)",
@@ -190,7 +190,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         "[agents.x]\ninput_price = -1",
-        "c.toml:2: 'agents.x.input_price' must be a price in US dollars a million tokens, as in 2.50",
+        "c.toml:2: 'agents.x.input_price' must be a price in US dollars per million tokens, as in 2.50",
     ),
     // Two faults: the one that a reader meets first.
     ("[tmux]\nsize = 1\n[ralph]\nfoo = 1", "c.toml:2: 'tmux.size' must be a text"),

@@ -45,7 +45,7 @@ impl Store {
         let listed = match listed {
             Ok(listed) => listed,
             Err(cause) => {
-                let message = format!("'{}' was left alone: {cause}", path.display());
+                let message = format!("'{}' was not changed: {cause}", path.display());
                 return problems.push(Problem::of(None, message));
             }
         };

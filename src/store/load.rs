@@ -75,7 +75,7 @@ impl Store {
 
     fn load_one(&self, path: &Path, name: &WorkerName) -> Result<Option<Record>, Problem> {
         let kept = |cause: String| Problem {
-            message: format!("'{}' was left alone: {cause}", path.display()),
+            message: format!("'{}' was not changed: {cause}", path.display()),
             name: Some(name.clone()),
             reserved: true,
         };
@@ -163,7 +163,7 @@ impl Store {
     fn writable(&self, name: &WorkerName) -> Result<std::path::PathBuf> {
         let path = self.paths.worker_file(name);
         if self.is_reserved(name) {
-            let text = format!("'{}' cannot be read and must not be written over", path.display());
+            let text = format!("'{}' cannot be read and must not be overwritten", path.display());
             return Err(Error::new(ErrorCode::Conflict, text)
                 .hint("move the file away and run 'swarm daemon restart', or use another name"));
         }
@@ -185,6 +185,6 @@ pub(super) fn aside_sentence(path: &Path, aside: &Path, cause: &str) -> String {
 
 fn set_aside_earlier(path: &Path) -> Option<Problem> {
     let (stem, _) = file_name(path).split_once(".json.corrupt-")?;
-    let message = format!("'{}' was set aside earlier: remove it when you need it no more", path.display());
+    let message = format!("'{}' was set aside earlier: remove it when you no longer need it", path.display());
     Some(Problem::of(WorkerName::new(stem).ok().as_ref(), message))
 }

@@ -63,7 +63,7 @@ impl Store {
         let (kept, left_out) = last_bytes(text, MAX_LOG_BYTES as usize / 2);
         let mut block = header.replace(['\n', '\r'], " ");
         if left_out > 0 {
-            block.push_str(&format!(" [the first {left_out} bytes are left out]"));
+            block.push_str(&format!(" [the first {left_out} bytes omitted]"));
         }
         block.push('\n');
         if !kept.is_empty() {

@@ -125,7 +125,7 @@ impl Store {
     ) -> Result<()> {
         let plain = !file_name.is_empty() && !file_name.starts_with('.') && !file_name.contains(['/', '\0']);
         if !plain {
-            return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is no file name")));
+            return Err(Error::new(ErrorCode::Internal, format!("{file_name:?} is not a file name")));
         }
         let dir = self.paths.iteration_dir(name, iteration);
         private_dir(&dir)?;
@@ -245,7 +245,7 @@ fn read_state(path: &Path, name: &WorkerName) -> RalphRead {
     let bad = |message: String, reserved: bool| {
         RalphRead::Bad(Problem { message, name: Some(name.clone()), reserved })
     };
-    let left = |cause: String| bad(format!("'{}' was left alone: {cause}", path.display()), true);
+    let left = |cause: String| bad(format!("'{}' was not changed: {cause}", path.display()), true);
     let mut cause = String::new();
     for look in 0..EDIT_TRIES {
         if look > 0 {

@@ -59,7 +59,7 @@ impl Inner {
             return Err(self.silent());
         }
         let socket = self.socket_path().display();
-        tracing::warn!(pid, %socket, "ending, by SIGKILL, a tmux server that holds no pane and does not answer");
+        tracing::warn!(pid, %socket, "killing a tmux server that holds no pane and does not respond");
         procs::signal_same(pid, started, Signal::SIGKILL);
         tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.map_err(|_| self.silent())
     }

@@ -42,7 +42,7 @@ impl Output {
 
 /// The error for `what`, which tmux refused with `stderr`.
 pub(super) fn refusal(what: &str, stderr: &str) -> Error {
-    let said = if stderr.is_empty() { "tmux failed without a word" } else { stderr };
+    let said = if stderr.is_empty() { "tmux failed without a message" } else { stderr };
     Error::system(format_args!("tmux: cannot {what}"), said)
 }
 
@@ -120,7 +120,7 @@ pub(super) async fn output(mut command: Command, stdin: Option<&[u8]>) -> Result
         Ok(Err(cause)) => Err(Error::system("cannot wait for tmux", cause)),
         Err(_) => Err(Error::new(
             ErrorCode::Timeout,
-            format!("tmux did not answer within {} seconds", COMMAND_TIMEOUT.as_secs()),
+            format!("tmux did not respond within {} seconds", COMMAND_TIMEOUT.as_secs()),
         )),
     }
 }

@@ -271,8 +271,8 @@ impl Inner {
     /// The error for a server that should respond and does not.
     pub(super) fn silent(&self) -> Error {
         let path = self.socket_path().display();
-        Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not answer"))
-            .hint(format!("look at it with: tmux -S '{path}' ls"))
+        Error::new(ErrorCode::Timeout, format!("the tmux server at {path} does not respond"))
+            .hint(format!("examine it: tmux -S '{path}' ls"))
     }
 
     /// Makes sure that a server can be started at the socket without harm to existing files.
@@ -280,13 +280,12 @@ impl Inner {
         let path = self.socket_path();
         let length = path.as_os_str().len();
         if length > LONGEST_PATH {
-            let message =
-                format!("the tmux socket path is {length} bytes long, at most {LONGEST_PATH} are possible");
+            let message = format!("the tmux socket path has {length} bytes; the maximum is {LONGEST_PATH}");
             return Err(Error::invalid(message).hint("choose a shorter SWARM_DIR or --tmux-socket"));
         }
         // tmux deletes any file at the path of its socket.
         if path.symlink_metadata().is_ok_and(|meta| !meta.file_type().is_socket()) {
-            return Err(Error::invalid(format!("{} exists and is no socket", path.display())));
+            return Err(Error::invalid(format!("{} exists and is not a socket", path.display())));
         }
         let dir = path.parent().unwrap_or(Path::new("/"));
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);

@@ -81,7 +81,7 @@ fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
         assert_eq!((d.turns(), &result["stop_reason"]), (1, &"failed".into()), "{spoil}");
         let error = error(&result, 1);
         assert!(error.contains("there is no base line to compare with: '"), "{error}");
-        assert!(error.contains("(start the loop anew: swarm respawn a)"), "{error}");
+        assert!(error.contains("(start the loop again: swarm respawn a)"), "{error}");
         d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: there is no base line");
         d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("there is no base line to compare with");
     }
@@ -129,18 +129,14 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
     d.commit("tests/a.sh", "exit 0\n");
     d.commit("check.sh", "exit 0\n");
     let agent = d.agent(&[&format!("date +%N >>x; {DONE}")]);
-    let bare = "swarm: warning: no file is watched behind 'true' and 1 more check: an iteration may change what is tested";
+    let bare = "swarm: warning: no file of 'true' and 1 more check is watched: an iteration may change what is tested";
     let ran = d.run(&["--check", "true", "--check", "sh check.sh", "--check", "test -e x"], &agent).ok();
-    assert_eq!(
-        (ran.err.matches(bare).count(), ran.out.matches("no file is watched").count()),
-        (1, 0),
-        "{ran:?}"
-    );
+    assert_eq!((ran.err.matches(bare).count(), ran.out.matches("no file of '").count()), (1, 0), "{ran:?}");
     d.w.swarm(&["why", "a"]).ok().says("watched: check.sh\n");
     d.w.swarm(&["report", "a"])
         .ok()
         .says("- watched: check.sh\n")
-        .says("- warning: no file is watched behind 'true'");
+        .says("- warning: no file of 'true' is watched");
     // Who named files has thought of it; one that names none has not.
     let ran = d.run(&["--check", "true", "--protect", "tests/**"], &agent).ok();
     assert!(!ran.err.contains("warning"), "{}", ran.err);
@@ -149,7 +145,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         .run(&["--check", "true", "--protect", "test/**"], &agent)
         .ok()
         .warns("--protect 'test/**' matches no file")
-        .warns("no file is watched behind 'true': ");
+        .warns("no file of 'true' is watched: ");
     d.w.swarm(&["why", "a"])
         .ok()
         .says("watched: no file; --protect matches none\n")
@@ -161,7 +157,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
     d.w.swarm(&["why", "a"]).ok().says("watched: no file, because of --allow-changed-checks\n");
     // Whoever does not follow is told too.
     let words = d.words(&["--check", "true", "--detach"], &agent);
-    d.w.swarm(&words).ok().warns("no file is watched behind 'true'");
+    d.w.swarm(&words).ok().warns("no file of 'true' is watched");
     d.w.until_status("a", "stopped");
     assert!(!d.w.iterations_log("a").contains("WARN"), "{}", d.w.iterations_log("a"));
 }
@@ -402,8 +398,8 @@ fn an_agent_may_steer_another_loop_and_a_person_any() {
 
 #[test]
 fn what_an_agent_made_of_its_checks_is_not_what_the_next_loop_is_measured_against() {
-    let refused = "swarm: error: watched files of 'a' were changed and nobody approved that: check.sh\n";
-    let hint = "hint: look at it: swarm ralph diff a; take it: swarm ralph approve a; or give the files back";
+    let refused = "swarm: error: watched files of 'a' were changed without approval: check.sh\n";
+    let hint = "hint: show the changes: swarm ralph diff a; accept them: swarm ralph approve a; or restore the files";
     for flags in [&[][..], &["--worktree"]] {
         let d = Desk::new();
         d.commit("check.sh", "exit 1\n");

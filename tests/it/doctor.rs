@@ -195,7 +195,7 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
     w.crash_daemon();
     let found = doctor(&w);
     found.only(&["socket", "daemon"]);
-    found.has("socket", "warn", "a daemon left that was killed");
+    found.has("socket", "warn", "a leftover of a killed daemon");
     assert_eq!(found.has("daemon", "warn", "nobody looks after 1 live"), "swarm daemon start");
     assert_eq!(w.daemon_pid(), None, "the look started it");
 
@@ -320,9 +320,10 @@ fn a_pane_a_worktree_and_a_branch_of_no_worker_are_found() {
     git.current_dir(&repo).args(["branch", "swarm/mine"]);
     w.run(git).ok();
     let found = look();
-    let cure = found.has("orphans", "warn", "is of worker 'gone', which has no record");
+    let cure = found.has("orphans", "warn", "is marked as worker 'gone', which has no record");
     assert!(cure.contains("swarm daemon restart"));
-    let cure = found.has("orphans", "warn", "repo-worktrees/gone' on branch 'swarm/gone' is of no worker");
+    let cure =
+        found.has("orphans", "warn", "repo-worktrees/gone' on branch 'swarm/gone' belongs to no worker");
     assert!(
         !found.checks.iter().any(|c| c["message"].to_string().contains("swarm/mine")),
         "it is the user's"
@@ -374,18 +375,25 @@ fn loops_whose_records_were_removed_are_found_and_the_cures_work_as_typed() {
     let found = look();
     found.only(&["daemon", "left-overs", "orphans"]);
     assert!(!found.checks.iter().any(|c| c["message"].to_string().contains("runs/live")), "it lives");
-    let back = found.has("orphans", "warn", "is of worker 'live', which has no record");
-    assert!(back.contains("as a worker that is no loop"), "{back}");
+    let back = found.has("orphans", "warn", "is marked as worker 'live', which has no record");
+    assert!(back.contains("as a worker that is not a loop"), "{back}");
     let cures: Vec<String> = ["over", "twice"]
         .map(|name| {
-            found.has("left-overs", "warn", &format!("ralph/{name}' is of a loop whose worker has no record"))
+            found.has(
+                "left-overs",
+                "warn",
+                &format!("ralph/{name}' belongs to a loop whose worker has no record"),
+            )
         })
         .to_vec();
     cures.iter().for_each(|cure| do_as_told(&w, cure));
     // These have started a daemon, which has found the agent and says so until the next one looks.
     let found = look();
     found.only(&["daemon"]);
-    assert_eq!(found.has("daemon", "warn", "'live': its record is gone"), "swarm daemon restart looks again");
+    assert_eq!(
+        found.has("daemon", "warn", "'live': its record is gone"),
+        "to check again: swarm daemon restart"
+    );
     do_as_told(&w, &back);
     look().only(&[]);
     for name in ["over", "twice"] {
@@ -481,7 +489,7 @@ fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
     shell.current_dir(&tree).args(["-c", "git add . && git commit -qm kept"]);
     w.run(shell).ok();
     // Its commits are on the branch, which stays.
-    let cure = look().has("orphans", "warn", "on branch 'swarm/kept' is of no worker");
+    let cure = look().has("orphans", "warn", "on branch 'swarm/kept' belongs to no worker");
     type_in(&w, &cure);
     assert!(!tree.exists());
     let cure = look().has("orphans", "warn", "branch 'swarm/kept' in ");
@@ -506,9 +514,11 @@ fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
     fs::create_dir_all(w.swarm_dir().join("runs/nobody.4")).unwrap();
     fs::write(w.swarm_dir().join("runs/nobody.4/started"), "1").unwrap();
     let found = doctor(&w);
-    for (check, text) in
-        [("socket", "a daemon left"), ("daemon", "nobody looks after"), ("permissions", "open to other")]
-    {
+    for (check, text) in [
+        ("socket", "a leftover of a killed daemon"),
+        ("daemon", "nobody looks after"),
+        ("permissions", "open to other"),
+    ] {
         type_in(&w, &found.has(check, "warn", text));
     }
     for cure in found.checks.iter().filter(|c| c["check"] == "left-overs") {
@@ -530,7 +540,7 @@ fn without_tmux_nobody_is_told_to_end_its_server() {
     let ran = w.swarm(&["doctor", "--format", "json"]);
     w.unset("PATH");
     let found = Found::of(&ran);
-    let cure = found.has("tmux-server", "fail", "cannot be asked without a tmux that works");
+    let cure = found.has("tmux-server", "fail", "unknown without a working tmux");
     assert!(cure.contains("install tmux"), "{cure}");
     assert!(!ran.out.contains("kill"), "{}", ran.out);
 }

@@ -85,7 +85,7 @@ fn doctor_tells_of_agents_whose_whole_directory_was_removed() {
     world.until("the daemon leaves", || (!is_alive(daemon)).then_some(()));
     let told = world.swarm(&["doctor"]).code(1).out;
     assert!(told.contains(&format!("it lives (pid {server}), but its socket")), "{told}");
-    assert!(told.contains("swarm ls finds the agents in it again"), "{told}");
+    assert!(told.contains("swarm ls finds its agents again"), "{told}");
     let _ = world.swarm(&["ls"]).ok().says("w ");
     assert_eq!(world.status("w")["pid"], agent);
     let _ = world.swarm(&["kill", "w"]).ok();
@@ -107,10 +107,10 @@ fn doctor_tells_of_lost_workers_and_what_can_be_done() {
         }
         let told = world.swarm(&["doctor"]).out;
         for cure in
-            ["swarm ralph resume l goes on", "swarm respawn w starts it again; swarm clean w forgets it"]
+            ["swarm ralph resume l goes on", "swarm respawn w starts it again; swarm clean w deletes it"]
         {
             assert!(told.contains(cure), "no {cure:?} in {told}");
         }
-        assert_eq!(told.matches("the tmux server went away under it").count(), 2, "{told}");
+        assert_eq!(told.matches("its tmux server went away").count(), 2, "{told}");
     }
 }

@@ -299,7 +299,7 @@ fn repositories_within_the_tree_are_named_since_no_snapshot_holds_what_is_in_the
     make("fresh");
     fs::write(make("ignored").join("x"), "").unwrap();
     fs::write(repo.join(".gitignore"), "ignored/\n").unwrap();
-    let warning = "no snapshot holds what is in the repositories within this one: fresh, lib/known";
+    let warning = "snapshots do not contain the repositories inside this one: fresh, lib/known";
     // Of a loop without gates too, since it has snapshots as well; and wherever in the tree it works.
     let cwd = repo.join("lib").display().to_string();
     let ran = looped(&w, "a", &["-n", "1", "--cwd", &cwd], "exit 0").ok();
@@ -339,7 +339,7 @@ fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
     restore(&["1"]).code(1).warns("is not an empty directory").warns("--dir");
     restore(&["1", "--dir", "../elsewhere"])
         .code(1)
-        .warns("there is a branch 'swarm/a-1' already")
+        .warns("branch 'swarm/a-1' already exists")
         .warns("--branch");
     restore(&["9"]).code(1).warns("no snapshot of iteration 9");
     let base = w.path("base");

@@ -170,7 +170,7 @@ fn clean_first_makes_the_worktree_anew_and_keeps_its_commits() {
     let _ = w
         .swarm(&["respawn", "w", "--clean-first", "--discard-ignored"])
         .ok()
-        .warns("it holds commits that are not merged");
+        .warns("it has unmerged commits");
     w.until("it runs again", || (runs() == 2).then_some(()));
     assert!(tree.is_dir() && !tree.join("mark").exists());
     assert!(git(&w, &tree, &["log", "--format=%s"]).starts_with("its work\n"));
@@ -216,7 +216,7 @@ fn a_respawn_that_fails_leaves_the_worker() {
     // The place of its worktree is taken.
     fs::create_dir_all(&tree).unwrap();
     fs::write(tree.join("mine"), "").unwrap();
-    let _ = w.swarm(&["respawn", "w"]).code(1).warns("exists already and is not an empty directory");
+    let _ = w.swarm(&["respawn", "w"]).code(1).warns("already exists and is not an empty directory");
     assert_eq!(w.until_status("w", "failed")["restarts"], 0);
     w.crash_daemon();
     w.start_daemon();

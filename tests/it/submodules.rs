@@ -66,7 +66,7 @@ fn work_in_a_submodule_that_is_nowhere_else_keeps_the_worktree() {
         (
             "deinit",
             "(cd lib && git checkout -qb own && git commit -q --allow-empty -m own) && rm -rf lib && mkdir lib",
-            "submodule 'lib', which is not checked out (a commit that is on no remote)",
+            "submodule 'lib', not checked out (a commit that is on no remote)",
         ),
         (
             "deepinit",
