@@ -7,22 +7,26 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
 mod after;
+mod format;
 mod gates;
 mod hooks;
+mod looping;
 mod ralph;
 mod service;
 mod session;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
-pub use gates::{BudgetArgs, GateArgs, Loop, NoWork};
+pub use format::{Format, PageFormat};
+pub use gates::{BudgetArgs, GateArgs, NoWork};
 pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
+pub use looping::Loop;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
@@ -156,7 +160,7 @@ pub enum Command {
     #[command(long_about = worker::SPAWN_LONG)]
     Spawn(Box<Spawn>),
     /// Run an agent in a loop until its work is verified
-    #[command(long_about = gates::LOOP_LONG)]
+    #[command(long_about = looping::LOOP_LONG)]
     Loop(Box<Loop>),
     /// List workers
     Ls(Ls),
@@ -250,28 +254,6 @@ pub enum Command {
     Demo,
     /// Print a shell completion script
     Completions(Completions),
-}
-
-/// Output formats of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Table for people
-    #[default]
-    Table,
-    /// JSON for programs
-    Json,
-    /// Names only, one per line
-    Names,
-}
-
-/// Output formats of a single item.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum PageFormat {
-    /// Text for people
-    #[default]
-    Text,
-    /// JSON for programs
-    Json,
 }
 
 /// Rewrites the command line before clap parses it.

@@ -4,10 +4,12 @@
 //! time limit, so it works when the daemon cannot start, tmux hangs or there is no home directory. It changes
 //! nothing: it starts no daemon or tmux server, and makes, moves and repairs no file.
 
+mod check;
 mod helper;
 mod leftovers;
 mod logout;
 mod lost;
+mod observed;
 mod place;
 mod service;
 mod tools;
@@ -17,78 +19,18 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::time::timeout;
 
+use check::{Check, Level};
+use observed::{Observed, own_server};
+
 use crate::cli::{Doctor, PageFormat};
 use crate::error::Error;
-use crate::out::{Color, Failure, Out};
+use crate::out::{Failure, Out};
 use crate::paths::Paths;
-use crate::store::{self, DiskSurvey};
-use crate::tmux::{ServerSurvey, Socket, Tmux, TmuxOptions};
+use crate::store;
+use crate::tmux::ServerSurvey;
 
 /// The time limit for all checks together; each has a shorter one of its own.
 const DOCTOR_TIMEOUT: Duration = Duration::from_secs(40);
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Level {
-    /// No problem.
-    Ok,
-    /// It works, but the user should act.
-    Warn,
-    /// It does not work.
-    Fail,
-}
-
-impl Level {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-
-    fn colour(self) -> Color {
-        match self {
-            Self::Ok => Color::Green,
-            Self::Warn => Color::Yellow,
-            Self::Fail => Color::Red,
-        }
-    }
-}
-
-/// The result of one check: a line.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Check {
-    /// The name of the check; scripts may rely on it.
-    check: &'static str,
-    level: Level,
-    /// The finding, one sentence.
-    message: String,
-    /// The fix; every warning and failure has one. If it contains a command, the command is at its end and can be
-    /// pasted.
-    hint: Option<String>,
-}
-
-impl Check {
-    fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, level: Level::Ok, message: message.into(), hint: None }
-    }
-
-    fn warn(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, level: Level::Warn, message: message.into(), hint: Some(hint.into()) }
-    }
-
-    fn fail(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, level: Level::Fail, message: message.into(), hint: Some(hint.into()) }
-    }
-
-    /// A failure from an error. `hint` is used if the error has none.
-    fn of(check: &'static str, error: Error, hint: &str) -> Self {
-        let cure = error.hint.unwrap_or_else(|| hint.to_owned());
-        Self::fail(check, error.message, cure)
-    }
-}
 
 /// The output of `--format json`.
 #[derive(Serialize)]
@@ -96,14 +38,6 @@ struct DoctorReport {
     /// Nothing failed.
     ok: bool,
     checks: Vec<Check>,
-}
-
-/// Data that several checks need.
-struct Observed {
-    paths: Paths,
-    disk: DiskSurvey,
-    /// Our own tmux server.
-    server: ServerSurvey,
 }
 
 /// Runs the checks, prints the results, and returns the exit status: 0 if none failed, otherwise 1.
@@ -176,13 +110,4 @@ async fn look() -> Vec<Check> {
     };
     checks.push(logout::check(pid));
     checks
-}
-
-fn own_server(paths: &Paths) -> Tmux {
-    Tmux::new(TmuxOptions {
-        socket: Socket::Path(paths.tmux_socket()),
-        config: paths.tmux_conf(),
-        source: None,
-        session: "swarm".into(),
-    })
 }

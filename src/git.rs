@@ -26,6 +26,7 @@ use crate::paths::resolve;
 mod branches;
 mod ignored;
 mod leftovers;
+mod listing;
 mod losses;
 mod repo;
 mod run;

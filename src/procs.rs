@@ -5,23 +5,14 @@
 //! root or a descendant created its session; so orphans are found too. Linux has `/proc`. On other systems a tree is
 //! unknown, functions return nothing where they cannot answer, and signals go to the process group.
 
+#[cfg(target_os = "linux")]
+mod linux;
+mod process;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// A process at the time the tree was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proc {
-    /// Its process id.
-    pub pid: i32,
-    /// Its parent's process id.
-    pub ppid: i32,
-    /// When it was started, in clock ticks since boot. Together with the pid, this identifies a process forever.
-    pub start_time: u64,
-    /// The program's name, at most 15 bytes.
-    pub comm: String,
-    /// Its session id.
-    pub sid: i32,
-}
+pub use process::{Proc, arguments, environment};
 
 /// How often to look whether a process has ended, where the system offers nothing to wait on.
 const GONE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
@@ -247,21 +238,6 @@ pub fn end_marked(mark: &[u8]) -> Vec<Proc> {
     }
 }
 
-/// The initial environment of a process, line by line.
-pub fn environment(pid: i32) -> Vec<Vec<u8>> {
-    let text =
-        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
-    text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
-}
-
-/// The initial arguments of a process, the program first.
-pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
-    let text =
-        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
-    let text = text.unwrap_or_default();
-    text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
-}
-
 /// The first child of a process.
 pub fn first_child(root: i32) -> Option<i32> {
     tree(root).into_iter().find(|proc| proc.ppid == root).map(|proc| proc.pid)
@@ -337,17 +313,6 @@ pub fn ancestors(pid: i32) -> Vec<i32> {
     let _ = (pid, &mut line);
     line
 }
-
-#[cfg(target_os = "linux")]
-impl From<procfs::process::Stat> for Proc {
-    fn from(stat: procfs::process::Stat) -> Self {
-        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, session: sid, .. } = stat;
-        Self { pid, ppid, start_time, comm, sid }
-    }
-}
-
-#[cfg(target_os = "linux")]
-mod linux;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

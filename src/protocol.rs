@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 mod events;
+mod flag;
 mod hook;
 mod output;
 mod ralph;
@@ -182,10 +183,4 @@ pub struct Empty {}
 pub struct Named {
     /// The name.
     pub name: String,
-}
-
-/// Whether to omit a flag that is false.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_no(mark: &bool) -> bool {
-    !mark
 }

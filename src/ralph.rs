@@ -59,13 +59,15 @@ mod agent;
 mod config;
 mod in_process;
 mod result;
+mod runtime;
 #[cfg(test)]
 mod tests;
 
 pub use agent::{Agent, AgentContext, AgentState, CommandAgent, command};
 pub use config::RalphConfig;
-use in_process::{Clock, InProcessLoop, SystemClock, finish};
+use in_process::{Clock, InProcessLoop, SystemClock};
 pub use result::{CheckResult, LoopIteration, RalphLoopResult};
+use runtime::block_on;
 
 /// The name of a loop without one.
 const DEFAULT_NAME: &str = "ralph-loop";
@@ -152,7 +154,7 @@ where
         }
         let name: WorkerName =
             self.name.parse().map_err(|e| Error::invalid(format!("the loop's name: {e}")))?;
-        let made = finish(git::create_worktree(root, &name, &WorktreeSpec::default()))??;
+        let made = block_on(git::create_worktree(root, &name, &WorktreeSpec::default()))??;
         Ok(self.worktree.insert(made.worktree).path.clone())
     }
 }
@@ -181,7 +183,7 @@ impl<F> RalphLoop<F> {
     /// names it, and everything stays.
     pub fn cleanup_worktree(&mut self) -> Result<bool> {
         let Some(made) = self.worktree.clone() else { return Ok(false) };
-        let removed = finish(git::remove_worktree(&made, Permission::default()))?;
+        let removed = block_on(git::remove_worktree(&made, Permission::default()))?;
         removed.map_err(|error| error.into_error(&made.path, |_| None))?;
         self.worktree = None;
         Ok(true)

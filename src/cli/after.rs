@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use swarm_state::model::WorkerName;
 
-use super::PageFormat;
+use super::format::PageFormat;
 
 pub(super) const WAIT_LONG: &str = "\
 Wait until workers reach a state.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::PageFormat;
+use super::format::PageFormat;
 
 /// The help of `hooks` in long form and in its man page.
 pub(super) const HOOKS_LONG: &str = "\

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
-use super::{Format, PageFormat};
+use super::format::{Format, PageFormat};
 
 /// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\

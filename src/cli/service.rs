@@ -4,7 +4,7 @@ use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-use super::PageFormat;
+use super::format::PageFormat;
 
 /// The help of `daemon` in long form and in its man page.
 pub(super) const DAEMON_LONG: &str = "\

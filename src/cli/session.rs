@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::PageFormat;
+use super::format::PageFormat;
 
 /// The help of `session` in long form and in its man page.
 pub(super) const SESSION_LONG: &str = "\
@@ -69,7 +69,7 @@ pub struct SessionStart {
     pub min_tool_calls: Option<u64>,
     /// Response to a promise without tool calls [default: reject]
     #[arg(hide_short_help = true, long, value_enum, value_name = "POLICY")]
-    pub on_promise_no_work: Option<super::NoWork>,
+    pub on_promise_no_work: Option<super::gates::NoWork>,
     /// Tell the agent before each turn to work at full strength
     #[arg(long, conflicts_with = "do_it")]
     pub ulw: bool,
@@ -130,7 +130,7 @@ pub struct SessionWhich {
 pub struct SessionLs {
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    pub format: super::Format,
+    pub format: super::format::Format,
 }
 
 /// The help of `hook` in long form and in its man page.

@@ -6,7 +6,8 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use clap::{Args, ValueEnum};
 use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
-use super::{BudgetArgs, Format, GateArgs, PageFormat};
+use super::format::{Format, PageFormat};
+use super::gates::{BudgetArgs, GateArgs};
 use crate::settings;
 
 /// The help of `spawn` in long form and in its man page.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::Check;
+use super::check::Check;
 use crate::paths::Paths;
 use crate::procs::can_execute;
 use crate::shell::quote_path;

@@ -9,7 +9,8 @@ use swarm_state::notice::counted;
 use swarm_state::removal::Losses;
 use tokio::time::timeout;
 
-use super::{Check, Observed};
+use super::check::Check;
+use super::observed::Observed;
 use crate::error::{Error, Result};
 use crate::git;
 use crate::shell::quote_path;

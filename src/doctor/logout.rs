@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Check;
+use super::check::Check;
 
 const CHECK_NAME: &str = "logout";
 
@@ -151,7 +151,7 @@ impl Login {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::check::Level;
     use super::*;
 
     const SESSION: &str = "0::/user.slice/user-1000.slice/session-3.scope\n";

@@ -6,7 +6,7 @@ use swarm_state::engine::{Phase, Worker};
 use swarm_state::format::Record;
 use swarm_state::model::Status;
 
-use super::Check;
+use super::check::Check;
 use crate::protocol::{EARLIER_SWARM, Listing};
 use crate::store::DiskSurvey;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::statvfs::statvfs;
 
-use super::Check;
+use super::check::Check;
 use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::shell::quote_path;

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use swarm_state::notice::counted;
 
-use super::{Check, lost};
+use super::check::Check;
+use super::lost;
 use crate::client::connect::{self, DaemonProbe};
 use crate::paths::Paths;
 use crate::protocol::{Call, DaemonView, Empty, Listing};

@@ -3,7 +3,8 @@
 use swarm_state::model::Pane;
 use swarm_state::notice::counted;
 
-use super::{Check, Level, Observed, own_server};
+use super::check::{Check, Level};
+use super::observed::{Observed, own_server};
 use crate::paths::Paths;
 use crate::shell::quote_path;
 use crate::tmux::{ServerSurvey, Version};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
 
-use super::losses::{repositories, status_entries};
+use super::listing::{repositories, status_entries};
 use super::run::{LONG_TIMEOUT, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 

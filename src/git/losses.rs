@@ -12,6 +12,7 @@ use swarm_state::removal::Losses;
 
 use super::head_commit;
 use super::ignored::ignored_in;
+use super::listing::{changed_files, hidden_files, repositories};
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -133,36 +134,6 @@ async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result
     Ok(found)
 }
 
-/// The repositories below `root`, bare ones included. Does not follow links.
-pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
-    let (mut found, mut left) = (vec![], vec![root.to_owned()]);
-    while let Some(dir) = left.pop() {
-        let Ok(list) = fs::read_dir(&dir) else { continue };
-        let (mut below, mut marks) = (vec![], 0);
-        for entry in list.flatten() {
-            let name = entry.file_name();
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if name == ".git" {
-                if dir != root {
-                    found.push(dir.clone());
-                }
-            } else if is_dir {
-                marks += usize::from(name == "objects" || name == "refs");
-                below.push(entry.path());
-            } else {
-                marks += usize::from(name == "HEAD");
-            }
-        }
-        if marks == 3 {
-            found.push(dir);
-        } else {
-            left.extend(below);
-        }
-    }
-    found.sort();
-    found
-}
-
 /// What a repository holds that is nowhere else, as text. `places` are deleted with the tree around it.
 async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     let args = ["rev-parse", "--is-bare-repository", "--git-common-dir", "--show-prefix"];
@@ -249,31 +220,4 @@ async fn count_only_there(place: &RepoPlace<'_>) -> Result<u64> {
         args.push("FETCH_HEAD");
     }
     count(&args).await
-}
-
-/// The files in the output of `git status --porcelain -z`.
-pub(super) fn changed_files(output: &[u8]) -> Vec<String> {
-    status_entries(output).into_iter().map(|(_, file)| String::from_utf8_lossy(file).into_owned()).collect()
-}
-
-/// The entries in the output of `git status --porcelain -z`: three bytes of state, and the path.
-pub(super) fn status_entries(output: &[u8]) -> Vec<(&[u8], &[u8])> {
-    let mut fields = output.split(|byte| *byte == 0);
-    let mut files = vec![];
-    while let Some(field) = fields.next() {
-        let Some((state, file)) = field.split_at_checked(3) else { continue };
-        files.push((state, file));
-        // The old name follows a renamed file.
-        if state.starts_with(b"R") || state.starts_with(b"C") {
-            fields.next();
-        }
-    }
-    files
-}
-
-/// The files in the output of `git ls-files -v -z` that are marked skip-worktree or assume-unchanged.
-pub(super) fn hidden_files(output: &[u8]) -> Vec<Vec<u8>> {
-    let fields = output.split(|byte| *byte == 0).filter_map(|field| field.split_at_checked(2));
-    let hidden = fields.filter(|(tag, _)| tag[0] == b'S' || tag[0].is_ascii_lowercase());
-    hidden.map(|(_, file)| file.to_vec()).collect()
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::ledger::DiffStat;
 
-use super::losses::hidden_files;
+use super::listing::hidden_files;
 use super::repo::Repo;
 use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_patient, git_with};
 use super::{SHORT_TIMEOUT, refuse_occupied};

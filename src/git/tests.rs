@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::losses::changed_files;
+use super::listing::changed_files;
 use super::*;
 
 mod snapshots;

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use swarm_state::promise::Source;
 use swarm_state::transcript::{Account, Story, TranscriptReader};
 
-use super::Finished;
+use super::run::Finished;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,8 @@ use swarm_state::notice::named;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
-use super::{BASELINE_FILE, LoopRun, progress, protect, write_json};
+use super::run::{BASELINE_FILE, LoopRun, write_json};
+use super::{progress, protect};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;

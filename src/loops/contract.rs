@@ -4,7 +4,7 @@ use swarm_state::contract::{Changes, Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 
-use super::LoopRun;
+use super::run::LoopRun;
 use crate::git;
 
 impl LoopRun {

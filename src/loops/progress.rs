@@ -9,7 +9,7 @@ use std::path::Path;
 use swarm_state::contract::{HEADING, ProgressEntry};
 use swarm_state::ledger::Iteration;
 
-use super::LoopRun;
+use super::run::LoopRun;
 use crate::error::{Error, Result};
 use crate::git;
 use crate::store::write_unsynced;

@@ -17,7 +17,7 @@ use swarm_state::screen::printable;
 use swarm_state::scripts;
 use walkdir::WalkDir;
 
-use super::LoopRun;
+use super::run::LoopRun;
 use crate::error::{Error, Result};
 
 /// The watched files and their hashes, relative to the worker's directory. Empty if changes are allowed. `known` is

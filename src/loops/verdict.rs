@@ -1,6 +1,5 @@
 //! Ends an iteration: reads the agent's account, runs the checks, stores the tree as a commit, and forms the verdict.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use chrono::{DateTime, FixedOffset};
 use swarm_state::engine::Ended;
 use swarm_state::gates::{CheckResult, Verdict, not_started};
 use swarm_state::ledger::{Base, Iteration};
-use swarm_state::model::Exit;
 use swarm_state::notice::IterationExit;
 use swarm_state::outage::{Outage, Wording, one_line};
 use swarm_state::pattern::Pattern;
@@ -17,7 +15,8 @@ use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{LoopRun, RESULT_FILE, account, protect, write_json};
+use super::run::{Finished, LoopRun, RESULT_FILE, write_json};
+use super::{account, protect};
 use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
 use crate::git;
@@ -35,41 +34,6 @@ const HURRY_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How many of the last lines of an agent's output a report shows, and how many characters of each.
 const MAX_SHOWN_LINES: usize = 5;
 const MAX_SHOWN_LINE_CHARS: usize = 200;
-
-/// An iteration whose agent has ended.
-#[derive(Clone, Debug)]
-pub struct Finished<'a> {
-    /// The iteration, from 1.
-    pub iteration: u32,
-    /// The run.
-    pub run: u64,
-    /// When it started.
-    pub started: Option<DateTime<FixedOffset>>,
-    /// When its agent had ended.
-    pub ended: DateTime<FixedOffset>,
-    /// How it ended.
-    pub exit: Exit,
-    /// Why it ended, from the engine.
-    pub end: Option<Ended>,
-    /// Everything it printed.
-    pub output: &'a str,
-    /// Whether the done pattern appeared; `None` if there is none.
-    pub done_pattern: Option<bool>,
-    /// That pattern, which may also appear in the agent's transcript.
-    pub pattern: Option<&'a Pattern>,
-    /// The id of the CLI's session, if swarm set it.
-    pub session: Option<String>,
-    /// The path of the transcript that the agent's hooks reported.
-    pub transcript: Option<PathBuf>,
-    /// The API error at the end, as the agent's hooks reported it.
-    pub api_error: Option<String>,
-    /// The end of the loop's time, which limits the checks; `None` without a limit.
-    pub until: Option<Instant>,
-    /// Why there was no agent, if none could be started.
-    pub never_started: Option<String>,
-    /// The agent's own account, if the caller has something better than a transcript.
-    pub account: Option<Account>,
-}
 
 impl LoopRun {
     /// Stores the tree and tests the gates. Call [`LoopRun::write_down`] afterwards. Failures are in the iteration's

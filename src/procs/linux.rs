@@ -5,12 +5,14 @@ use std::os::fd::OwnedFd;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use procfs::process::Stat;
 use procfs::{Current, FromRead, Uptime, ticks_per_second};
 use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 use tokio::sync::Semaphore;
 
-use super::{Pid, Proc, Signal, kill};
+use super::process::{Proc, environment};
 use crate::descriptors;
 
 /// User and system time of a process and of the children it reaped, in clock ticks.
@@ -67,7 +69,7 @@ pub(super) fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Stat> {
 /// Processes whose environment has a line that begins with `mark`, without this process.
 pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
     let own = Pid::this().as_raw();
-    let is_marked = |stat: &Stat| super::environment(stat.pid).iter().any(|line| line.starts_with(mark));
+    let is_marked = |stat: &Stat| environment(stat.pid).iter().any(|line| line.starts_with(mark));
     all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own && is_marked(stat)).collect()
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use swarm_state::model::Status;
 use swarm_state::notice::Entry;
 
-use super::WorkerView;
-use super::is_no;
+use super::flag::is_no;
+use super::workers::WorkerView;
 
 /// The parameters of `subscribe`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_no;
+use super::flag::is_no;
 
 /// The parameters of `peek`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

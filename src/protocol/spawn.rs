@@ -12,7 +12,7 @@ use swarm_state::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec};
 use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
-use super::WorkerView;
+use super::workers::WorkerView;
 
 /// The parameters of `spawn`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,7 +116,7 @@ pub struct RespawnParams {
     /// Remove the worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
     /// Remove the worktree even if it holds ignored files outside caches.
-    #[serde(default, skip_serializing_if = "super::is_no")]
+    #[serde(default, skip_serializing_if = "super::flag::is_no")]
     pub discard_ignored: bool,
     /// As in `spawn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

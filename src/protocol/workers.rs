@@ -11,7 +11,7 @@ use swarm_state::ignored::IgnoredFiles;
 use swarm_state::model::{Outcome, RestartWhen, Status, Worktree};
 use swarm_state::removal::Permission;
 
-use super::is_no;
+use super::flag::is_no;
 use crate::error::Error;
 
 /// The answer to `ls`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use swarm_state::transcript::{Account, ApiError};
 
-use super::in_process::finish;
+use super::runtime::block_on;
 use crate::checks::CheckPlan;
 use crate::environ::misleads;
 use crate::error::Result;
@@ -129,7 +129,7 @@ impl CommandAgent {
         };
         // The command runs as a check does: in a process group of its own, with a time limit, and with its output in
         // a file.
-        let results = finish(plan.run())??;
+        let results = block_on(plan.run())??;
         let kept = self.folder.join(OUTPUT_FILE);
         std::fs::rename(place.join("check-1.txt"), &kept).map_err(trouble)?;
         let _ = std::fs::remove_dir(&place);

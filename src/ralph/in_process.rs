@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::agent::{Agent, AgentContext, AgentState, CONTRACT_FILE};
 use super::config::RalphConfig;
 use super::result::{CheckResult, LoopIteration, RalphLoopResult};
+use super::runtime::block_on;
 use crate::error::{Error, ErrorCode, Result};
 use crate::loops::{Finished, LoopRun};
 use crate::store::{read_bounded, write_unsynced};
@@ -51,26 +52,6 @@ impl Clock for SystemClock {
     fn wait(&mut self, how_long: Duration) {
         std::thread::sleep(how_long);
     }
-}
-
-/// Runs a future to its end, from any thread.
-///
-/// # Errors
-/// When no thread can be started.
-pub(super) fn finish<T: Send>(future: impl Future<Output = T> + Send) -> Result<T> {
-    let trouble = |e| Error::system("cannot start a thread", e);
-    let run = || {
-        // A runtime may neither run nor end inside another one.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(trouble)?;
-        Ok(runtime.block_on(future))
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().spawn_scoped(scope, run);
-        match thread.map_err(trouble)?.join() {
-            Ok(value) => value,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
 }
 
 /// A running loop.
@@ -152,7 +133,7 @@ where
             }
         };
         let (until, worked) = (self.until(), self.worker.ralph().is_some_and(|l| l.worked));
-        let base = finish(self.loop_run.base(worked, &|_| {}, until))??;
+        let base = block_on(self.loop_run.base(worked, &|_| {}, until))??;
         if self.until().is_some_and(|until| Instant::now() >= until) {
             self.events.push_back(Event::SpawnFailed(run, SpawnError::OutOfTime));
             return Ok(());
@@ -161,7 +142,7 @@ where
             self.events.push_back(Event::SpawnFailed(run, SpawnError::NoGate));
             return Ok(());
         }
-        let contract = finish(self.loop_run.contract(&base, (number, max), task))?;
+        let contract = block_on(self.loop_run.contract(&base, (number, max), task))?;
         let folder = self.loop_run.iteration_dir(number);
         crate::paths::private_dir(&folder)?;
         write_unsynced(&folder.join(CONTRACT_FILE), &contract)
@@ -225,7 +206,7 @@ where
         };
         // Nothing can kill this loop from outside.
         let never = AtomicBool::new(false);
-        let ended: Iteration = finish(self.loop_run.conclude(finished, &|_| {}, &never))?;
+        let ended: Iteration = block_on(self.loop_run.conclude(finished, &|_| {}, &never))?;
         self.loop_run.write_down(&ended)?;
         let lost = || Verdict { trouble: Some("there is no verdict".into()), ..Verdict::default() };
         self.events.push_back(Event::Judged(run, ended.verdict.unwrap_or_else(lost)));

@@ -1,0 +1,132 @@
+//! One loop: its fixed settings, and the files in its folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, FixedOffset};
+use swarm_state::engine::Ended;
+use swarm_state::gates::Gates;
+use swarm_state::ledger;
+use swarm_state::model::Exit;
+use swarm_state::pattern::Pattern;
+use swarm_state::profiles::Profile;
+use swarm_state::transcript::Account;
+use tokio::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::store::{read_bounded, write_unsynced};
+
+/// The largest of our own files that is read back.
+const MAX_LOOP_FILE_BYTES: u64 = 64 << 20;
+
+/// The fixed settings of one loop.
+#[derive(Clone, Debug)]
+pub struct LoopRun {
+    /// The worker's name.
+    pub name: String,
+    /// Distinguishes all loops of that name; part of a git ref.
+    pub id: String,
+    /// The loop's folder, outside the agent's tree.
+    pub folder: PathBuf,
+    /// swarm's own directory. The progress file may not be in it.
+    pub root: PathBuf,
+    /// The directory of the agent and of the checks.
+    pub cwd: PathBuf,
+    /// The environment of checks.
+    pub env: Arc<BTreeMap<String, String>>,
+    /// The gates.
+    pub gates: Gates,
+    /// The agent's profile.
+    pub profile: Profile,
+    /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
+    pub shows_text: bool,
+    /// The task file. If it is in the agent's tree, iterations may not change it.
+    pub task_file: Option<PathBuf>,
+}
+
+/// An iteration whose agent has ended.
+#[derive(Clone, Debug)]
+pub struct Finished<'a> {
+    /// The iteration, from 1.
+    pub iteration: u32,
+    /// The run.
+    pub run: u64,
+    /// When it started.
+    pub started: Option<DateTime<FixedOffset>>,
+    /// When its agent had ended.
+    pub ended: DateTime<FixedOffset>,
+    /// How it ended.
+    pub exit: Exit,
+    /// Why it ended, from the engine.
+    pub end: Option<Ended>,
+    /// Everything it printed.
+    pub output: &'a str,
+    /// Whether the done pattern appeared; `None` if there is none.
+    pub done_pattern: Option<bool>,
+    /// That pattern, which may also appear in the agent's transcript.
+    pub pattern: Option<&'a Pattern>,
+    /// The id of the CLI's session, if swarm set it.
+    pub session: Option<String>,
+    /// The path of the transcript that the agent's hooks reported.
+    pub transcript: Option<PathBuf>,
+    /// The API error at the end, as the agent's hooks reported it.
+    pub api_error: Option<String>,
+    /// The end of the loop's time, which limits the checks; `None` without a limit.
+    pub until: Option<Instant>,
+    /// Why there was no agent, if none could be started.
+    pub never_started: Option<String>,
+    /// The agent's own account, if the caller has something better than a transcript.
+    pub account: Option<Account>,
+}
+
+impl LoopRun {
+    /// The folder of an iteration; 0 is the baseline's.
+    pub fn iteration_dir(&self, iteration: u32) -> PathBuf {
+        self.folder.join("iterations").join(format!("{iteration:04}"))
+    }
+
+    /// The result of an iteration; `None` if it has not ended or does not exist.
+    pub fn read_iteration(&self, iteration: u32) -> Option<ledger::Iteration> {
+        read_json(&self.iteration_dir(iteration).join(RESULT_FILE))
+    }
+
+    /// The last earlier iteration that had an agent.
+    pub(super) fn last_worked(&self, iteration: u32) -> Option<ledger::Iteration> {
+        (1..iteration).rev().filter_map(|n| self.read_iteration(n)).find(|it| !it.no_agent)
+    }
+
+    /// The ref of an iteration's snapshot.
+    pub fn reference(&self, iteration: u32) -> String {
+        format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)
+    }
+
+    /// The baseline, once it was taken.
+    pub fn read_base(&self) -> Option<ledger::Base> {
+        read_json(&self.folder.join(BASELINE_FILE)).filter(|base: &ledger::Base| base.id == self.id)
+    }
+}
+
+/// The baseline in the loop's folder.
+pub const BASELINE_FILE: &str = "base.json";
+
+/// An iteration's [`ledger::Iteration`] in its folder.
+pub const RESULT_FILE: &str = "result.json";
+
+/// The task, if it was given as text.
+pub const TASK_FILE: &str = "task.md";
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?).ok()
+}
+
+pub(super) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
+    let trouble =
+        |error: &dyn std::fmt::Display| Error::system(format!("cannot write '{}'", path.display()), error);
+    let mut bytes = serde_json::to_vec_pretty(value).map_err(|e| trouble(&e))?;
+    bytes.push(b'\n');
+    if let Some(dir) = path.parent() {
+        crate::paths::private_dir(dir)?;
+    }
+    write_unsynced(path, &bytes).map_err(|e| trouble(&e))
+}

@@ -1,0 +1,39 @@
+//! One process: its identity, and what it was started with.
+
+/// A process at the time the tree was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proc {
+    /// Its process id.
+    pub pid: i32,
+    /// Its parent's process id.
+    pub ppid: i32,
+    /// When it was started, in clock ticks since boot. Together with the pid, this identifies a process forever.
+    pub start_time: u64,
+    /// The program's name, at most 15 bytes.
+    pub comm: String,
+    /// Its session id.
+    pub sid: i32,
+}
+
+#[cfg(target_os = "linux")]
+impl From<procfs::process::Stat> for Proc {
+    fn from(stat: procfs::process::Stat) -> Self {
+        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, session: sid, .. } = stat;
+        Self { pid, ppid, start_time, comm, sid }
+    }
+}
+
+/// The initial environment of a process, line by line.
+pub fn environment(pid: i32) -> Vec<Vec<u8>> {
+    let text =
+        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/environ")) } else { Ok(vec![]) };
+    text.unwrap_or_default().split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+/// The initial arguments of a process, the program first.
+pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
+    let text =
+        if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
+    let text = text.unwrap_or_default();
+    text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
