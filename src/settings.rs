@@ -180,7 +180,7 @@ impl Settings {
         let set = self.sources.iter().rfind(|setting| setting.key == AGENT_KEY);
         let place = set.map(|s| format!("{}:{}: ", s.file.display(), s.line)).unwrap_or_default();
         let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::invalid(format!("{place}'{AGENT_KEY}' unknown agent"))
+        Err(Error::invalid(format!("{place}'{AGENT_KEY}' names an unknown agent"))
             .hint(format!("one of: {}", names.join(", "))))
     }
 

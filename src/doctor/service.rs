@@ -81,7 +81,7 @@ pub(super) async fn daemon(paths: &Paths, live: usize, disk: &DiskSurvey) -> Vec
     checks.push(match live {
         0 => Check::ok("daemon", "not running; the first command that needs it starts it"),
         _ => {
-            let message = format!("not running, so {} have no supervisor", counted(live, "live worker"));
+            let message = format!("not running: {} without a supervisor", counted(live, "live worker"));
             Check::warn("daemon", message, "swarm daemon start")
         }
     });

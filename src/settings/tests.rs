@@ -176,7 +176,7 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     ("[ralph_loop]\nmax_time = 0", "c.toml:2: 'ralph_loop.max_time' must be a whole number, at least 1"),
     ("[ralph_loop]\ncompletion_tag = \"\"", "c.toml:2: 'ralph_loop.completion_tag' must not be empty"),
-    ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' unknown agent"),
+    ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' names an unknown agent"),
     (
         "[ralph_loop]\nmax_itrations = 1",
         "c.toml:2: unknown key 'ralph_loop.max_itrations' (did you mean 'max_iterations'?)",

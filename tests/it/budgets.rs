@@ -520,7 +520,10 @@ fn the_defaults_of_loop_are_settings() {
     // The gates never held: the same word, another status.
     assert_eq!(w.ralph_state("a")["status"], "failed");
     w.write("swarm.toml", "[ralph_loop]\n\nagent = \"build\"\n");
-    w.swarm(&args).code(1).warns("swarm.toml:3: 'ralph_loop.agent' names no agent").warns("one of: claude");
+    w.swarm(&args)
+        .code(1)
+        .warns("swarm.toml:3: 'ralph_loop.agent' names an unknown agent")
+        .warns("one of: claude");
 }
 
 #[test]

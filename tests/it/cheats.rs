@@ -80,10 +80,10 @@ fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
         let result = d.result(1, &["--check", "sh check.sh", "-n", "5", "--max-failures", "1"], &agent);
         assert_eq!((d.turns(), &result["stop_reason"]), (1, &"failed".into()), "{spoil}");
         let error = error(&result, 1);
-        assert!(error.contains("there is no base line to compare with: '"), "{error}");
+        assert!(error.contains("no baseline to compare with: '"), "{error}");
         assert!(error.contains("(start the loop again: swarm respawn a)"), "{error}");
-        d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: there is no base line");
-        d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("there is no base line to compare with");
+        d.w.swarm(&["why", "a"]).ok().says("FAIL  the agent was not started: no baseline");
+        d.w.swarm(&["ralph", "approve", "a"]).code(1).warns("no baseline to compare with");
     }
 }
 
@@ -136,7 +136,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
     d.w.swarm(&["report", "a"])
         .ok()
         .says("- watched: check.sh\n")
-        .says("- warning: no file of 'true' is watched");
+        .says("- warning: no file of 'true' and 1 more check is watched");
     // Who named files has thought of it; one that names none has not.
     let ran = d.run(&["--check", "true", "--protect", "tests/**"], &agent).ok();
     assert!(!ran.err.contains("warning"), "{}", ran.err);
@@ -426,7 +426,7 @@ fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
     ]);
     d.w.swarm(&d.words(&["--check", "sh check.sh", "-n", "1", "-d"], &agent)).ok();
     d.w.until("the agent changed it", || d.path("there").exists().then_some(()));
-    d.w.swarm(&["respawn", "a"]).code(1).warns("nobody approved that: check.sh\n");
+    d.w.swarm(&["respawn", "a"]).code(1).warns("were changed without approval: check.sh\n");
     assert_eq!(d.w.status("a")["status"], "running", "what is refused is refused before anything is ended");
     d.w.swarm(&["kill", "a"]).ok();
     let _ =
@@ -434,7 +434,7 @@ fn what_was_changed_is_told_and_holds_a_respawn_back_after_a_kill_too() {
             .ok()
             .says("check.sh\n")
             .says("to accept them: swarm ralph approve a, then swarm respawn a\n");
-    d.w.swarm(&["respawn", "a"]).code(1).warns("nobody approved that: check.sh\n");
+    d.w.swarm(&["respawn", "a"]).code(1).warns("were changed without approval: check.sh\n");
     d.git(&["checkout", "-q", "check.sh"]);
     let why = d.w.swarm(&["why", "a"]).ok();
     assert!(!why.out.contains("ralph approve"), "{}", why.out);

@@ -97,8 +97,8 @@ fn a_healthy_swarm_is_told_so_and_nothing_is_started_by_the_look() {
     let w = World::new();
     let found = doctor(&w);
     found.only(&[]);
-    found.has("directory", "ok", "is not there yet");
-    found.has("daemon", "ok", "does not run");
+    found.has("directory", "ok", "does not exist yet");
+    found.has("daemon", "ok", "not running");
     found.has("tmux-server", "ok", "does not run");
     assert!(!w.swarm_dir().exists(), "the look made the directory");
 
@@ -146,7 +146,7 @@ fn a_tmux_that_is_missing_old_or_hangs_is_a_failure_with_a_cure() {
     let ran = w.swarm(&["doctor", "--format", "json"]);
     // The world's own end needs a tmux that answers.
     w.unset("PATH");
-    Found::of(&ran).has("tmux", "fail", "did not answer");
+    Found::of(&ran).has("tmux", "fail", "did not respond");
     for pid in w.lines("pids") {
         let pid = pid.parse().unwrap();
         w.until("the tmux that hung is gone", || (!is_alive(pid)).then_some(()));
@@ -175,7 +175,7 @@ fn a_frozen_tmux_server_and_one_whose_socket_is_gone_are_found() {
     // Whatever it said: the end of the world waits for the server's answer.
     signal(server, Signal::SIGCONT);
     let found = Found::of(&ran);
-    let cure = found.has("tmux-server", "fail", "does not answer");
+    let cure = found.has("tmux-server", "fail", "does not respond");
     assert!(cure.contains(&format!("kill -CONT {server}")), "{cure}");
 
     fs::remove_file(w.tmux_socket()).unwrap();
@@ -196,7 +196,10 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
     let found = doctor(&w);
     found.only(&["socket", "daemon"]);
     found.has("socket", "warn", "a leftover of a killed daemon");
-    assert_eq!(found.has("daemon", "warn", "nobody looks after 1 live"), "swarm daemon start");
+    assert_eq!(
+        found.has("daemon", "warn", "not running: 1 live worker without a supervisor"),
+        "swarm daemon start"
+    );
     assert_eq!(w.daemon_pid(), None, "the look started it");
 
     let pid = w.start_daemon();
@@ -207,7 +210,7 @@ fn a_daemon_that_is_dead_frozen_or_without_its_socket_is_found() {
     assert!(found.has("daemon", "fail", "does not answer").contains(&format!("kill -9 {pid}")));
 
     fs::remove_file(swarm::paths::Paths::new(w.swarm_dir()).socket()).unwrap();
-    let cure = doctor(&w).has("daemon", "fail", &format!("one runs (pid {pid})"));
+    let cure = doctor(&w).has("daemon", "fail", &format!("a daemon runs (pid {pid})"));
     assert!(cure.ends_with(&format!(": kill {pid}")), "{cure}");
 }
 
@@ -218,7 +221,7 @@ fn whoever_else_is_at_the_socket_is_named() {
     fs::set_permissions(w.swarm_dir(), fs::Permissions::from_mode(0o700)).unwrap();
     let socket = swarm::paths::Paths::new(w.swarm_dir()).socket();
     fs::write(&socket, "mine").unwrap();
-    assert!(doctor(&w).has("socket", "fail", "is no socket").contains("mv "));
+    assert!(doctor(&w).has("socket", "fail", "is not a socket").contains("mv "));
     assert_eq!(fs::read(&socket).unwrap(), b"mine");
     fs::remove_file(&socket).unwrap();
 
@@ -291,7 +294,7 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     assert!(found.has("state-files", "fail", "written by a newer swarm").contains("newer swarm"));
     found.has("state-files", "warn", "old.json.corrupt-20260101T000000' could not be read and was set aside");
     found.has("state-files", "warn", "state.json.corrupt-20260101T000000'");
-    found.has("state-files", "warn", "state.json' was left alone");
+    found.has("state-files", "warn", "state.json' was not changed");
     assert!(found.has("left-overs", "warn", ".tmp").starts_with("rm "));
     assert_eq!(found.has("left-overs", "warn", "runs/nobody.4"), "to remove it: swarm daemon restart");
     assert_eq!(tree(&dir), before, "the look changed something");
@@ -450,7 +453,7 @@ fn a_disk_without_room_is_found() {
     w.run(umount).ok();
     let found = Found::of(&ran);
     found.only(&["disk"]);
-    assert!(found.has("disk", "fail", "only ").contains("make room"));
+    assert!(found.has("disk", "fail", "only ").contains("free some space"));
 }
 
 #[test]
@@ -483,7 +486,7 @@ fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
     let tree = PathBuf::from(w.until_status("kept", "stopped")["worktree"]["path"].as_str().unwrap());
     w.swarm(&["clean", "kept", "--keep-worktree"]).ok();
     // Work that stands nowhere else is named, and the cure shows it.
-    let cure = look().has("orphans", "warn", "holds work that stands nowhere else: new.txt");
+    let cure = look().has("orphans", "warn", "holds work that exists nowhere else: new.txt");
     assert!(type_in(&w, &cure).out.contains("new.txt"));
     let mut shell = w.command("sh");
     shell.current_dir(&tree).args(["-c", "git add . && git commit -qm kept"]);
@@ -516,7 +519,7 @@ fn the_cures_for_what_a_killed_daemon_left_work_as_printed() {
     let found = doctor(&w);
     for (check, text) in [
         ("socket", "a leftover of a killed daemon"),
-        ("daemon", "nobody looks after"),
+        ("daemon", "without a supervisor"),
         ("permissions", "open to other"),
     ] {
         type_in(&w, &found.has(check, "warn", text));

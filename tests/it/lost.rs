@@ -74,12 +74,15 @@ fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
     world.until_status("loop", "lost");
     let doctor = world.swarm(&["doctor"]);
     let _ = doctor
-        .says(&format!("it was told to end and cannot (pid {server})"))
+        .says(&format!("it was told to exit and cannot (pid {server})"))
         .says(&format!("kill -9 {server}"));
     check_every_verb(&world);
     assert!(!is_alive(server), "it is still there beside the new one");
     let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap();
-    assert!(log.contains("ending, by SIGKILL") && log.contains(&format!("pid={server}")), "{log}");
+    assert!(
+        log.contains("killing a tmux server that holds no pane") && log.contains(&format!("pid={server}")),
+        "{log}"
+    );
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn doctor_tells_of_agents_whose_whole_directory_was_removed() {
     fs::remove_dir_all(world.swarm_dir()).unwrap();
     world.until("the daemon leaves", || (!is_alive(daemon)).then_some(()));
     let told = world.swarm(&["doctor"]).code(1).out;
-    assert!(told.contains(&format!("it lives (pid {server}), but its socket")), "{told}");
+    assert!(told.contains(&format!("it runs (pid {server}), but its socket")), "{told}");
     assert!(told.contains("swarm ls finds its agents again"), "{told}");
     let _ = world.swarm(&["ls"]).ok().says("w ");
     assert_eq!(world.status("w")["pid"], agent);
@@ -106,9 +106,10 @@ fn doctor_tells_of_lost_workers_and_what_can_be_done() {
             let _ = world.swarm(&["daemon", "stop"]).ok();
         }
         let told = world.swarm(&["doctor"]).out;
-        for cure in
-            ["swarm ralph resume l goes on", "swarm respawn w starts it again; swarm clean w deletes it"]
-        {
+        for cure in [
+            "swarm ralph resume l continues its loop",
+            "swarm respawn w starts it again; swarm clean w deletes it",
+        ] {
             assert!(told.contains(cure), "no {cure:?} in {told}");
         }
         assert_eq!(told.matches("its tmux server went away").count(), 2, "{told}");

@@ -72,7 +72,7 @@ fn work_in_a_submodule_that_is_nowhere_else_keeps_the_worktree() {
             "deepinit",
             "(cd lib/inner && git checkout -qb own && git commit -q --allow-empty -m own) && \
              rm -rf lib && mkdir lib",
-            "submodule 'lib/modules/inner', which is not checked out (a commit that is on no remote)",
+            "submodule 'lib/modules/inner', not checked out (a commit that is on no remote)",
         ),
         (
             "secret",
@@ -108,7 +108,7 @@ fn moved_or_locked_worktree_keeps_what_only_its_repository_holds() {
     let commit = "(cd lib && git checkout -qb own && git commit -q --allow-empty -m own)";
     let tree = ended(&world, &repo, "moved", commit);
     fs::rename(&tree, world.path("elsewhere")).unwrap();
-    let _ = world.swarm(&["clean", "moved"]).code(1).warns("submodule 'lib', which is not checked out");
+    let _ = world.swarm(&["clean", "moved"]).code(1).warns("submodule 'lib', not checked out");
     assert!(repo.join(".git/worktrees/moved/modules/lib").is_dir());
     git(&world, &repo, &["worktree", "repair", world.path("elsewhere").to_str().unwrap()]);
     let tree = ended(&world, &repo, "locked", "true");

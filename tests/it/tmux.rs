@@ -205,7 +205,7 @@ async fn a_file_in_the_sockets_place_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("s"), "mine").unwrap();
     let error = Tmux::new(options(dir.path())).ensure_server().await.unwrap_err();
-    assert!(error.message.contains("is no socket"), "{error}");
+    assert!(error.message.contains("is not a socket"), "{error}");
     assert_eq!(std::fs::read_to_string(dir.path().join("s")).unwrap(), "mine");
     let long = TmuxOptions { socket: Socket::Path(dir.path().join("x".repeat(120))), ..options(dir.path()) };
     assert!(Tmux::new(long).ensure_server().await.unwrap_err().hint.is_some());

@@ -27,7 +27,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         ),
         (
             &["--check", "true", "--protect", "../t.sh"],
-            "hint: protected files are those of the worker's directory",
+            "hint: --protect accepts paths below the worker's directory",
         ),
         (&["--check", "true", "--protect", ""], "hint: for example --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "./"], "hint: for example --protect 'tests/**/*.py'"),
