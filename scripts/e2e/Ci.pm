@@ -4,11 +4,13 @@ package Ci;
 use strict;
 use warnings;
 
+my @both = qw(prompt prompt-61k pattern pattern-check pattern-prompt readme turn-end pause kill9 send-busy send-early
+    send-late attach kill logs worktrees 429 529 limit 401 first-run-trust permission unanswered);
 my %cells = (
-    'claude tui' => 'prompt prompt-61k',
-    'codex tui'  => 'prompt prompt-61k',
+    'claude tui' => [ @both, qw(first-run-bypass first-run-key compaction background fix-spawn tool-output) ],
+    'codex tui'  => [ @both, 'first-run-login' ],
 );
-my %is_in = map { my $head = $_; map { ("$head $_" => 1) } split / /, $cells{$head} } keys %cells;
+my %is_in = map { my $head = $_; map { ("$head $_" => 1) } @{ $cells{$head} } } keys %cells;
 
 # Whether CI runs the cell of this name ("claude tui prompt").
 sub has { my ($name) = @_; return $is_in{$name} }
