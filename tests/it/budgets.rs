@@ -63,13 +63,13 @@ impl World {
 fn when_the_loops_time_is_up_its_agent_is_ended_gently() {
     let w = World::new();
     let mut agent = w.agent("a");
-    let mut follower = w.follow_loop("a", &agent, &["--max-time", "3"]);
+    let mut follower = w.follow_loop("a", &agent, &["--max-time", "12"]);
     agent.tell(r#"run trap 'echo gently >"$dir/ended"; exit 0' TERM"#);
     assert_eq!(follower.wait(&w), 1);
-    follower.says("[ralph] a: out of time (3s)\n");
+    follower.says("[ralph] a: out of time (12s)\n");
     assert_eq!(agent.file("ended"), "gently\n");
     assert_eq!(agent.starts(), 1);
-    assert!(w.iterations_log("a").contains("[TIMEOUT] iteration 1 max-time=3s"));
+    assert!(w.iterations_log("a").contains("[TIMEOUT] iteration 1 max-time=12s"));
     w.ended("a", "timeout", "failed", "timeout");
 }
 
@@ -78,7 +78,7 @@ fn a_check_that_runs_when_the_loops_time_is_over_is_cut_short() {
     let d = Desk::new();
     let agent = d.agent(&["touch x"]);
     // At the base there is no x.
-    let flags = ["--check", "test -e x || exit 1; sleep 600", "--no-promise", "--max-time", "2"];
+    let flags = ["--check", "test -e x || exit 1; sleep 600", "--no-promise", "--max-time", "12"];
     let result = d.result(1, &flags, &agent);
     assert_eq!((&result["stop_reason"], &result["success"]), (&json!("timeout"), &json!(false)));
     let it = &result["iterations"][0];

@@ -31,7 +31,7 @@ fn a_filter_that_hangs_holds_no_loop_beyond_its_time_and_does_not_outlive_it() {
         d.path("filter.pid").display()
     );
     let agent = d.agent(&[&turn]);
-    let result = d.result(1, &["--check", "false", "-n", "3", "--max-time", "3"], &agent);
+    let result = d.result(1, &["--check", "false", "-n", "3", "--max-time", "12"], &agent);
     assert_eq!(result["stop_reason"], "timeout", "{result}");
     assert!(d.w.iterations_log("a").contains("git took longer than the loop's time"));
     let pid: u32 = d.read("filter.pid").trim().parse().unwrap();

@@ -151,7 +151,7 @@ fn every_end_is_told_with_what_can_be_done_next() {
         ("said", &["-n", "3", "--done-pattern", "ALL DONE"], "echo ALL DONE", 0, "done_pattern", "diff said"),
         (
             "slow",
-            &["-n", "3", "--max-time", "1", "--check", "false"],
+            &["-n", "3", "--max-time", "12", "--check", "false"],
             "exec sleep 600",
             1,
             "timeout",
