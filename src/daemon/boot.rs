@@ -8,11 +8,11 @@ use std::path::Path;
 
 use swarm_state::engine::{Event, Phase, Worker};
 use swarm_state::format::Record;
-use swarm_state::model::{Pane, WorkerName};
+use swarm_state::model::{Pane, Run, WorkerName};
 use swarm_state::reconcile::{self, RunEvidence};
 use swarm_state::spec::WorkerSpec;
 
-use crate::daemon::messages::{Input, ServerPanes};
+use crate::daemon::messages::{Input, Look, ServerPanes};
 use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
@@ -24,13 +24,6 @@ use crate::{checks, procs, wrapper};
 
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
-
-/// Which list of panes is compared. A wrapper may have taken its launch after the first list was made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
-    First,
-    Later,
-}
 
 impl Supervisor {
     /// Loads and reconciles all workers. The daemon serves clients only after this.
@@ -64,17 +57,36 @@ impl Supervisor {
             self.reconcile(&socket, &found, Look::First);
             if !found.silent && self.is_waiting_for(&socket) {
                 found = panes::look(&tmux).await;
+                self.recover_lost_records(&socket, &found);
                 self.reconcile(&socket, &found, Look::Later);
             }
             panes::end_panes(&tmux, self.sweep(&socket, &found)).await;
             if self.is_waiting_for(&socket) {
-                let inbox = self.inbox.clone();
-                tokio::spawn(async move {
-                    let found = panes::look_until_it_answers(&tmux).await;
-                    drop(inbox.send(Input::Found { socket, found }));
-                });
+                self.look_later(&socket, Look::First);
             }
         }
+    }
+
+    /// Lists the panes of a server as soon as it answers.
+    fn look_later(&mut self, socket: &Option<String>, look: Look) {
+        let (tmux, inbox, socket) = (self.tmux(socket), self.inbox.clone(), socket.clone());
+        tokio::spawn(async move {
+            let found = panes::look_until_it_answers(&tmux).await;
+            drop(inbox.send(Input::Found { socket, found, look }));
+        });
+    }
+
+    /// Steps a worker whose last run started no agent, and removes what that run left.
+    fn step_unstarted(&mut self, socket: &Option<String>, name: &WorkerName, run: Run, event: Event) {
+        // A window that comes late has nothing to run and is closed.
+        self.schedule_sweep(socket);
+        // The next run goes on with the worktree that this one was about to make.
+        if let Some(worktree) = self.store.noted_worktree(name, run) {
+            drop(self.store.note_worktree(name, run.next(), &worktree));
+        }
+        self.step(name, event);
+        // Its launch file holds secrets.
+        drop(self.store.remove_run_dir(name, run));
     }
 
     /// Whether a worker of this server is not reconciled yet.
@@ -83,9 +95,12 @@ impl Supervisor {
     }
 
     /// A later look at a tmux server, which answers now: reconciles the workers that are still waiting for it.
-    pub(crate) fn reconcile_late(&mut self, socket: &Option<String>, found: &ServerPanes) {
+    pub(crate) fn reconcile_late(&mut self, socket: &Option<String>, found: &ServerPanes, look: Look) {
         self.recover_lost_records(socket, found);
-        self.reconcile(socket, found, Look::Later);
+        self.reconcile(socket, found, look);
+        if self.is_waiting_for(socket) {
+            self.look_later(socket, Look::Later);
+        }
         let (tmux, left) = (self.tmux(socket), self.sweep(socket, found));
         tokio::spawn(async move { panes::end_panes(&tmux, left).await });
     }
@@ -232,11 +247,11 @@ impl Supervisor {
             if let Some(pane) = pane.filter(|_| seen.alive) {
                 exit::watch(&context, pane);
             }
-            if matches!(event, Event::NeverStarted(_)) {
-                // A window that comes late has nothing to run and is closed.
-                self.schedule_sweep(socket);
+            if matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
+                self.step_unstarted(socket, &name, run, event);
+            } else {
+                self.step(&name, event);
             }
-            self.step(&name, event);
             if found.silent {
                 self.step(&name, Event::Reachable(false));
             }
@@ -288,6 +303,7 @@ fn evidence(slot: &Slot, row: Option<&PaneRow>, found: &ServerPanes) -> RunEvide
         alive: (row.is_some_and(|row| !row.dead) || hidden) && record.is_none(),
         dead: row.filter(|row| row.dead).map(exit::exit_of_row),
         recorded: record.as_ref().map(exit::exit_of),
+        unstarted: record.as_ref().is_some_and(|record| record.helper),
         closed_under_it: record.as_ref().is_some_and(|r| r.hup) && row.is_none(),
         started: wrapper::started(&dir).is_some(),
         unread: !wrapper::has_read_launch(&dir),

@@ -65,7 +65,7 @@ impl Supervisor {
             }
             Input::Report { worker, incarnation, report } => self.report(&worker, incarnation, report),
             Input::Looked(looked) => self.looked(*looked),
-            Input::Found { socket, found } => self.reconcile_late(&socket, &found),
+            Input::Found { socket, found, look } => self.reconcile_late(&socket, &found, look),
             Input::Swept { socket, found } => self.swept(&socket, &found),
             Input::Respawn(wish) => self.continue_respawn(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),

@@ -53,7 +53,7 @@ pub(crate) enum Input {
     /// A respawn can continue: the previous step is done.
     Respawn(Box<PendingRespawn>),
     /// A tmux server that did not answer at the start has answered.
-    Found { socket: Option<String>, found: ServerPanes },
+    Found { socket: Option<String>, found: ServerPanes, look: Look },
     /// A search for orphaned panes has ended.
     Swept { socket: Option<String>, found: ServerPanes },
     /// The files of a worker that is being deleted are gone, or could not be removed.
@@ -245,6 +245,14 @@ pub(crate) struct LookRound {
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// Workers of a tmux that did not answer.
     pub(crate) unreachable: Vec<WorkerName>,
+}
+
+/// Which list of a server's panes is compared with the workers. A wrapper may have taken its launch after the first
+/// list was made; then its pane is in a later one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    First,
+    Later,
 }
 
 /// What one tmux server holds, at the start.

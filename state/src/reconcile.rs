@@ -6,8 +6,8 @@
 use crate::engine::{Event, Phase, SpawnError, Worker};
 use crate::model::{Exit, Run};
 
-/// Why a run failed whose wrapper never read its orders.
-const UNREAD: &str = "swarm's wrapper in the pane ended before it started the agent";
+/// Why a run failed whose wrapper started no agent.
+const UNSTARTED: &str = "swarm's wrapper in the pane ended before it started the agent";
 
 /// The facts about one run of one worker after a restart of the daemon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct RunEvidence {
     pub recorded: Option<Exit>,
     /// The wrapper recorded that its pane was closed while the agent ran.
     pub closed_under_it: bool,
+    /// The wrapper recorded that it could not start the agent for a reason of its own.
+    pub unstarted: bool,
     /// The wrapper recorded that the agent had started.
     pub started: bool,
     /// No wrapper has read its orders.
@@ -59,9 +61,11 @@ pub fn finding(worker: &Worker, seen: RunEvidence) -> Option<Event> {
 fn ended(worker: &Worker, seen: RunEvidence) -> Option<Event> {
     let run = worker.run();
     let spawning = matches!(worker.phase(), Phase::Spawning { .. });
+    let unstarted = Some(Event::SpawnFailed(run, SpawnError::Helper(UNSTARTED.into())));
     match (seen.recorded, seen.dead) {
+        (Some(_), _) if seen.unstarted => unstarted,
         (Some(exit), _) if !seen.closed_under_it => Some(Event::Exited(run, exit)),
-        (None, Some(_)) if seen.unread => Some(Event::SpawnFailed(run, SpawnError::Helper(UNREAD.into()))),
+        (None, Some(_)) if seen.unread => unstarted,
         (None, Some(said)) => Some(Event::Exited(run, said.unwrap_or(Exit::Unknown))),
         (None, None) if spawning && !seen.started => Some(Event::NeverStarted(run)),
         (Some(_) | None, _) => {
@@ -152,7 +156,12 @@ mod tests {
             (
                 "dead, and nothing was read",
                 RunEvidence { dead: Some(code), started: false, unread: true, ..here },
-                Event::SpawnFailed(R, SpawnError::Helper(UNREAD.into())),
+                Event::SpawnFailed(R, SpawnError::Helper(UNSTARTED.into())),
+            ),
+            (
+                "the wrapper failed before the agent",
+                RunEvidence { recorded: code, unstarted: true, started: false, ..here },
+                Event::SpawnFailed(R, SpawnError::Helper(UNSTARTED.into())),
             ),
             ("vanished", here, Event::PaneLost(R)),
             (

@@ -170,6 +170,10 @@ impl Supervisor {
         if !self.slots.contains_key(name) {
             self.store.remove_unborn(name)?;
         }
+        // What an earlier worker of that name left says nothing about this one's runs.
+        for (_, run) in self.store.run_dirs().into_iter().filter(|(of, _)| of == name) {
+            self.store.remove_run_dir(name, run)?;
+        }
         self.store.archive_ralph(name)?;
         if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
             self.store.write_task(name, task)?;

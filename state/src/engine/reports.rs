@@ -91,7 +91,11 @@ impl Worker {
         self.undo_iteration();
         match self.held_back(now) {
             Some(effects) => effects,
-            None => self.launch(now),
+            None => {
+                // Another number: whatever still comes of the start before is not this run.
+                self.run = self.run.next();
+                self.launch(now)
+            }
         }
     }
 

@@ -243,7 +243,7 @@ fn a_run_that_was_never_started_is_no_failure() {
     let mut worker = waiting(RestartWhen::OnFailure, 1);
     last(&mut worker, script(1, [Event::Tick]));
     let said = last(&mut worker, script(9, [Event::NeverStarted(Run(2))]));
-    assert_eq!(said, "persist; spawn 2 => spawning");
+    assert_eq!(said, "persist; spawn 3 => spawning");
     assert_eq!(worker.restarts().map(|r| r.failures()), Some(1));
 }
 

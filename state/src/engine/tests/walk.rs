@@ -182,8 +182,8 @@ impl Monitor {
 
     fn spawn(&mut self, before: &Worker, event: &Event, run: Run, after: &Worker) -> Result<(), String> {
         hold!(!self.killed, "rule 5: a spawn after a kill");
-        let again = matches!(event, Event::NeverStarted(_)) && run == before.run();
-        hold!(again || run == before.run().next(), "rule 5: run {run} after {}", before.run());
+        let again = matches!(event, Event::NeverStarted(_));
+        hold!(run == before.run().next(), "rule 5: run {run} after {}", before.run());
         hold!(self.spawning.is_none(), "rule 5: a second spawn");
         hold!(paneless(before) || Self::ends(event), "rule 5: a spawn beside a pane");
         if let (Some(ralph), Some(was)) = (after.ralph(), before.ralph()) {

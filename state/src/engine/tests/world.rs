@@ -283,6 +283,7 @@ impl World {
             dead: (agent.pane && !agent.alive).then_some(agent.exit.filter(|_| !vague)),
             recorded: agent.exit,
             closed_under_it: agent.exit == Some(Exit::Lost),
+            unstarted: false,
             started: true,
             same_server: Some(agent.server == self.server),
             unread: false,
