@@ -18,7 +18,6 @@ pub(crate) const LOCAL_TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f";
 /// One worker.
 fn worker(slot: &Slot) -> WorkerView {
     let (spec, engine) = (&slot.spec, &slot.engine);
-    let run = engine.run().0;
     let live = engine.has_pane();
     let context = &slot.driver.context;
     let exit = engine.last_exit();
@@ -30,7 +29,7 @@ fn worker(slot: &Slot) -> WorkerView {
         cause: cause(slot),
         exit_code: exit.and_then(swarm_state::model::Exit::code),
         signal: exit.and_then(swarm_state::model::Exit::signal),
-        restarts: run.saturating_sub(1),
+        restarts: engine.restart_count(),
         pid: live
             .then(|| wrapper::started(&context.run_dir(engine.run())))
             .flatten()

@@ -285,6 +285,9 @@ pub struct Worker {
     policy: Policy,
     phase: Phase,
     run: Run,
+    /// How many run numbers belong to no agent, because their start came to nothing.
+    #[serde(default)]
+    unstarted: u64,
     last_exit: Option<Exit>,
     /// Why a person is needed; `None` while nobody is.
     trouble: Option<Trouble>,
@@ -343,6 +346,11 @@ impl Worker {
     /// The current or last run; 0 when there was none.
     pub fn run(&self) -> Run {
         self.run
+    }
+
+    /// How often its agent was started after the first time. A start that came to nothing does not count.
+    pub fn restart_count(&self) -> u64 {
+        self.run.0.saturating_sub(self.unstarted).saturating_sub(1)
     }
 
     /// Its loop, if it is one.

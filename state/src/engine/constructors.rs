@@ -17,6 +17,7 @@ impl Worker {
             policy,
             phase: Phase::Idle,
             run: Run::default(),
+            unstarted: 0,
             last_exit: None,
             trouble: None,
             ralph: None,

@@ -89,6 +89,7 @@ impl Worker {
         }
         // The iteration was counted, but no agent worked on it.
         self.undo_iteration();
+        self.unstarted += 1;
         match self.held_back(now) {
             Some(effects) => effects,
             None => {

@@ -244,7 +244,7 @@ fn a_run_that_was_never_started_is_no_failure() {
     last(&mut worker, script(1, [Event::Tick]));
     let said = last(&mut worker, script(9, [Event::NeverStarted(Run(2))]));
     assert_eq!(said, "persist; spawn 3 => spawning");
-    assert_eq!(worker.restarts().map(|r| r.failures()), Some(1));
+    assert_eq!((worker.restarts().map(|r| r.failures()), worker.restart_count()), (Some(1), 1));
 }
 
 /// A record of a swarm that knew no policy.
