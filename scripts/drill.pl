@@ -435,6 +435,8 @@ sub wait_for {
         return 1 if $holds->();
         sleep 0.1;
     }
+    # At once: whoever waits for the report may not wait this long.
+    print "drill: never: $what\n";
     violation('settles', "never: $what");
     return 0;
 }
@@ -540,12 +542,14 @@ sub audit_loop {
         my $result = slurp(sprintf '%s/iterations/%04d/result.json', $base, $i);
         my $run    = field($result, 'run');
         ($run_of{$i}, $of_run{$run}) = ($run, $i) if $run ne '';
-        # A daemon that is stopped while it starts a run gives that iteration back.
-        my $hit = @{$own->{faults}} + grep { /\A\[PAUSE\] reason=shutdown/ } @log;
+        # A daemon that is stopped while it starts a run gives that iteration back; so does one that dies there, and a
+        # pause in between keeps the two lines apart.
+        my $hit = @{$own->{faults}} + grep { /\A\[PAUSE\]/ } @log;
         check('each iteration starts once', @starts == 1 || (@starts > 1 && $hit && @starts <= 1 + $hit), "$name: iteration $i has " . @starts . " [START]\n$text");
         # One that was told to stop in the middle of its work has no end of its own; neither has one that was
-        # lost with its server and is not to be repeated, as the limit was lowered meanwhile.
-        my $cut = $i == $last && ($own->{asked_to_die} || ($text =~ /^\[LOST\]/m && field($state, 'max_iterations') < $last));
+        # lost with its server and is not to be repeated, as the limit was lowered meanwhile; neither has one whose
+        # spawn failed, and was taken back by the next daemon.
+        my $cut = $i == $last && ($own->{asked_to_die} || !%$start || ($text =~ /^\[LOST\]/m && field($state, 'max_iterations') < $last));
         check('each iteration ends once', @ends == 1 || (@ends == 0 && (@failed || $cut)), "$name: iteration $i has " . @ends . " [END]\n$text");
         check('an iteration fails at most once', @failed <= 1, "$name: $i\n$text");
         my ($code) = ($ends[0] // '') =~ /exit=(\d+)\b/;
