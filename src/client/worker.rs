@@ -1,7 +1,6 @@
 //! Reads fields of a worker's view, and formats them for tables and pages.
 
 use chrono::{DateTime, FixedOffset};
-use serde_json::Value;
 use swarm_state::advice::Situation;
 use swarm_state::notice::duration;
 
@@ -9,18 +8,18 @@ use crate::protocol::WorkerView;
 
 /// Whether `worker` is a loop.
 pub(super) fn is_loop(worker: &WorkerView) -> bool {
-    worker.metadata["ralph"] == Value::Bool(true)
+    worker.metadata().is_loop
 }
 
 /// The loop's status word; empty for a plain worker.
 pub(super) fn loop_status(worker: &WorkerView) -> &str {
-    worker.metadata["status"].as_str().unwrap_or_default()
+    worker.metadata().status.unwrap_or_default()
 }
 
 /// Formats a loop's iteration as `3/10`; `-` for a plain worker.
 pub(super) fn iteration(worker: &WorkerView) -> String {
-    let number = |key: &str| worker.metadata[key].as_u64();
-    match (is_loop(worker), number("ralph_iteration"), number("max_iterations")) {
+    let metadata = worker.metadata();
+    match (metadata.is_loop, metadata.iteration, metadata.max_iterations) {
         (true, Some(n), Some(max)) => format!("{n}/{max}"),
         (true, Some(n), None) => n.to_string(),
         _ => "-".to_owned(),

@@ -9,7 +9,7 @@ use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
 use crate::daemon::slot::Slot;
-use crate::protocol::{EARLIER_SWARM, RalphView, RestartView, TmuxView, WorkerView};
+use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
 /// The document's time format: local, without offset.
@@ -178,7 +178,7 @@ fn restart(slot: &Slot) -> Option<RestartView> {
 fn metadata(slot: &Slot) -> Value {
     let mut metadata = loop_metadata(slot);
     if slot.origin.legacy.is_some() {
-        metadata[EARLIER_SWARM] = true.into();
+        metadata["earlier_swarm"] = true.into();
     }
     metadata
 }

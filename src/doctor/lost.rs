@@ -2,12 +2,13 @@
 //!
 //! The daemon knows them; without a daemon, the records are read.
 
+use swarm_state::advice::start_again;
 use swarm_state::engine::{Phase, Worker};
 use swarm_state::format::Record;
 use swarm_state::model::Status;
 
 use super::check::Check;
-use crate::protocol::{EARLIER_SWARM, Listing};
+use crate::protocol::Listing;
 use crate::store::DiskSurvey;
 
 /// The kind of a lost worker, which decides the fix.
@@ -21,10 +22,11 @@ enum LostKind {
 pub(super) fn listed(listing: &Listing) -> Vec<Check> {
     let lost = listing.workers.iter().filter(|worker| worker.status == Status::Lost);
     lost.map(|worker| {
-        let kind = match &worker.metadata {
-            metadata if metadata[EARLIER_SWARM] == true => LostKind::Earlier,
-            metadata if metadata["ralph"] == true => LostKind::Loop,
-            _ => LostKind::Plain,
+        let metadata = worker.metadata();
+        let kind = match (metadata.earlier_swarm, metadata.is_loop) {
+            (true, _) => LostKind::Earlier,
+            (false, true) => LostKind::Loop,
+            (false, false) => LostKind::Plain,
         };
         check(&worker.name, kind)
     })
@@ -49,11 +51,11 @@ fn check(name: &str, kind: LostKind) -> Check {
     let gone = || format!("worker '{name}' is lost: its tmux server went away");
     match kind {
         LostKind::Loop => {
-            let cure = format!("swarm ralph resume {name} continues its loop; swarm kill {name} ends it");
+            let cure = format!("{} continues its loop; swarm kill {name} ends it", start_again(name, true));
             Check::warn("lost", gone(), cure)
         }
         LostKind::Plain => {
-            let cure = format!("swarm respawn {name} starts it again; swarm clean {name} deletes it");
+            let cure = format!("{} starts it again; swarm clean {name} deletes it", start_again(name, false));
             Check::warn("lost", gone(), cure)
         }
         LostKind::Earlier => {

@@ -23,9 +23,6 @@ pub struct Listing {
     pub problems: Vec<String>,
 }
 
-/// The key of a worker's metadata that is true if an earlier swarm made it.
-pub const EARLIER_SWARM: &str = "earlier_swarm";
-
 /// One worker, as `status --format json` prints it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerView {
@@ -87,6 +84,35 @@ pub struct WorkerView {
     /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,
+}
+
+/// What the metadata of a worker says. Fields that this version does not know are ignored.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct WorkerMetadata<'a> {
+    /// It is a loop.
+    #[serde(rename = "ralph")]
+    pub is_loop: bool,
+    /// The loop's current iteration.
+    #[serde(rename = "ralph_iteration")]
+    pub iteration: Option<u64>,
+    /// The loop's maximum number of iterations.
+    pub max_iterations: Option<u64>,
+    /// The loop's status, one word.
+    pub status: Option<&'a str>,
+    /// Who or what paused the loop, one word.
+    pub paused_by: Option<&'a str>,
+    /// Why the loop ended or is paused, one word.
+    pub reason: Option<&'a str>,
+    /// An earlier swarm made it.
+    pub earlier_swarm: bool,
+}
+
+impl WorkerView {
+    /// The fields of [`Self::metadata`]; none if it is not an object as this version writes it.
+    pub fn metadata(&self) -> WorkerMetadata<'_> {
+        WorkerMetadata::deserialize(&self.metadata).unwrap_or_default()
+    }
 }
 
 /// A restart policy and its state.

@@ -3,7 +3,7 @@
 //! Its input are notices, snapshots and signals; its output are actions for [`super`]. Deliberately absent: the connection
 //! and the clock.
 
-use serde_json::Value;
+use swarm_state::advice::{Situation, next_step};
 use swarm_state::ends::LoopEnd;
 use swarm_state::model::Status;
 use swarm_state::notice::{Entry, PauseBy, StopReason};
@@ -163,21 +163,22 @@ impl Machine {
     }
 
     fn verdict(&self, worker: &WorkerView) -> Option<FollowEnd> {
-        let text = |key: &str| worker.metadata.get(key).and_then(Value::as_str).unwrap_or_default();
-        let why = || worker.reason.clone().unwrap_or_else(|| text("reason").replace('_', " "));
-        match (loop_status(worker), text("reason")) {
-            (status @ ("stopped" | "failed"), slug) => Some(match LoopEnd::from_word(slug) {
+        let metadata = worker.metadata();
+        let slug = metadata.reason.unwrap_or_default();
+        let why = || worker.reason.clone().unwrap_or_else(|| slug.replace('_', " "));
+        match metadata.status.unwrap_or_default() {
+            status @ ("stopped" | "failed") => Some(match LoopEnd::from_word(slug) {
                 Some(LoopEnd::Killed) => self.over(&StopReason::Killed),
                 // A loop whose gates never held has failed; the word is the same.
                 Some(end) if end.exit_code(status == "failed") == 0 => FollowEnd::done(),
                 Some(_) | None => FollowEnd { error: Some(why()), ..self.gave_up() },
             }),
-            ("running", _) if worker.status == Status::Lost => Some(self.resumable()),
+            "running" if worker.status == Status::Lost => Some(self.resumable()),
             // Not paused by a user: nobody is about to resume it.
-            ("paused", _) if matches!(text("paused_by"), "shutdown" | "no_progress" | "budget_unseen") => {
+            "paused" if matches!(metadata.paused_by, Some("shutdown" | "no_progress" | "budget_unseen")) => {
                 Some(self.resumable())
             }
-            ("paused", _) => self.end_if_parked(!worker.status.is_live()),
+            "paused" => self.end_if_parked(!worker.status.is_live()),
             _ => None,
         }
     }
@@ -207,13 +208,19 @@ impl Machine {
     /// Exit status 1, with the hint how to resume the loop.
     pub(super) fn resumable(&self) -> FollowEnd {
         let code = LoopEnd::Lost.exit_code(true);
-        FollowEnd { code, error: None, hint: Some(format!("to go on: swarm ralph resume {}", self.name)) }
+        FollowEnd { code, error: None, hint: self.next_step("to go on", Status::Stopped, true) }
     }
 
     /// Exit status 1 of a finished loop, with the hint where to see what happened.
     fn gave_up(&self) -> FollowEnd {
         let code = LoopEnd::Failed.exit_code(true);
-        FollowEnd { code, error: None, hint: Some(format!("what happened: swarm ralph logs {}", self.name)) }
+        FollowEnd { code, error: None, hint: self.next_step("what happened", Status::Failed, false) }
+    }
+
+    /// The hint for a loop in this state, after the words that lead to it.
+    fn next_step(&self, lead: &str, status: Status, is_paused: bool) -> Option<String> {
+        let situation = Situation { name: &self.name, status, is_loop: true, is_paused, cause: None };
+        next_step(&situation).map(|step| format!("{lead}: {step}"))
     }
 
     /// The end of the follower when the loop has stopped for `reason`.

@@ -76,7 +76,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
     drop(client);
     terminal(name, std::env::var("TERM").ok().as_deref())?;
     let mut signals = AttachSignals::new()?;
-    let mut run_view = AttachedRun { view, iteration: iteration(&worker) };
+    let mut run_view = AttachedRun { view, iteration: worker.metadata().iteration };
     let mut term = None;
     loop {
         let tmux = tmux(ctx, &run_view.view)?;
@@ -106,10 +106,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
 
 fn named(name: &str) -> Named {
     Named { name: name.to_owned() }
-}
-
-fn iteration(worker: &WorkerView) -> Option<u64> {
-    worker.metadata["ralph_iteration"].as_u64()
 }
 
 fn tmux(ctx: &ClientContext, view: &AttachView) -> Result<Tmux> {
@@ -298,7 +294,7 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     };
     // The daemon may still report the pane that has just closed.
     if tmux(ctx, &view)?.is_pane_of(&view.pane, name).await? {
-        return Ok(NextRun::Run(AttachedRun { view, iteration: iteration(&worker) }));
+        return Ok(NextRun::Run(AttachedRun { view, iteration: worker.metadata().iteration }));
     }
     Ok(NextRun::Wait(Box::new(worker)))
 }

@@ -10,7 +10,7 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::error::Result;
 use crate::out::CommandResult;
-use crate::protocol::{Call, CleanParams, EARLIER_SWARM, Empty, Forgotten, Listing, WorkerView};
+use crate::protocol::{Call, CleanParams, Empty, Forgotten, Listing, WorkerView};
 
 /// How long the removal of a worktree and the files of many iterations may take.
 const CLEAN_TIMEOUT: Duration = Duration::from_secs(330);
@@ -48,7 +48,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
 /// them: each has to be named.
 async fn finished_workers(ctx: &ClientContext) -> Result<Vec<String>> {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    let is_finished = |w: &WorkerView| w.outcome.is_some() && w.metadata[EARLIER_SWARM] != true;
+    let is_finished = |w: &WorkerView| w.outcome.is_some() && !w.metadata().earlier_swarm;
     Ok(listing.workers.into_iter().filter(is_finished).map(|w| w.name).collect())
 }
 

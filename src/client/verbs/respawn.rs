@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use crate::cli::{PageFormat, Respawn};
+use crate::cli::Respawn;
 use crate::client::call::request_name;
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::follow;
-use crate::client::spawn_params::spawn_line;
-use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, RespawnParams, Spawned};
+
+use super::spawn::{StartReport, print_and_follow};
 
 /// How long the end of the previous run may take. Its processes get some seconds to end by themselves.
 const RUN_END_TIMEOUT: Duration = Duration::from_secs(60);
@@ -23,23 +22,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Respawn) -> CommandResult {
         request: Some(request_name()),
     });
     let spawned: Spawned = ctx.call(&call, RUN_END_TIMEOUT + SLOW_TIMEOUT).await?;
-    for warning in &spawned.warnings {
-        ctx.out.warn(warning);
-    }
-    let max = spawned.worker.metadata["max_iterations"].as_u64();
-    let follows = is_loop(&spawned.worker) && !args.detach;
-    let signals = follows.then(follow::FollowSignals::new).transpose()?;
-    let printed = match args.format {
-        PageFormat::Json => ctx.out.json(&spawned.worker),
-        PageFormat::Text => ctx.out.line(&spawn_line("respawned", &spawned.worker, max)),
-    };
-    let printed = printed.map(|()| 0);
-    let Some(signals) = signals else { return printed };
-    if printed.is_err() {
-        return follow::failed_if_unread(printed);
-    }
-    let lines =
-        if args.format == PageFormat::Text { follow::LineTarget::Stdout } else { follow::LineTarget::Stderr };
-    let options = follow::FollowOptions { stream: args.stream, lines, progress: false };
-    follow::run(ctx, &spawned, options, signals).await
+    let report =
+        StartReport { word: "respawned", format: args.format, detach: args.detach, stream: args.stream };
+    print_and_follow(ctx, &spawned, report).await
 }

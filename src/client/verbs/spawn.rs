@@ -18,25 +18,47 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
         ctx.out.warn(warning);
     }
     let limit = SLOW_TIMEOUT + Duration::from_secs(if params.ready_wait { params.ready_timeout } else { 0 });
-    let max = params.ralph.as_ref().map(|r| r.max_iterations.into());
     let call = Call::Spawn(Box::new(params));
     let spawned: Spawned = ctx.call(&call, limit).await?;
+    let report =
+        StartReport { word: "spawned", format: args.format, detach: args.detach, stream: args.ralph.stream };
+    print_and_follow(ctx, &spawned, report).await
+}
+
+/// How the start of a worker is reported.
+pub(super) struct StartReport {
+    /// What happened to it.
+    pub(super) word: &'static str,
+    pub(super) format: PageFormat,
+    /// Return without following a loop.
+    pub(super) detach: bool,
+    /// Also print the agent's output.
+    pub(super) stream: bool,
+}
+
+/// Prints a worker that was started, and follows it if it is a loop.
+pub(super) async fn print_and_follow(
+    ctx: &ClientContext,
+    spawned: &Spawned,
+    report: StartReport,
+) -> CommandResult {
     for warning in &spawned.warnings {
         ctx.out.warn(warning);
     }
-    let follows = max.is_some() && !args.detach;
+    let metadata = spawned.worker.metadata();
+    let follows = metadata.is_loop && !report.detach;
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
-    let printed = match args.format {
+    let printed = match report.format {
         PageFormat::Json => ctx.out.json(&spawned.worker),
-        PageFormat::Text => ctx.out.line(&spawn_line("spawned", &spawned.worker, max)),
+        PageFormat::Text => ctx.out.line(&spawn_line(report.word, &spawned.worker, metadata.max_iterations)),
     };
     let printed = printed.map(|()| 0);
     let Some(signals) = signals else { return printed };
     if printed.is_err() {
         return follow::failed_if_unread(printed);
     }
-    let lines =
-        if args.format == PageFormat::Text { follow::LineTarget::Stdout } else { follow::LineTarget::Stderr };
-    let options = follow::FollowOptions { stream: args.ralph.stream, lines, progress: false };
-    follow::run(ctx, &spawned, options, signals).await
+    let is_text = report.format == PageFormat::Text;
+    let lines = if is_text { follow::LineTarget::Stdout } else { follow::LineTarget::Stderr };
+    let options = follow::FollowOptions { stream: report.stream, lines, progress: false };
+    follow::run(ctx, spawned, options, signals).await
 }

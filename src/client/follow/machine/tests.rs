@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use swarm_state::model::Exit;
 use swarm_state::notice::IterationExit;
 
@@ -38,7 +38,7 @@ fn resume(code: u8) -> Option<(u8, Option<String>)> {
 }
 
 fn logs(code: u8) -> Option<(u8, Option<String>)> {
-    Some((code, Some("what happened: swarm ralph logs a".into())))
+    Some((code, Some("what happened: swarm why a".into())))
 }
 
 fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
