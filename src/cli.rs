@@ -17,6 +17,7 @@ mod looping;
 mod ralph;
 mod service;
 mod session;
+mod spawn;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
@@ -33,10 +34,8 @@ pub use ralph::{
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
-pub use worker::{
-    Attach, Eof, Interrupt, Kill, Logs, LoopArgs, Ls, Peek, PromptArgs, Respawn, RestartArgs, Route, Send,
-    Spawn, StatusArgs, WhichStatus,
-};
+pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use worker::{Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
 const SCREEN: &str = "\
@@ -157,7 +156,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Start an agent; with --ralph, run it in a loop
-    #[command(long_about = worker::SPAWN_LONG)]
+    #[command(long_about = spawn::SPAWN_LONG)]
     Spawn(Box<Spawn>),
     /// Run an agent in a loop until its work is verified
     #[command(long_about = looping::LOOP_LONG)]

@@ -8,7 +8,7 @@ use swarm_state::model::WorkerName;
 
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
-use super::worker::{Route, WorktreeArgs, parse_size};
+use super::spawn::{Route, WorktreeArgs, parse_size};
 
 /// The help of `loop` in long form and in its man page.
 pub(super) const LOOP_LONG: &str = "\

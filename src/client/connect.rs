@@ -5,19 +5,15 @@
 //! one daemon, and the other client connects to that one.
 //!
 //! Every call has a timeout and every line a maximum length, so that a command never hangs on a stuck daemon. Used by the
-//! verbs and `doctor`. This is one of the few files that start a process.
+//! verbs and `doctor`.
 
-use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep, timeout};
@@ -26,14 +22,19 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, Request, Response, VERSION};
 
+mod lines;
+mod start;
+
+use lines::LineReader;
+use start::{START_TIMEOUT, start};
+
+pub use start::own_program;
+
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the daemon may take for an answer that waits for processes, tmux or git.
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(90);
-
-/// How long a daemon may take to start.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long the handshake may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -185,119 +186,6 @@ pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
     }
 }
 
-/// Why a daemon did not start.
-#[derive(Debug)]
-struct NotStarted {
-    error: Error,
-    /// Another daemon runs in the directory.
-    is_running_already: bool,
-}
-
-impl From<Error> for NotStarted {
-    fn from(error: Error) -> Self {
-        Self { error, is_running_already: false }
-    }
-}
-
-/// Starts `swarm daemon run` and waits until it is ready.
-async fn start(paths: &Paths) -> Result<(), NotStarted> {
-    let no_daemon = |what: &str, e: std::io::Error| {
-        Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(paths.root())
-        .map_err(|e| no_daemon(&paths.root().display().to_string(), e))?;
-    let log = paths.daemon_log();
-    let stderr = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&log)
-        .map_err(|e| no_daemon(&log.display().to_string(), e))?;
-    let from = stderr.metadata().map(|m| m.len()).unwrap_or(0);
-    let program = own_program().map(|own| if own.exists() { own } else { paths.helper() })?;
-    let mut command = tokio::process::Command::new(&program);
-    command.args(["daemon", "run", "--ready-on-stdout"]).current_dir("/");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_scrubbed(name)) {
-        command.env_remove(name);
-    }
-    // The daemon runs in `/`, where a relative SWARM_DIR would name another directory.
-    command.env("SWARM_DIR", paths.root());
-    let mut child = command.spawn().map_err(|e| no_daemon(&program.display().to_string(), e))?;
-    let Some(stdout) = child.stdout.take() else {
-        return Err(Error::new(ErrorCode::Internal, "the daemon's pipe is missing").into());
-    };
-    let mut lines = LineReader::new(BufReader::new(stdout));
-    let printed = match timeout(START_TIMEOUT, lines.next()).await {
-        Ok(line) => line.ok().flatten().map(|l| String::from_utf8_lossy(&l).trim().to_owned()),
-        Err(_) => Some(format!("error it was not ready within {} s", START_TIMEOUT.as_secs())),
-    };
-    match printed.as_deref() {
-        Some("ready") => Ok(()),
-        printed => Err(not_ready(printed, &log, from)),
-    }
-}
-
-/// Whether a variable is removed from the daemon's environment: those that point git and tmux at one repository or server,
-/// and those that mark a process of a worker or check, since an agent may be the one that starts the daemon.
-fn is_scrubbed(name: &OsStr) -> bool {
-    let name = name.as_encoded_bytes();
-    name.starts_with(b"GIT_")
-        || name.starts_with(b"TMUX")
-        || [&b"SWARM_WORKER"[..], b"SWARM_RUN", b"SWARM_CHECK", b"SWARM_GIT", b"SWARM_SPAWNED_BY"]
-            .contains(&name)
-}
-
-/// Returns the path of the running program, also after its file was replaced by a newer one.
-pub fn own_program() -> Result<PathBuf> {
-    let path =
-        std::env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
-    if path.exists() {
-        return Ok(path);
-    }
-    let text = path.to_string_lossy();
-    Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
-}
-
-/// The error for a daemon that did not start: the `error CODE MESSAGE` that it printed, else the end of its log.
-fn not_ready(printed: Option<&str>, log: &Path, from: u64) -> NotStarted {
-    let tail = new_in_log(log, from);
-    let message = printed.map(|line| line.strip_prefix("error ").unwrap_or(line));
-    let coded = message.and_then(|message| message.split_once(' '));
-    let coded = coded.and_then(|(word, rest)| Some((ErrorCode::of_word(word)?, rest)));
-    let reason = match coded.map(|(_, rest)| rest).or(message) {
-        Some(reason) => reason.to_owned(),
-        None => tail.last().cloned().unwrap_or_else(|| "it ended without a message".to_owned()),
-    };
-    let mut message = format!("the daemon did not start: {reason}");
-    for line in tail.iter().filter(|line| !line.contains(&reason)) {
-        message.push_str("\n  ");
-        message.push_str(line);
-    }
-    let error = Error::new(ErrorCode::NoDaemon, message).hint(format!("its log is {}", log.display()));
-    NotStarted { error, is_running_already: coded.is_some_and(|(code, _)| code == ErrorCode::Conflict) }
-}
-
-/// Returns the last lines that were added to the log since it was `from` bytes long.
-fn new_in_log(log: &Path, from: u64) -> Vec<String> {
-    const MAX_TAIL_BYTES: u64 = 16 * 1024;
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let from = from.max(file.metadata()?.len().saturating_sub(MAX_TAIL_BYTES));
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(MAX_TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let text = String::from_utf8_lossy(&read().unwrap_or_default()).into_owned();
-    let lines: Vec<String> =
-        text.lines().map(swarm_state::screen::printable).filter(|l| !l.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(10)..].to_vec()
-}
-
 impl Client {
     /// Sends a call and waits for the answer, at most `limit`.
     ///
@@ -381,38 +269,6 @@ fn hung_up(error: &std::io::Error) -> Error {
 fn bad_answer(error: &serde_json::Error) -> Error {
     Error::new(ErrorCode::Internal, format!("cannot parse the daemon's answer: {error}"))
         .hint("if swarm was updated: swarm daemon restart")
-}
-
-/// Reads lines of at most [`MAX_LINE_BYTES`] bytes. Cancel-safe: a read that is dropped loses nothing.
-struct LineReader<R> {
-    reader: R,
-    line: Vec<u8>,
-}
-
-impl<R: AsyncBufRead + Unpin> LineReader<R> {
-    fn new(reader: R) -> Self {
-        Self { reader, line: Vec::new() }
-    }
-
-    /// Returns the next line without its line end; `None` at the end of the input.
-    async fn next(&mut self) -> std::io::Result<Option<Vec<u8>>> {
-        loop {
-            let chunk = self.reader.fill_buf().await?;
-            if chunk.is_empty() {
-                return Ok(None);
-            }
-            let end = chunk.iter().position(|b| *b == b'\n');
-            let taken = end.map_or(chunk.len(), |at| at + 1);
-            self.line.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
-            self.reader.consume(taken);
-            if self.line.len() >= MAX_LINE_BYTES {
-                return Err(std::io::Error::new(ErrorKind::InvalidData, "a line of over 1 MiB"));
-            }
-            if end.is_some() {
-                return Ok(Some(std::mem::take(&mut self.line)));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,20 +11,20 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::subscription::{DurableSubscription, Update, is_unreachable};
-use crate::client::connect::{self, Client, QUICK_TIMEOUT};
+use super::subscription::{DurableSubscription, is_unreachable};
 use crate::client::context::ClientContext;
-use crate::client::tail::OutputTail;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::paths::Paths;
-use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, Spawned, WorkerView};
+use crate::protocol::Spawned;
 
 mod machine;
 mod progress;
+mod tasks;
 
 use machine::{FollowAction, FollowEnd, Machine};
 use progress::Progress;
+use tasks::{FollowEvent, OUTPUT_POLL_INTERVAL, ask_spent, listen, pause, watch};
 
 /// What a follower prints, and where.
 #[derive(Clone, Copy, Debug)]
@@ -67,25 +67,6 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How often the progress line is drawn.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often the agent's output is polled.
-const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
-
-/// An event from one of the follower's tasks.
-enum FollowEvent {
-    Snapshot(Snapshot),
-    Notice(Notice),
-    /// The answer to the pause request.
-    Paused(Result<Box<WorkerView>>),
-    /// New lines of the agent's output.
-    Printed(Vec<String>),
-    /// The cost so far, US dollars.
-    Spent(f64),
-    /// The daemon was stopped on purpose.
-    DaemonStopped,
-    /// The daemon cannot be reached.
-    Disconnected(Error),
-}
 
 /// How following a loop ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +120,7 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn new(ctx: &ClientContext, spawned: &Spawned, options: FollowOptions) -> Self {
-        let max = spawned.worker.metadata["max_iterations"].as_u64().and_then(|n| n.try_into().ok());
+        let max = spawned.worker.metadata().max_iterations.and_then(|n| n.try_into().ok());
         let wanted = options.progress && ctx.out.shows_progress();
         Self { line: wanted.then(|| Progress::new(max.unwrap_or(0))), since: Instant::now() }
     }
@@ -172,16 +153,6 @@ impl ProgressLine {
             | FollowInput::Quiet
             | FollowInput::Tick => {}
         }
-    }
-}
-
-/// Requests the cost of the loop. Errors are ignored: the progress line then shows the former cost.
-async fn ask_spent(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
-    let Ok(Some(mut client)) = connect::connect_existing(&paths).await else { return };
-    // No iteration has this number, so the report contains only the sums.
-    let call = Call::RalphReport(ReportParams { name, from: u32::MAX });
-    if let Ok(report) = client.call::<Report>(&call, QUICK_TIMEOUT).await {
-        let _ = events.send(FollowEvent::Spent(report.cost));
     }
 }
 
@@ -355,66 +326,5 @@ impl FollowSignals {
             _ = self.terminate.recv() => FollowInput::Interrupt,
             _ = self.hang_up.recv() => FollowInput::HangUp,
         }
-    }
-}
-
-/// Sends the updates of the loop's worker until nobody receives them.
-async fn listen(mut subscription: DurableSubscription, events: UnboundedSender<FollowEvent>) {
-    loop {
-        let (item, is_last) = match subscription.next().await {
-            Ok(Update::Snapshot(snapshot)) => (FollowEvent::Snapshot(snapshot), false),
-            Ok(Update::Notice(notice)) => (FollowEvent::Notice(notice), false),
-            Ok(Update::DaemonStopped) => (FollowEvent::DaemonStopped, true),
-            Err(error) => (FollowEvent::Disconnected(error), true),
-        };
-        if events.send(item).is_err() || is_last {
-            return;
-        }
-    }
-}
-
-/// Requests the pause, and retries while the daemon restarts. Returns whether the daemon accepted it.
-async fn pause(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) -> bool {
-    let named = || Named { name: name.clone() };
-    let ask = async || -> Result<Box<WorkerView>> {
-        let mut client = connect::connect(&paths).await?;
-        let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK_TIMEOUT).await?;
-        client.call(&Call::Status(named()), QUICK_TIMEOUT).await.map(Box::new)
-    };
-    let until = Instant::now() + QUICK_TIMEOUT;
-    let mut answer = ask().await;
-    while answer.as_ref().is_err_and(is_unreachable) && Instant::now() < until {
-        sleep(Duration::from_millis(500)).await;
-        answer = ask().await;
-    }
-    let taken = answer.is_ok();
-    let _ = events.send(FollowEvent::Paused(answer));
-    taken
-}
-
-/// Polls the agent's output and sends the new lines.
-async fn watch(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
-    let mut tail: Option<OutputTail> = None;
-    let mut client: Option<Client> = None;
-    while !events.is_closed() {
-        if client.is_none() {
-            client = connect::connect_existing(&paths).await.ok().flatten();
-        }
-        if let Some(open) = &mut client {
-            let new = match &mut tail {
-                Some(tail) => tail.poll(open).await,
-                None => OutputTail::from_start(&name, open).await.map(|made| {
-                    tail = Some(made);
-                    vec![]
-                }),
-            };
-            match new {
-                Ok(lines) if lines.is_empty() => {}
-                Ok(lines) => drop(events.send(FollowEvent::Printed(lines))),
-                // A late answer to a call that timed out could be read as the answer to the next one.
-                Err(_) => client = None,
-            }
-        }
-        sleep(OUTPUT_POLL_INTERVAL).await;
     }
 }

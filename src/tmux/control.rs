@@ -230,7 +230,7 @@ impl Control {
 }
 
 /// A request that waits for replies.
-struct Waiting {
+struct PendingReplies {
     missing: usize,
     got: Vec<ControlReply>,
     answer: oneshot::Sender<Vec<ControlReply>>,
@@ -253,7 +253,7 @@ async fn serve(
             request = inbox.recv() => {
                 let Some(ControlRequest { lines, replies, answer }) = request else { return };
                 out.extend(lines);
-                waiting.push_back(Waiting { missing: replies, got: Vec::new(), answer });
+                waiting.push_back(PendingReplies { missing: replies, got: Vec::new(), answer });
             }
             written = stdin.write(out.as_slices().0), if !out.is_empty() => {
                 let Ok(count @ 1..) = written else { return };
@@ -272,7 +272,7 @@ async fn serve(
 }
 
 /// Passes one event to the request that waits for it. False if the connection must end.
-fn take(event: Event, waiting: &mut VecDeque<Waiting>) -> bool {
+fn take(event: Event, waiting: &mut VecDeque<PendingReplies>) -> bool {
     let block = match event {
         Event::Block(block) => block,
         Event::Notification(line) => return line != b"exit" && !line.starts_with(b"exit "),
@@ -303,8 +303,8 @@ mod tests {
         let (one, mut first) = oneshot::channel();
         let (two, mut second) = oneshot::channel();
         let mut waiting = VecDeque::from([
-            Waiting { missing: 2, got: vec![], answer: one },
-            Waiting { missing: 1, got: vec![], answer: two },
+            PendingReplies { missing: 2, got: vec![], answer: one },
+            PendingReplies { missing: 1, got: vec![], answer: two },
         ]);
         let block = |ours, ok, body: &[u8]| Event::Block(Block { ours, ok, body: body.to_vec() });
         assert!(take(block(false, true, b"attach"), &mut waiting));

@@ -1,8 +1,12 @@
 //! What the source promises of itself, read from the source: who may use whom, who prints, who starts
-//! processes, and that no test sleeps.
+//! processes, how long a file is and what a type is called, what the dependencies are, and that no test sleeps.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
+use serde_json::Value;
 
 /// The Rust files below a directory, with their text; tests left out.
 fn sources(dir: &str) -> Vec<(String, String)> {
@@ -89,7 +93,7 @@ fn few_modules_start_processes() {
             "src/git/",
             "src/checks.rs",
             "src/wrapper.rs",
-            "src/client/connect.rs",
+            "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",
             "src/demo",
         ]
@@ -150,6 +154,77 @@ fn no_test_sleeps_and_none_is_ignored() {
         .map(|(name, _)| name)
         .collect();
     assert_eq!(sleepers, Vec::<String>::new());
+}
+
+/// The production part of each file, tests left out.
+fn production(dir: &str) -> Vec<(String, String)> {
+    let files =
+        sources(dir).into_iter().filter(|(name, _)| !name.contains("/tests") && !name.contains("/testing"));
+    let part = |text: &str| text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
+    files.map(|(name, text)| (name, part(&text))).collect()
+}
+
+#[test]
+fn no_file_is_longer_than_400_lines() {
+    let files = ["src", "state/src"].into_iter().flat_map(production);
+    let long: Vec<String> = files
+        .map(|(name, text)| (name, text.lines().count()))
+        .filter(|(_, lines)| *lines > 400)
+        .map(|(name, lines)| format!("{name}: {lines}"))
+        .collect();
+    assert_eq!(long, Vec::<String>::new());
+}
+
+#[test]
+fn type_names_are_unique_in_each_crate() {
+    let definition = Regex::new(r"(?m)^(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|type) (\w+)").unwrap();
+    for dir in ["src", "state/src"] {
+        let mut files_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, text) in production(dir) {
+            for found in definition.captures_iter(&text) {
+                files_of.entry(found[1].to_owned()).or_default().push(name.clone());
+            }
+        }
+        assert!(files_of.len() > 100, "{dir}: {files_of:?}");
+        files_of.retain(|_, files| files.len() > 1);
+        assert_eq!(files_of, BTreeMap::new(), "{dir}");
+    }
+}
+
+/// The license of each dependency is compatible with ours, and none comes from outside the registry.
+#[test]
+fn dependencies_have_a_known_license_and_source() {
+    const LICENSES: [&str; 5] = ["MIT", "Apache-2.0", "Zlib", "Unicode-3.0", "MPL-2.0"];
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 100, "{}", packages.len());
+    // Of the licenses in an "or" one suffices; an "and" names all that apply.
+    let is_known = |license: &str| {
+        let terms = license.replace(['(', ')'], "").replace('/', " OR ");
+        terms.split(" AND ").all(|term| term.split(" OR ").any(|one| LICENSES.contains(&one.trim())))
+    };
+    let refused: Vec<String> = packages
+        .iter()
+        .filter(|package| {
+            let license = package["license"].as_str().unwrap_or_default();
+            let source = package["source"].as_str();
+            !is_known(license)
+                || source.is_some_and(|at| at != "registry+https://github.com/rust-lang/crates.io-index")
+        })
+        .map(|package| {
+            format!(
+                "{} {}: {} from {}",
+                package["name"], package["version"], package["license"], package["source"]
+            )
+        })
+        .collect();
+    assert_eq!(refused, Vec::<String>::new());
 }
 
 /// A file that is not declared is not compiled, and its tests never run.

@@ -15,7 +15,9 @@ use crate::session::book::{Book, Decision, LastStop, LogLine, PromiseFound};
 use crate::session::queue::Queue;
 use crate::session::state::{Owner, SessionId, SessionKind, SessionLoop, SessionStatus};
 use crate::session::stop::{After, Failure, Stop, StopAnswer, StopOutcome};
-use crate::session::texts::{ANSWERED_TWICE, block_text};
+use crate::session::texts::ANSWERED_TWICE;
+
+mod outcomes;
 
 /// Maximum length of an error message, bytes.
 const MAX_ERROR_BYTES: usize = 300;
@@ -146,14 +148,6 @@ struct Case<'a> {
     stop: &'a Stop,
 }
 
-/// An end of the loop, or of its turn.
-struct SessionEnd {
-    found: PromiseFound,
-    status: SessionStatus,
-    why: String,
-    after: After,
-}
-
 impl Case<'_> {
     /// The order of the questions.
     fn judged(&self, said: &str) -> StopOutcome {
@@ -176,11 +170,7 @@ impl Case<'_> {
             return self.failed_again(book, &error);
         }
         if self.state.is_last_turn() {
-            let why =
-                format!("{} and all {} iterations are used up", reason(found), self.state.max_iterations);
-            let end =
-                SessionEnd { found, status: SessionStatus::MaxIterationsReached, why, after: After::Remove };
-            return self.ended(book, end);
+            return self.out_of_iterations(book, found);
         }
         if self.no_diff_limit() > 0 && book.without_diff >= self.no_diff_limit() {
             return self.no_progress(book, found);
@@ -277,151 +267,6 @@ impl Case<'_> {
             (SessionKind::DoIt | SessionKind::Ralph | SessionKind::Ulw, limit) => limit,
         }
     }
-
-    fn completed(&self, book: Book, found: PromiseFound, why: &str) -> StopOutcome {
-        let end = SessionEnd {
-            found,
-            status: SessionStatus::PromiseAccepted,
-            why: why.to_owned(),
-            after: After::Remove,
-        };
-        self.ended(book, end)
-    }
-
-    fn paused_by_promise(&self, book: Book) -> StopOutcome {
-        let why = "the pause promise was given: it is a person's turn".to_owned();
-        self.ended(
-            book,
-            SessionEnd {
-                found: PromiseFound::Pause,
-                status: SessionStatus::Paused,
-                why,
-                after: After::Remove,
-            },
-        )
-    }
-
-    fn cancelled(&self, book: Book, found: PromiseFound) -> StopOutcome {
-        let why = "a cancel was typed while the agent worked".to_owned();
-        self.ended(book, SessionEnd { found, status: SessionStatus::Cancelled, why, after: After::Remove })
-    }
-
-    /// The stop happens, so that the CLI submits what a person sent. The loop goes on at the next stop.
-    fn makes_way(&self, book: Book, found: PromiseFound) -> StopOutcome {
-        let why = match book.queue.len() {
-            1 => "a queued message goes to the agent first".to_owned(),
-            count => format!("{count} queued messages go to the agent first"),
-        };
-        let message = format!("swarm: {why}; the loop continues after that");
-        let book = Book {
-            last_stop: Some(self.last_stop(Decision::Allow, found, Some(message.clone()))),
-            blocks_in_a_row: 0,
-            ..book
-        };
-        StopOutcome {
-            answer: StopAnswer::Allow(Some(message)),
-            after: After::Write(Box::new(self.state.clone())),
-            log: Some(self.line(found, Decision::Allow, None, format!("{}; {why}", reason(found)))),
-            book,
-            status: None,
-            note: None,
-        }
-    }
-
-    fn capped(&self, book: Book, found: PromiseFound) -> StopOutcome {
-        let why = format!(
-            "{}, and the host lets a hook hold a turn only {} times in a row; the loop stays and goes on with the next prompt",
-            reason(found),
-            book.blocks_in_a_row
-        );
-        let after = After::Write(Box::new(self.state.clone()));
-        self.ended(book, SessionEnd { found, status: SessionStatus::HostCap, why, after })
-    }
-
-    fn no_progress(&self, book: Book, found: PromiseFound) -> StopOutcome {
-        let why = format!("the tree did not change in {} iterations in a row", book.without_diff);
-        let note = format!(
-            "No progress: {why} (up to iteration {}). The loop is paused until somebody has looked.",
-            self.state.iteration
-        );
-        StopOutcome { note: Some(note), ..self.ended(book, self.paused(found, why)) }
-    }
-
-    fn failed(&self, error: &str) -> StopOutcome {
-        let why = format!("API error: {}", short(error));
-        // The work of this turn counts when the loop goes on.
-        let book = self.counted(self.stop.said.as_deref().unwrap_or_default());
-        self.ended(book, self.paused(PromiseFound::Error, why))
-    }
-
-    fn failed_again(&self, book: Book, error: &str) -> StopOutcome {
-        let why = format!("API error, twice in a row: {}", short(error));
-        self.ended(book, self.paused(PromiseFound::Error, why))
-    }
-
-    /// The loop waits for a person, and can be resumed.
-    fn paused(&self, found: PromiseFound, why: String) -> SessionEnd {
-        let state = SessionLoop { active: false, ..self.state.clone() };
-        SessionEnd { found, status: SessionStatus::Paused, why, after: After::Write(Box::new(state)) }
-    }
-
-    fn ended(&self, book: Book, end: SessionEnd) -> StopOutcome {
-        let message =
-            format!("swarm: {} in iteration {}: {}", end.status.word(), self.state.iteration, end.why);
-        let book = Book {
-            last_stop: Some(self.last_stop(Decision::Allow, end.found, Some(message.clone()))),
-            blocks_in_a_row: 0,
-            status: Some(end.status),
-            why: Some(end.why.clone()),
-            ..book
-        }
-        .of(self.state);
-        StopOutcome {
-            answer: StopAnswer::Allow(Some(message)),
-            after: end.after,
-            book,
-            log: Some(self.line(end.found, Decision::Allow, Some(end.status), end.why)),
-            status: Some(end.status),
-            note: None,
-        }
-    }
-
-    fn blocked(&self, book: Book, found: PromiseFound) -> StopOutcome {
-        let state = SessionLoop { iteration: self.state.iteration.saturating_add(1), ..self.state.clone() };
-        let book = Book {
-            last_stop: Some(self.last_stop(Decision::Block, found, None)),
-            blocks_in_a_row: book.blocks_in_a_row.saturating_add(1),
-            ..book
-        };
-        StopOutcome {
-            answer: StopAnswer::Block(block_text(&state, found, book.tool_calls)),
-            after: After::Write(Box::new(state)),
-            log: Some(self.line(found, Decision::Block, None, reason(found).to_owned())),
-            book,
-            status: None,
-            note: None,
-        }
-    }
-
-    /// The stop happens and nothing changes.
-    fn kept(&self, why: String) -> StopOutcome {
-        let log = self.line(PromiseFound::Unread, Decision::Allow, None, why);
-        StopOutcome { log: Some(log), ..untouched(self.before, None) }
-    }
-
-    fn last_stop(&self, decision: Decision, found: PromiseFound, message: Option<String>) -> LastStop {
-        LastStop { key: self.stop.key.clone(), at: self.stop.now, decision, found, message }
-    }
-
-    fn line(
-        &self,
-        promise: PromiseFound,
-        decision: Decision,
-        status: Option<SessionStatus>,
-        why: String,
-    ) -> LogLine {
-        LogLine { time: self.stop.now, iteration: self.state.iteration, promise, decision, status, why }
-    }
 }
 
 /// Why a turn is not the last one.
@@ -446,9 +291,4 @@ fn is_short(said: &str) -> bool {
 fn is_error(said: &str, now: DateTime<Utc>) -> bool {
     let is_marked = said.trim_start().starts_with("API Error");
     is_marked || Outage::of_output(said, &outage::common(), now.fixed_offset()).is_some()
-}
-
-fn short(error: &str) -> String {
-    let line = error.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason was given");
-    line.chars().take(MAX_ERROR_BYTES).collect()
 }

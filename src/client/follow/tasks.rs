@@ -1,0 +1,103 @@
+//! What a follower waits for, each source of events as a task of its own.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::{Instant, sleep};
+
+use crate::client::connect::{self, Client, QUICK_TIMEOUT};
+use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
+use crate::client::tail::OutputTail;
+use crate::error::{Error, Result};
+use crate::paths::Paths;
+use crate::protocol::{Call, Changed, Named, Notice, Report, ReportParams, Snapshot, WorkerView};
+
+/// How often the agent's output is polled.
+pub(super) const OUTPUT_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// An event from one of the follower's tasks.
+pub(super) enum FollowEvent {
+    Snapshot(Snapshot),
+    Notice(Notice),
+    /// The answer to the pause request.
+    Paused(Result<Box<WorkerView>>),
+    /// New lines of the agent's output.
+    Printed(Vec<String>),
+    /// The cost so far, US dollars.
+    Spent(f64),
+    /// The daemon was stopped on purpose.
+    DaemonStopped,
+    /// The daemon cannot be reached.
+    Disconnected(Error),
+}
+
+/// Sends the updates of the loop's worker until nobody receives them.
+pub(super) async fn listen(mut subscription: DurableSubscription, events: UnboundedSender<FollowEvent>) {
+    loop {
+        let (item, is_last) = match subscription.next().await {
+            Ok(Update::Snapshot(snapshot)) => (FollowEvent::Snapshot(snapshot), false),
+            Ok(Update::Notice(notice)) => (FollowEvent::Notice(notice), false),
+            Ok(Update::DaemonStopped) => (FollowEvent::DaemonStopped, true),
+            Err(error) => (FollowEvent::Disconnected(error), true),
+        };
+        if events.send(item).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// Requests the pause, and retries while the daemon restarts. Returns whether the daemon accepted it.
+pub(super) async fn pause(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) -> bool {
+    let named = || Named { name: name.clone() };
+    let ask = async || -> Result<Box<WorkerView>> {
+        let mut client = connect::connect(&paths).await?;
+        let _changed: Changed = client.call(&Call::RalphPause(named()), QUICK_TIMEOUT).await?;
+        client.call(&Call::Status(named()), QUICK_TIMEOUT).await.map(Box::new)
+    };
+    let until = Instant::now() + QUICK_TIMEOUT;
+    let mut answer = ask().await;
+    while answer.as_ref().is_err_and(is_unreachable) && Instant::now() < until {
+        sleep(Duration::from_millis(500)).await;
+        answer = ask().await;
+    }
+    let taken = answer.is_ok();
+    let _ = events.send(FollowEvent::Paused(answer));
+    taken
+}
+
+/// Polls the agent's output and sends the new lines.
+pub(super) async fn watch(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
+    let mut tail: Option<OutputTail> = None;
+    let mut client: Option<Client> = None;
+    while !events.is_closed() {
+        if client.is_none() {
+            client = connect::connect_existing(&paths).await.ok().flatten();
+        }
+        if let Some(open) = &mut client {
+            let new = match &mut tail {
+                Some(tail) => tail.poll(open).await,
+                None => OutputTail::from_start(&name, open).await.map(|made| {
+                    tail = Some(made);
+                    vec![]
+                }),
+            };
+            match new {
+                Ok(lines) if lines.is_empty() => {}
+                Ok(lines) => drop(events.send(FollowEvent::Printed(lines))),
+                // A late answer to a call that timed out could be read as the answer to the next one.
+                Err(_) => client = None,
+            }
+        }
+        sleep(OUTPUT_POLL_INTERVAL).await;
+    }
+}
+
+/// Requests the cost of the loop. Errors are ignored: the progress line then shows the former cost.
+pub(super) async fn ask_spent(paths: Paths, name: String, events: UnboundedSender<FollowEvent>) {
+    let Ok(Some(mut client)) = connect::connect_existing(&paths).await else { return };
+    // No iteration has this number, so the report contains only the sums.
+    let call = Call::RalphReport(ReportParams { name, from: u32::MAX });
+    if let Ok(report) = client.call::<Report>(&call, QUICK_TIMEOUT).await {
+        let _ = events.send(FollowEvent::Spent(report.cost));
+    }
+}

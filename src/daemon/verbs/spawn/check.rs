@@ -1,0 +1,131 @@
+//! The checks of a worker's spec, before anything of the worker is created. Used by `spawn` and `respawn`.
+
+use std::path::{Path, PathBuf};
+
+use swarm_state::model::PromptVia;
+use swarm_state::pattern::Pattern;
+use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
+
+use crate::daemon::run::prompt;
+use crate::error::{Error, Result};
+
+/// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
+/// profile's prefix.
+const MAX_ARGUMENT_BYTES: u64 = 120_000;
+
+/// Checks a spec before anything is created.
+pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
+    let program = spec.cmd.first().filter(|p| !p.is_empty());
+    let program =
+        program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
+    if !spec.cwd.is_dir() {
+        return Err(Error::invalid(format!("no such directory: {}", spec.cwd.display())));
+    }
+    let path = spec.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    runnable(program, &spec.cwd, path)?;
+    if let Some(pattern) = &spec.done_pattern {
+        Pattern::compile(pattern)
+            .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
+    }
+    if let Some(ralph) = &spec.ralph {
+        check_loop(spec, ralph, root)?;
+    }
+    if spec.ralph.is_some() && spec.restart.is_some() {
+        return Err(Error::invalid("a loop cannot have a restart policy: it restarts its agent itself"));
+    }
+    let file = match &spec.prompt {
+        // swarm writes this file itself.
+        Prompt::File(_) if spec.ralph.as_ref().is_some_and(|ralph| ralph.task.is_some()) => None,
+        Prompt::File(file) => Some(file),
+        Prompt::None | Prompt::Text(_) => None,
+    };
+    let read = |file: &PathBuf| prompt::read_file(file).map_err(Error::invalid);
+    let prompt = file.map(read).transpose()?;
+    prompt::refuse_blank(spec, prompt.as_deref()).map_err(Error::invalid)?;
+    check_argument(spec, prompt)
+}
+
+/// Checks the limits and gates of a loop.
+fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
+    if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
+        return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));
+    }
+    let (gates, budgets) = (&ralph.gates, &ralph.budgets);
+    if gates.checks.iter().any(|check| check.trim().is_empty()) {
+        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
+    }
+    if ralph.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(Error::usage("the task is empty"));
+    }
+    if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
+        return Err(Error::usage("--check-timeout, --check-jobs and --max-failures must be at least 1"));
+    }
+    let leaves_record = spec.profile.leaves_record(&spec.cmd);
+    if budgets.max_cost.is_some() && spec.profile.tells_cost && !leaves_record {
+        let args = spec.profile.record_args.join(" ");
+        let message = format!("--max-cost: '{}' reports its cost only with {args}", spec.profile.name);
+        return Err(Error::invalid(message).hint(format!("add {args} to the command")));
+    }
+    if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
+        let message = format!("--max-cost: swarm cannot see the cost of '{}'", spec.profile.name);
+        return Err(Error::invalid(message)
+            .hint(format!(
+                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
+                 --max-time or --max-iterations",
+                spec.profile.name
+            )));
+    }
+    if gates.is_empty() {
+        if !gates.protect.is_empty() {
+            return Err(Error::usage("--protect guards nothing without a --check or a --promise")
+                .hint("a changed file keeps a loop from being done; say when it is done: --check COMMAND"));
+        }
+        return Ok(());
+    }
+    crate::loops::check_protect(&gates.protect)?;
+    if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
+}
+
+/// Refuses a prompt that cannot be passed as an argument. A loop's file may change later; if it cannot be passed
+/// then, that iteration fails.
+fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
+    if spec.prompt_via != PromptVia::Arg {
+        return Ok(());
+    }
+    let refuse = |why: String| {
+        let hint = "pass it another way: --prompt-via stdin or --prompt-via paste";
+        Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
+    };
+    let text = match (file, &spec.prompt) {
+        (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
+        (None, Prompt::Text(text)) => text.clone(),
+        (None, Prompt::None | Prompt::File(_)) => return Ok(()),
+    };
+    if text.len() as u64 > MAX_ARGUMENT_BYTES {
+        return refuse(format!("it is longer than {MAX_ARGUMENT_BYTES} bytes"));
+    }
+    if text.contains('\0') { refuse("it contains a NUL byte".to_owned()) } else { Ok(()) }
+}
+
+/// Refuses a program that cannot be started from this directory with this PATH.
+fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
+    let executable =
+        |file: &PathBuf| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
+    let candidates: Vec<PathBuf> = if program.contains('/') {
+        vec![cwd.join(program)]
+    } else {
+        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
+    };
+    if candidates.iter().any(executable) {
+        return Ok(());
+    }
+    // A directory on the PATH with this name is not meant.
+    match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
+        Some(found) => {
+            let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
+            Err(Error::invalid(format!("cannot run {program}: {why}")))
+        }
+        None => Err(Error::invalid(format!("no such program: {program}"))
+            .hint("give a program on the PATH or a path to one; shell aliases do not work")),
+    }
+}
