@@ -12,8 +12,9 @@ use std::process::Command;
 
 use tmux_interface::SetOption;
 
+use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
-use super::{Tmux, quote, unique, window};
+use super::{quote, window};
 use crate::error::Result;
 
 /// The program in a session's first window, until the worker's window replaces it. It has two words, so tmux uses no

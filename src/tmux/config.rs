@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
-use super::{PANE_TERM, TmuxOptions, Version, quote};
+use super::quote;
+use super::types::{PANE_TERM, TmuxOptions};
+use super::version::Version;
 use crate::error::{Error, Result};
 use crate::files::write_unsynced;
 
@@ -82,7 +84,7 @@ pub(super) fn write(options: &TmuxOptions, version: Option<Version>) -> Result<(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Socket;
+    use super::super::types::Socket;
     use super::*;
 
     fn options(source: Option<&str>) -> TmuxOptions {

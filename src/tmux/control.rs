@@ -7,80 +7,19 @@
 //! connects again, with backoff.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot};
 
+use super::connection::{BrokenConnection, Captures, ControlReply, ControlRequest, Link};
+use super::handle::{Inner, unique};
 use super::parser::{Block, Event, Parser};
 use super::plain::COMMAND_TIMEOUT;
-use super::{Inner, Version, quote};
+use super::quote;
+use super::version::Version;
 use crate::error::{Error, Result};
-
-/// The result of a command: its output, or tmux's error text.
-pub(super) type ControlReply = Result<Vec<u8>, String>;
-
-/// The delay after the first failed connection. It doubles up to [`MAX_RETRY_DELAY`].
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-
-/// The connection, or the time of the next try.
-#[derive(Debug, Default)]
-pub(super) struct Control {
-    link: Option<Link>,
-    failures: u32,
-    not_before: Option<Instant>,
-}
-
-/// A live connection.
-#[derive(Clone, Debug)]
-pub(super) struct Link {
-    /// Distinguishes a connection from the next one.
-    id: u64,
-    requests: mpsc::UnboundedSender<ControlRequest>,
-    task: tokio::task::AbortHandle,
-    /// How captures are read through it.
-    pub captures: Captures,
-}
-
-/// How captures can be read through a control client, given the faults of the server's version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Captures {
-    /// Printed directly.
-    Direct,
-    /// Through a paste buffer, because printing leaks memory.
-    Buffer {
-        /// `show-buffer` escapes the text.
-        escaped: bool,
-    },
-    /// Not at all: this server changes the text in an unknown way.
-    No,
-}
-
-/// Why there are no replies. Whether the commands ran is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BrokenConnection {
-    /// The connection ended. A plain process may work.
-    Lost,
-    /// No reply in time. A plain process would not get one either.
-    Silent,
-}
-
-#[derive(Debug)]
-struct ControlRequest {
-    lines: Vec<u8>,
-    replies: usize,
-    answer: oneshot::Sender<Vec<ControlReply>>,
-}
-
-impl Drop for Control {
-    fn drop(&mut self) {
-        if let Some(link) = self.link.take() {
-            link.task.abort();
-        }
-    }
-}
 
 impl Inner {
     /// Returns the connection, connecting if necessary. `None` while there is none: use a plain process.
@@ -159,7 +98,7 @@ impl Inner {
         };
         let (requests, inbox) = mpsc::unbounded_channel();
         let task = tokio::spawn(serve(child, stdin, stdout, inbox)).abort_handle();
-        let mut link = Link { id: super::unique(), requests, task, captures: Captures::No };
+        let mut link = Link { id: unique(), requests, task, captures: Captures::No };
         // The first requests show that the connection works and how to read captures. They ask the server and not the
         // installed program, which an upgrade may have replaced.
         let buffer = format!("swarm-{}-{}", std::process::id(), link.id);
@@ -218,15 +157,6 @@ pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
     }
     plain.extend_from_slice(rest);
     plain
-}
-
-impl Control {
-    /// Records a failed connection and when to try again.
-    fn fail(&mut self) {
-        let wait = FIRST_RETRY_DELAY.saturating_mul(1 << self.failures.min(10)).min(MAX_RETRY_DELAY);
-        self.failures = self.failures.saturating_add(1);
-        self.not_before = Some(Instant::now() + wait);
-    }
 }
 
 /// A request that waits for replies.
@@ -332,14 +262,5 @@ mod tests {
         assert_eq!(replies("3.3a", Err("no".into())), Captures::No);
         assert_eq!(captures(&[]), Captures::No);
         assert_eq!(unescape(b"a\\tb\\\\n\\$x\\303\\251\\"), "a\tb\\n$xé\\".as_bytes());
-    }
-
-    #[test]
-    fn the_wait_between_connections_grows_and_is_bounded() {
-        let mut control = Control::default();
-        for _ in 0..100 {
-            control.fail();
-        }
-        assert!(control.not_before.unwrap() <= Instant::now() + MAX_RETRY_DELAY);
     }
 }

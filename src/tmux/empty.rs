@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::Inner;
-use super::server::{ServerProbe, is_server_at, probe};
+use super::handle::Inner;
+use super::probe::{ServerProbe, is_server_at, probe};
 use crate::error::Result;
 use crate::procs;
 
@@ -49,7 +49,7 @@ impl Inner {
     pub(super) async fn end_empty(&self) -> Result<()> {
         let ServerProbe::Listening(listener) = probe(self.socket_path()).await else { return Ok(()) };
         let Some(pid) = listener else { return Err(self.silent()) };
-        // It waits for its clients, and clients of dead daemons are ours to end.
+        // The server waits for its clients, and clients of dead daemons are ours to end.
         self.end_stuck_clients();
         if tokio::time::timeout(EXIT_TIMEOUT, procs::wait_gone(pid)).await.is_ok() {
             return Ok(());

@@ -4,8 +4,10 @@
 //! text from standard input, so it is in no argv and in no file. The caller decides about Enter and about waiting,
 //! from the agent's profile.
 
+use super::handle::{Tmux, unique};
 use super::plain::{self, Words};
-use super::{PasteOutcome, Tmux, quote, unique};
+use super::quote;
+use super::types::PasteOutcome;
 use crate::error::{Error, ErrorCode, Result};
 
 impl Tmux {

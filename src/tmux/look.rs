@@ -4,17 +4,16 @@
 //! leaks its text in the server forever. There the text goes through a paste buffer instead, which is shown and
 //! deleted. Some versions escape what they show; the connection finds that out.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::control::{BrokenConnection, Captures, ControlReply, Link, unescape};
+use super::connection::{BrokenConnection, Captures, ControlReply, Link};
+use super::control::unescape;
+use super::handle::{Inner, Tmux, lock, unique};
+use super::known_panes::KnownPanes;
 use super::plain::{self, Words};
-use super::rows::{self, ListedPane};
-use super::{Captured, Glance, Inner, PaneRow, Tmux, lock, quote, unique};
+use super::types::{Captured, Glance, PaneRow};
+use super::{quote, rows};
 use crate::error::Result;
-
-/// How long the constant properties of panes are kept. (A user can move a pane to another window.)
-const KNOWN_PANES_AGE: Duration = Duration::from_secs(60);
 
 /// How many panes one request captures. tmux serves no other client meanwhile.
 const BATCH_PANES: usize = 64;
@@ -22,31 +21,6 @@ const BATCH_PANES: usize = 64;
 /// The values that are requested with the text. [`assemble`] parses the reply.
 const ABOUT_FORMAT: &str =
     "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_x}:#{cursor_y}:#{pane_dead}";
-
-/// The panes of the last full list.
-#[derive(Debug, Default)]
-pub(super) struct KnownPanes {
-    panes: HashMap<String, ListedPane>,
-    at: Option<Instant>,
-}
-
-impl KnownPanes {
-    /// Adds what the short list leaves out. `None` if a pane is new or the data is too old.
-    fn complete(&self, short: Vec<ListedPane>) -> Option<Vec<ListedPane>> {
-        if self.at?.elapsed() > KNOWN_PANES_AGE {
-            return None;
-        }
-        let complete = |ListedPane { row, .. }: ListedPane| {
-            let known = self.panes.get(&row.pane).filter(|known| known.row.pid == row.pid)?;
-            let PaneRow { window, worker, run, start_command, .. } = known.row.clone();
-            Some(ListedPane {
-                row: PaneRow { window, worker, run, start_command, ..row },
-                session: known.session.clone(),
-            })
-        };
-        short.into_iter().map(complete).collect()
-    }
-}
 
 /// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];

@@ -12,7 +12,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
-use super::{Inner, quote};
+use super::handle::Inner;
+use super::quote;
 use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
 

@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    /// What tmux makes of a double-quoted word (its lexer, rewritten for these tests).
+    /// Parses a double-quoted word as tmux does (its lexer, rewritten for these tests).
     fn unquote(quoted: &[u8]) -> Option<Vec<u8>> {
         let inner = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         let (mut text, mut at) = (Vec::new(), 0);
@@ -85,7 +85,7 @@ mod tests {
         fn no_argument_ends_in_a_bare_semicolon(bytes in prop::collection::vec(1u8.., 0..20)) {
             let given = argument(OsStr::from_bytes(&[&bytes[..], b";"].concat()));
             prop_assert!(given.as_bytes().ends_with(b"\\;"));
-            // What tmux does with it: the `\` before a `;` at the end is dropped.
+            // tmux drops the `\` before a `;` at the end.
             let seen = [&given.as_bytes()[..given.len() - 2], b";"].concat();
             prop_assert_eq!(seen, [&bytes[..], b";"].concat());
         }

@@ -4,7 +4,7 @@
 //! compares, the other values that change, and the constant ones, which are requested only when an unknown pane
 //! appears.
 
-use super::{Glance, PaneRow};
+use super::types::{Glance, PaneRow};
 
 /// The values that each tick compares.
 pub(super) const GLANCE_FORMAT: &str =
@@ -69,7 +69,7 @@ pub(super) fn glances(text: &[u8]) -> Vec<Glance> {
 }
 
 /// The 7 of `%7`.
-pub(super) fn pane_number(id: &str) -> Option<u32> {
+pub fn pane_number(id: &str) -> Option<u32> {
     id.strip_prefix('%')?.parse().ok()
 }
 

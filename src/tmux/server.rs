@@ -3,20 +3,23 @@
 //! Only the socket identifies a server. It counts as gone only if nothing can be listening there; a timeout never
 //! means that it is dead.
 
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tmux_interface::{HasSession, KillServer, NewSession};
 
-use super::control::BrokenConnection;
+use super::connection::BrokenConnection;
 use super::empty::EMPTY_CHECK_TIME;
+use super::handle::{Inner, Tmux, lock};
 use super::plain::{self, Words};
-use super::{Health, Inner, Socket, Tmux, Version, config, lock, quote};
+use super::probe::{KnownServer, ServerProbe, probe};
+use super::types::{Health, Socket};
+use super::version::Version;
+use super::{config, quote};
 use crate::error::{Error, ErrorCode, Result};
 use crate::procs;
 
@@ -25,38 +28,6 @@ const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// How long a server that was told to exit usually takes at most.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
-
-/// A server at the time of its last answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KnownServer {
-    pub(super) pid: i32,
-    /// Distinguishes the process from a later one with the same pid, where the system has start times.
-    start_time: Option<u64>,
-}
-
-/// The result of a connection attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServerProbe {
-    /// A process listens: this one, if the system reports it.
-    Listening(Option<i32>),
-    /// There is no socket, or no process listens at it.
-    Absent,
-    /// Unknown: full backlog, no permission, or no descriptors.
-    Unsure,
-}
-
-/// The socket's absolute path; for a name, by tmux's own rule.
-pub(super) fn absolute(socket: &Socket) -> PathBuf {
-    match socket {
-        Socket::Path(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()),
-        Socket::Name(name) => {
-            let wanted = std::env::var_os("TMUX_TMPDIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-            let base = wanted.into_iter().chain(["/tmp".into()]).find_map(|dir| dir.canonicalize().ok());
-            let uid = nix::unistd::getuid();
-            base.unwrap_or_else(|| "/tmp".into()).join(format!("tmux-{uid}")).join(name)
-        }
-    }
-}
 
 impl Tmux {
     /// Starts the server if it does not run, and returns its pid.
@@ -100,7 +71,7 @@ impl Tmux {
             },
             () = &mut empty => return Health::Gone,
         }
-        // It may have ended just now, or refused at once.
+        // The server may have ended just now, or refused at once.
         if inner.is_gone().await || tokio::time::timeout(EMPTY_CHECK_TIME, empty).await.is_ok() {
             Health::Gone
         } else {
@@ -181,13 +152,6 @@ impl Tmux {
     }
 }
 
-impl KnownServer {
-    /// Whether it is the same process, and not a zombie.
-    fn is_alive(&self) -> bool {
-        procs::is_alive(self.pid) && procs::start_time(self.pid) == self.start_time
-    }
-}
-
 impl Inner {
     fn note_server(&self, pid: i32) {
         *lock(&self.server) = Some(KnownServer { pid, start_time: procs::start_time(pid) });
@@ -227,7 +191,7 @@ impl Inner {
                 return false;
             }
         }
-        // It lives but cannot be reached, so it is not gone.
+        // The server lives but cannot be reached, so it is not gone.
         true
     }
 
@@ -346,14 +310,6 @@ impl Inner {
     }
 }
 
-/// Whether a process is the server for this socket.
-pub fn is_server_at(pid: i32, socket: &Path) -> bool {
-    procs::name(pid).is_some_and(|name| name == "tmux: server")
-        && procs::arguments(pid)
-            .windows(2)
-            .any(|two| two[0] == b"-S" && two[1] == socket.as_os_str().as_bytes())
-}
-
 /// The output of `tmux -V` without `tmux`.
 pub(super) async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
@@ -361,50 +317,4 @@ pub(super) async fn said_version() -> Result<String> {
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let text = plain::output(command, None).await?.into_result("tell its version")?;
     Ok(String::from_utf8_lossy(&text).trim().trim_start_matches("tmux ").to_owned())
-}
-
-/// Tries to connect. tmux treats a connection without data as a client that left.
-pub(super) async fn probe(socket: &Path) -> ServerProbe {
-    let attempt = tokio::net::UnixStream::connect(socket);
-    match tokio::time::timeout(Duration::from_secs(2), attempt).await {
-        Ok(Ok(stream)) => ServerProbe::Listening(stream.peer_cred().ok().and_then(|peer| peer.pid())),
-        Ok(Err(cause)) => match cause.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::NotADirectory => {
-                ServerProbe::Absent
-            }
-            // No socket can have such a path.
-            ErrorKind::InvalidInput => ServerProbe::Absent,
-            _ => ServerProbe::Unsure,
-        },
-        Err(_) => ServerProbe::Unsure,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_socket_is_absent_only_when_nobody_can_listen() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("s");
-        assert_eq!(probe(&path).await, ServerProbe::Absent);
-        assert_eq!(probe(&path.join("below")).await, ServerProbe::Absent);
-        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let listening = probe(&path).await;
-        assert!(matches!(listening, ServerProbe::Listening(_)), "{listening:?}");
-        #[cfg(target_os = "linux")]
-        assert_eq!(listening, ServerProbe::Listening(i32::try_from(std::process::id()).ok()));
-        drop(listener);
-        assert_eq!(probe(&path).await, ServerProbe::Absent, "a stale socket file");
-    }
-
-    #[test]
-    fn a_name_becomes_tmuxs_own_path() {
-        let path = absolute(&Socket::Name("x".into()));
-        assert!(
-            path.is_absolute() && path.ends_with(format!("tmux-{}/x", nix::unistd::getuid())),
-            "{path:?}"
-        );
-    }
 }

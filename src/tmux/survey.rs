@@ -1,9 +1,12 @@
 //! Examines a server with a plain process, for `doctor`. Starts, makes and keeps nothing.
 
 use super::empty::EMPTY_CHECK_TIME;
+use super::handle::Tmux;
 use super::plain::{self, Words};
-use super::server::{ServerProbe, probe};
-use super::{PaneRow, Tmux, Version, rows};
+use super::probe::{ServerProbe, probe};
+use super::types::PaneRow;
+use super::version::Version;
+use super::{rows, server};
 use crate::error::{Error, ErrorCode, Result};
 
 /// The state of a server.
@@ -18,7 +21,7 @@ pub enum ServerSurvey {
     },
     /// Something listens but does not respond within some seconds, or refuses; with the reason.
     Silent(String),
-    /// It responds.
+    /// The server responds.
     Alive {
         /// The server's process; 0 if it does not report it.
         pid: i32,
@@ -78,7 +81,7 @@ impl Tmux {
     /// # Errors
     /// When tmux is not installed, does not respond, or is too old for swarm.
     pub async fn usable_version(&self) -> Result<String> {
-        let said = super::server::said_version().await?;
+        let said = server::said_version().await?;
         match Version::parse(&said) {
             Some(version) if version < Version::MINIMUM => {
                 let message = format!("tmux {said} is too old: swarm needs {} or later", Version::MINIMUM);

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::Glance;
+use super::types::Glance;
 
 /// How often each pane is captured even if it did not print, in seconds.
 ///
@@ -36,14 +36,14 @@ struct LastGlance {
     dirty: bool,
 }
 
-/// What the last list shows about a pane.
+/// The change of a pane, according to the last list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaneChange {
-    /// It is not listed.
+    /// The pane is not listed.
     Absent,
-    /// It may have printed since it was captured, or has another size (this one).
+    /// The pane may have printed since it was captured, or has another size (this one).
     Dirty((u16, u16)),
-    /// It has not printed since, and still has this size.
+    /// The pane has not printed since, and still has this size.
     Quiet((u16, u16)),
 }
 
@@ -84,7 +84,7 @@ impl Gate {
         }
     }
 
-    /// What the last list shows about a pane.
+    /// The change of a pane, according to the last list.
     pub fn said(&self, pane: u32) -> PaneChange {
         match self.seen.get(&pane).filter(|seen| seen.round == self.round) {
             None => PaneChange::Absent,
@@ -124,7 +124,7 @@ mod tests {
         Glance { pane: 1, activity, size: SIZE, history: 0 }
     }
 
-    /// What a list at this second says of pane 1.
+    /// Adds a list that was requested at this second, and returns the change of pane 1.
     fn said(gate: &mut Gate, panes: &[Glance], sent_at: i64) -> PaneChange {
         gate.take(panes, sent_at);
         gate.said(1)

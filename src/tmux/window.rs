@@ -9,8 +9,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use swarm_state::model::{Pane, Run};
 use tmux_interface::{KillWindow, NewSession, ResizeWindow, SetOption};
 
+use super::handle::Tmux;
 use super::plain::{self, Output, Words};
-use super::{NewWindow, Tmux, quote};
+use super::quote;
+use super::types::NewWindow;
 use crate::error::{Error, Result};
 use crate::shell::quote_bytes;
 
