@@ -100,7 +100,7 @@ pub type OnCheckStep<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
 pub enum Step<'a> {
     /// This command was started.
     Started(&'a str),
-    /// It ended with this result.
+    /// The command ended with this result.
     Ended(&'a CheckResult),
 }
 

@@ -60,7 +60,7 @@ impl ErrorCode {
 pub struct Error {
     /// The kind of failure.
     pub code: ErrorCode,
-    /// What failed and why: lower case, without a full stop.
+    /// The failed action and the reason: lower case, without a full stop.
     pub message: String,
     /// The next step, preferably a command to type.
     #[serde(default, skip_serializing_if = "Option::is_none")]

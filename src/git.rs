@@ -301,7 +301,7 @@ fn lock_for(common: &Path) -> Arc<tokio::sync::Mutex<()>> {
     locks.entry(common.to_owned()).or_default().clone()
 }
 
-/// What is needed to undo an unfinished creation.
+/// The data to undo an unfinished creation.
 struct Undo<'a> {
     repo: &'a Repo,
     dir: &'a Path,

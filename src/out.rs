@@ -22,7 +22,7 @@ use crate::error::Error;
 /// Why a command ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// It failed; `main` prints the error.
+    /// The command failed; `main` prints the error.
     Error(Error),
     /// The reader of stdout went away. There is nothing to print.
     ReaderGone,

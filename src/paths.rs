@@ -357,7 +357,7 @@ mod tests {
             // A link in the last place stays one.
             ("link", "link"),
             ("real/sub/../current", "real/current"),
-            // What does not exist yet.
+            // Paths that do not exist yet.
             ("link/new", "real/new"),
             ("link/new/file", "real/new/file"),
         ] {

@@ -261,7 +261,7 @@ pub fn terminal(pid: i32) -> Option<Terminal> {
 /// The input state of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// It is in line mode, as for a shell script. The terminal then accepts every typed line, whether or not the
+    /// The terminal is in line mode, as for a shell script. It then accepts every typed line, whether or not the
     /// program reads it.
     pub cooked: bool,
     /// Unread bytes: of complete lines if `cooked`, otherwise of everything typed.

@@ -1,6 +1,6 @@
 //! Verified loops as a library: run a loop in your own program, without daemon and tmux.
 //!
-//! It is the loop of `swarm loop`: the same engine decides ([`swarm_state::engine::Worker`]), and the same
+//! `swarm loop` runs the same loop: the same engine decides ([`swarm_state::engine::Worker`]), and the same
 //! [`LoopRun`] takes the baseline, writes the contracts, runs the checks, forms the verdicts and takes the snapshots.
 //! The caller's thread carries out the engine's effects one after the other. The caller's factory makes a new agent
 //! for each iteration. `swarm loop --format json` prints the same [`RalphLoopResult`]. There are no panes, and a loop

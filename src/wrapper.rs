@@ -202,7 +202,7 @@ impl Tree {
         }
         let hit = procs::signal_tree(me, signal);
         if hit.is_empty() && self.ended.is_none() {
-            // Where trees cannot be read, at least the agent gets the signal.
+            // If process trees cannot be read, at least the agent receives the signal.
             let _ = kill(Pid::from_raw(self.agent), signal);
         }
         let until = Instant::now() + grace;

@@ -116,7 +116,7 @@ async fn what_left_its_session_and_lost_its_parents_is_ended_and_found_by_a_swee
     let results = bench.run(&["(setsid sh -c 'cd /; echo $$ >\"$0/a\"; exec sleep 903' \"$PWD\" & wait) & until [ -s a ]; do sleep 0.01; done; kill -9 $!"], 60, 1).await;
     assert!(results[0].passed, "{results:?}");
     procs::wait_gone(bench.file("a").trim().parse().unwrap()).await;
-    // One that a daemon which died has left.
+    // A process that a dead daemon left behind.
     let (ours, other) = (bench.dir.path().join("x/check-1.txt"), bench.dir.path().with_extension("other"));
     let start =
         |path: &Path| std::process::Command::new("sleep").arg("904").env(CHECK_MARK, path).spawn().unwrap();

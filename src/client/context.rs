@@ -1,4 +1,4 @@
-//! What every client command has: the printer, the configuration file, the paths and the connection.
+//! The context of every client command: the printer, the configuration file, the paths and the connection.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::out::Out;
 use crate::paths::Paths;
 use crate::protocol::Call;
 
-/// What every command has.
+/// The data that every client command has.
 pub(super) struct ClientContext {
     pub(super) out: Out,
     /// The file of `-c FILE`.

@@ -26,18 +26,18 @@ use machine::{FollowAction, FollowEnd, Machine};
 use progress::Progress;
 use tasks::{FollowEvent, OUTPUT_POLL_INTERVAL, ask_spent, listen, pause, watch};
 
-/// What a follower prints, and where.
+/// The output options of a follower.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FollowOptions {
     /// Also print the agent's output.
     pub(super) stream: bool,
-    /// Where the loop's lines go.
+    /// The destination of the loop's lines.
     pub(super) lines: LineTarget,
     /// Draw a progress line where stderr is a terminal.
     pub(super) progress: bool,
 }
 
-/// Where a loop's lines go.
+/// The destination of a loop's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineTarget {
     /// To stdout.

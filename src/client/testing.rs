@@ -1,4 +1,4 @@
-//! What the client's tests share: views, and a daemon that says what it is told to.
+//! Sample views for the client's tests.
 
 use serde_json::{Value, json};
 

@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What is being done to a worker.
+/// The kind of work on a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BusyKind {
-    /// It is started again.
+    /// The worker is started again.
     Respawn,
     /// Its worktree is removed after a kill.
     RemoveWorktree,

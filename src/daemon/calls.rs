@@ -1,7 +1,7 @@
 //! Each call of a client to the verb that carries it out.
 //!
-//! What can be answered from memory is answered at once; what needs tmux or the disk at length runs in a
-//! task of its own, which answers when it is done.
+//! Calls that need only data in memory are answered at once. Calls that need tmux or the disk at length run in tasks of
+//! their own, which answer when they are done.
 
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::reply::Reply;

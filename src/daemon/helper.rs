@@ -24,7 +24,7 @@ const COMPARED_BYTES: usize = 256 << 10;
 /// The daemon's own program, and where helpers start it.
 #[derive(Debug)]
 pub(crate) struct Helper {
-    /// Where it was installed when the daemon started.
+    /// Its path when the daemon started.
     installed: PathBuf,
     /// Its place in the daemon's directory.
     placed: PathBuf,
@@ -94,7 +94,7 @@ fn installed() -> io::Result<PathBuf> {
     Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
 }
 
-/// Where the bytes of this very program can be read, also when its path names nothing or another one.
+/// A path to this process's own executable. On Linux, it works even if the file was deleted or replaced.
 fn own_executable(installed: &Path) -> PathBuf {
     if cfg!(target_os = "linux") { PathBuf::from("/proc/self/exe") } else { installed.to_owned() }
 }

@@ -71,7 +71,7 @@ pub(crate) enum Input {
     End(DaemonEnd),
 }
 
-/// What to do when a worker has stopped.
+/// An action for when a worker has stopped.
 pub(crate) enum AfterStop {
     /// Answer a kill.
     Killed(KillParams, Reply),
@@ -83,7 +83,7 @@ pub(crate) enum AfterStop {
 
 /// The client that waits for a new worker's first run.
 pub(crate) struct PendingSpawn {
-    /// Where the answer goes.
+    /// The answer to the client's request.
     pub(crate) reply: Reply,
     /// Answer only when the agent is ready.
     pub(crate) until_ready: bool,
@@ -116,7 +116,7 @@ pub(crate) struct QueuedInput {
 /// The reader of one worker's screen, shared by the watcher and the driver.
 pub(crate) type SharedReader = Arc<Mutex<ScreenReader>>;
 
-/// What a driver reports to the supervisor.
+/// A report from a driver to the supervisor.
 #[derive(Debug)]
 pub(crate) enum RunReport {
     /// The worktree was created.
@@ -163,7 +163,7 @@ pub(crate) enum RunReport {
     Notice(Entry),
 }
 
-/// What a driver does in order.
+/// A job for a driver. A driver carries out its jobs in order.
 pub(crate) enum Job {
     /// Start a run.
     Spawn {
@@ -215,7 +215,7 @@ pub(crate) struct LookTarget {
     pub(crate) name: WorkerName,
     /// Its pane.
     pub(crate) pane: Pane,
-    /// What reads it.
+    /// The reader of its screen.
     pub(crate) reader: SharedReader,
     /// The folder of its run.
     pub(crate) run_dir: PathBuf,
@@ -227,7 +227,7 @@ pub(crate) struct LookTarget {
 
 /// The result of a look at one worker.
 pub(crate) struct PaneLook {
-    /// What was looked at.
+    /// The pane that was looked at.
     pub(crate) pane: Pane,
     /// For the engine.
     pub(crate) event: Event,
@@ -241,7 +241,7 @@ pub(crate) struct LookRound {
     pub(crate) server: Option<String>,
     /// Which of its panes printed, and when.
     pub(crate) gate: Gate,
-    /// What was seen.
+    /// The results, by worker.
     pub(crate) looks: Vec<(WorkerName, PaneLook)>,
     /// Workers of a tmux that did not answer.
     pub(crate) unreachable: Vec<WorkerName>,
@@ -255,11 +255,11 @@ pub(crate) enum Look {
     Later,
 }
 
-/// What one tmux server holds, at the start.
+/// The panes that were found on one tmux server.
 pub(crate) struct ServerPanes {
     pub(crate) rows: Vec<PaneRow>,
     pub(crate) server: Option<i32>,
-    /// It is there and does not answer: what it holds is not known.
+    /// The server exists but does not answer: its panes are not known.
     pub(crate) silent: bool,
 }
 
@@ -298,7 +298,7 @@ pub(crate) struct WorktreeRemoval {
     pub(crate) command: RemovalCommand,
 }
 
-/// What a driver needs about an iteration.
+/// The data about an iteration that a driver needs.
 #[derive(Clone, Debug)]
 pub(crate) struct IterationInfo {
     /// Its number, from 1.

@@ -25,7 +25,7 @@ struct Subscriber {
 
 /// The stream.
 pub(crate) struct Notices {
-    /// Where its numbers start.
+    /// The number that the stream starts from; the first notice has the next number.
     first: u64,
     seq: u64,
     kept: VecDeque<Notice>,
@@ -34,7 +34,7 @@ pub(crate) struct Notices {
 
 /// A new subscriber.
 pub(crate) struct NewSubscriber {
-    /// What is kept after the wanted number, then what is to come.
+    /// The kept notices after the requested number, then all new ones.
     pub(crate) notices: mpsc::Receiver<Notice>,
     /// How many of them are there already.
     pub(crate) replayed: usize,

@@ -155,7 +155,7 @@ impl Supervisor {
     }
 }
 
-/// What the mark on disk must record of a worker that cannot be saved.
+/// The mark to write to disk for a worker that cannot be saved.
 fn mark_of(engine: &Worker) -> Option<Mark> {
     if engine.is_killed() {
         return Some(Mark::Killed);

@@ -23,7 +23,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::loops::LoopRun;
 use crate::store::RalphStamp;
 
-/// Where a worker comes from.
+/// The data about a worker's creation.
 pub(crate) struct Origin {
     pub(crate) started: DateTime<FixedOffset>,
     /// The request that created it, for a client that repeats the request.
@@ -50,7 +50,7 @@ pub(crate) enum SaveState {
     },
 }
 
-/// What is on disk of a worker, and what waits to be written.
+/// The state of a worker's files on disk, and the work that waits for a save.
 #[derive(Default)]
 pub(crate) struct Saving {
     pub(crate) state: SaveState,
@@ -119,7 +119,7 @@ pub(crate) enum Start {
 pub(crate) struct Waiting {
     /// Texts for an agent that is not ready yet.
     pub(crate) input: Vec<QueuedInput>,
-    /// What to do when the worker has stopped.
+    /// Actions for when the worker has stopped.
     pub(crate) after_stop: Vec<AfterStop>,
     /// Processes that the current kill had to end by force.
     pub(crate) forced: Vec<String>,

@@ -1,4 +1,4 @@
-//! What clients see of the supervisor's state: the wire types, filled from the slots.
+//! The supervisor's state as clients see it: the wire types, filled from the slots.
 
 use std::collections::BTreeMap;
 

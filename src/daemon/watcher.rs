@@ -85,7 +85,7 @@ async fn capture(
         let LookTarget { name, pane, reader, run_dir, .. } = target;
         let reading = text.as_deref().and_then(|text| Some(reader.lock().ok()?.read(text, size)));
         let (Some(mut reading), Some(text)) = (reading, text) else {
-            // It printed and was not read: the next look must read it.
+            // The pane printed and was not read: the next look must read it.
             if let Some(pane) = pane_number(&pane.id) {
                 gate.forget(pane);
             }

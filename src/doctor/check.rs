@@ -11,9 +11,9 @@ use crate::out::Color;
 pub(super) enum Level {
     /// No problem.
     Ok,
-    /// It works, but the user should act.
+    /// The checked item works, but the user should act.
     Warn,
-    /// It does not work.
+    /// The checked item does not work.
     Fail,
 }
 

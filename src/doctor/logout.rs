@@ -16,7 +16,7 @@ const CHECK_NAME: &str = "logout";
 /// The configuration directories, highest precedence first.
 const CONFIG_DIRS: [&str; 4] = ["etc/systemd", "run/systemd", "usr/local/lib/systemd", "usr/lib/systemd"];
 
-/// Where a process runs, as far as logind is concerned.
+/// The kind of cgroup that a process runs in, as far as logind is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
     /// The scope of a login session.

@@ -1,4 +1,4 @@
-//! What is read once and used by several checks.
+//! Data that is read once and used by several checks.
 
 use crate::paths::Paths;
 use crate::store::DiskSurvey;

@@ -1,4 +1,4 @@
-//! What `doctor` needs from git: its version, and branches of swarm's that belong to no worker.
+//! The git data for `doctor`: git's version, and branches of swarm's that belong to no worker.
 
 use std::path::{Path, PathBuf};
 

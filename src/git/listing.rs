@@ -1,4 +1,4 @@
-//! What is in a worktree: the repositories below it, and the files that git's output lists. The other files of this
+//! Lists the contents of a worktree: the repositories below it, and the files in git's output. The other files of this
 //! folder decide what of it would be lost.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! Finds what would be lost with a worktree: work that exists nowhere else.
 //!
-//! It looks in the worktree and in the repositories inside it. git does not look into an ignored repository, although
+//! Looks in the worktree and in the repositories inside it. git does not look into an ignored repository, although
 //! its commits would be deleted with its directory. Commits that are known to be on a remote are not lost. The
 //! repositories of submodules are in the worktree's own directory below `.git/worktrees` and are deleted with it,
 //! even if nothing of them is checked out. [`super::ignored()`] lists ignored files.
@@ -122,7 +122,7 @@ async fn loose_commit(path: &Path) -> Result<Option<String>> {
 
 /// Work that only the repositories in a worktree hold, one line for each.
 async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result<Vec<String>> {
-    // Where a repository's commits may be that are deleted with the tree; a submodule's are in the second place.
+    // The directories that are deleted with the worktree; the repositories of submodules are in the second one.
     let places = [tree, git_dir].map(|place| fs::canonicalize(place).unwrap_or_else(|_| place.to_owned()));
     let mut found = vec![];
     for repo in repos {
@@ -134,7 +134,7 @@ async fn nested_losses(tree: &Path, repos: &[PathBuf], git_dir: &Path) -> Result
     Ok(found)
 }
 
-/// What a repository holds that is nowhere else, as text. `places` are deleted with the tree around it.
+/// The work that exists only in this repository, as text. `places` are deleted with the tree around it.
 async fn only_there(repo: &Path, places: &[PathBuf]) -> Result<Option<String>> {
     let args = ["rev-parse", "--is-bare-repository", "--git-common-dir", "--show-prefix"];
     let said = git(repo, SHORT_TIMEOUT, &args).await?;

@@ -38,7 +38,7 @@ const LOCK_RETRY_TIME: Duration = Duration::from_secs(15);
 pub(super) struct GitOutput {
     /// The exit status was 0.
     pub(super) ok: bool,
-    /// It did not end in time and was killed.
+    /// The command did not end in time and was killed.
     pub(super) timed_out: bool,
     stdout: Vec<u8>,
     stderr: String,
@@ -150,8 +150,9 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
     static ROOM: LazyLock<Semaphore> = LazyLock::new(descriptors::process_slots);
     let _room = descriptors::acquire(&ROOM).await;
     let child = descriptors::spawn(&mut command).await.map_err(|error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
         let error = Error::system("cannot run git", error);
-        if error.message.contains("No such file") { error.hint("install git") } else { error }
+        if is_missing { error.hint("install git") } else { error }
     })?;
     finish(child, limit).await.map_err(|error| Error::system("cannot run git", error))
 }

@@ -200,7 +200,7 @@ async fn commits_are_never_lost() {
     git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "work"]);
     let removed = remove(&wt, false).await.unwrap();
     assert!(!removed.branch_deleted && removed.note.unwrap().contains("'swarm/w' is kept"));
-    // It is used again, work and all.
+    // The kept branch is used again, with its commits.
     let wt = repo.create("w", None).await.unwrap().worktree;
     assert!(git_in(&wt.path, &["log", "--format=%s"]).starts_with("work"));
     // On no branch at all: the worktree stays.
@@ -236,7 +236,7 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
     let main = Worktree { path: repo.repo(), branch: "main".into(), base_repo: repo.repo() };
     assert_eq!(remove(&main, true).await.unwrap_err().code, ErrorCode::Conflict);
     assert!(repo.repo().join("file").exists());
-    // One that is gone only loses its entry.
+    // If the directory is already gone, the worktree's entry is removed.
     fs::remove_dir_all(&wt.path).unwrap();
     assert!(remove(&wt, false).await.unwrap().branch_deleted);
     assert!(remove(&wt, false).await.unwrap().note.unwrap().contains("already gone"));
@@ -549,8 +549,8 @@ async fn what_only_a_repository_in_it_holds_is_work() {
     let wt = outer.create("w", None).await.unwrap().worktree;
     let (vendor, inner) = (wt.path.join("vendor"), wt.path.join("vendor/deep/inner"));
     fs::create_dir_all(inner.parent().unwrap()).unwrap();
-    // What a remote has, by a branch, a tag or a bare number, is elsewhere. So are the commits of a tree of
-    // another repository, and an empty or broken repository has none.
+    // Commits that a remote has exist elsewhere, whether they are checked out from a branch, a tag or `FETCH_HEAD`. So
+    // do the commits of a worktree of another repository. An empty or broken repository has none.
     git_in(&vendor, &["clone", "-q", &url, "deep/inner"]);
     git_in(&vendor, &["clone", "-q", "--depth=1", "--branch=v1", &format!("file://{url}"), "tagged"]);
     git_in(&vendor, &["init", "-q", "fetched"]);

@@ -28,7 +28,7 @@ const MAX_FILE_BYTES: u64 = 8 << 20;
 /// The maximum number of symbolic links on the way to a file, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// What happened to a file.
+/// The change that was made to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChange {
@@ -44,7 +44,7 @@ pub enum FileChange {
     Removed,
 }
 
-/// What is kept about a file that swarm has changed.
+/// The data to restore a file that swarm has changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Backup {
     /// The path of the file.

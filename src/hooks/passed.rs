@@ -46,7 +46,7 @@ pub struct Launch<'a> {
     pub argv: &'a mut Vec<String>,
     /// Its environment.
     pub env: &'a mut BTreeMap<String, String>,
-    /// Where it runs.
+    /// Its working directory.
     pub cwd: &'a Path,
 }
 

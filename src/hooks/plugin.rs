@@ -75,7 +75,7 @@ struct PluginPlan {
     items: Vec<Item>,
 }
 
-/// What was written for one place.
+/// The files and directories that were made for one place.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct RecordEntry {
@@ -289,7 +289,7 @@ fn hooks_file(built_in: &str, program: &Path) -> Result<String> {
     layout::render(&value, &Layout::default()).map_err(faulty)
 }
 
-/// What exists at the path of a file.
+/// The current state of a file's path.
 enum Stands {
     /// The file, as it should be.
     AsItShould,

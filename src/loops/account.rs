@@ -118,7 +118,7 @@ pub(crate) fn story(
     story.finish()
 }
 
-/// Where a CLI keeps its transcripts: the variable with its directory, the default name in the home directory, and
+/// The location of a CLI's transcripts: the variable with its directory, the default name in the home directory, and
 /// the directory in it.
 type TranscriptDir = (&'static str, &'static str, &'static str);
 

@@ -53,7 +53,7 @@ pub struct Notice {
     pub at: String,
     /// The worker's status after it.
     pub status: Status,
-    /// What happened; its `kind` and its fields are next to the others.
+    /// The event's kind and data; they are serialized next to the other fields.
     #[serde(flatten)]
     pub entry: Entry,
 }

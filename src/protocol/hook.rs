@@ -20,17 +20,17 @@ pub struct HookParams {
     /// The path of the session's transcript on the worker's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
-    /// What happened.
+    /// The event that the hook reports.
     pub news: HookNews,
 }
 
-/// What happened.
+/// An event that a hook reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum HookNews {
     /// A session began.
     Session {
-        /// It continues another session of the same agent.
+        /// The session continues another session of the same agent.
         #[serde(default)]
         anew: bool,
     },
@@ -51,7 +51,7 @@ pub enum HookNews {
     ContextSpent,
     /// The agent waits for a person.
     Asks {
-        /// What it waits for.
+        /// The agent's question or request, as text.
         what: String,
     },
 }

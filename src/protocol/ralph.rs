@@ -69,9 +69,9 @@ pub struct RalphView {
     /// Seconds; 0: no limit. Absent in an older daemon's answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question_timeout: Option<u64>,
-    /// Who paused it.
+    /// The cause of the pause.
     pub paused_by: Option<PauseBy>,
-    /// Where `state.json` is.
+    /// The path of `state.json`.
     pub state_file: PathBuf,
 }
 

@@ -10,10 +10,10 @@ use swarm_state::ignored::IgnoredFiles;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{LoopStatus, Status, Worktree};
 
-/// What `ralph.report` takes.
+/// The parameters of `ralph.report`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportParams {
-    /// The parameters of `ralph.report`.
+    /// The worker.
     pub name: String,
     /// The first iteration to return; an answer holds as many as fit a line.
     #[serde(default)]

@@ -86,11 +86,11 @@ pub struct WorkerView {
     pub outage: Option<swarm_state::outage::OutageKind>,
 }
 
-/// What the metadata of a worker says. Fields that this version does not know are ignored.
+/// The fields of a worker's metadata. Fields that this version does not know are ignored.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct WorkerMetadata<'a> {
-    /// It is a loop.
+    /// The worker is a loop.
     #[serde(rename = "ralph")]
     pub is_loop: bool,
     /// The loop's current iteration.
@@ -100,7 +100,7 @@ pub struct WorkerMetadata<'a> {
     pub max_iterations: Option<u64>,
     /// The loop's status, one word.
     pub status: Option<&'a str>,
-    /// Who or what paused the loop, one word.
+    /// The cause of the pause, one word.
     pub paused_by: Option<&'a str>,
     /// Why the loop ended or is paused, one word.
     pub reason: Option<&'a str>,
@@ -158,7 +158,7 @@ pub struct SendParams {
     pub no_answer: bool,
 }
 
-/// Where to attach.
+/// The tmux window and pane to attach to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttachView {
     /// The server's socket, absolute.
@@ -188,7 +188,7 @@ pub struct KillParams {
 }
 
 impl KillParams {
-    /// What may be deleted with the worktree.
+    /// The losses that are permitted when the worktree is removed.
     pub fn permission(&self) -> Permission {
         Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
     }
@@ -197,7 +197,7 @@ impl KillParams {
 /// The answer to `kill`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Killed {
-    /// It had ended already.
+    /// The worker had ended already.
     pub already: bool,
     /// Processes that had to be killed with SIGKILL, as `PID NAME`.
     pub forced: Vec<String>,
@@ -228,7 +228,7 @@ pub struct CleanParams {
 }
 
 impl CleanParams {
-    /// What may be deleted with the worktree.
+    /// The losses that are permitted when the worktree is removed.
     pub fn permission(&self) -> Permission {
         Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
     }

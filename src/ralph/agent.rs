@@ -63,7 +63,7 @@ impl AgentState {
     }
 }
 
-/// What a factory needs to make an agent.
+/// The data that a factory needs to make an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct AgentContext<'a> {
     /// `agent` of the configuration.

@@ -53,7 +53,7 @@ pub struct LoopIteration {
 pub struct CheckResult {
     /// The command.
     pub name: String,
-    /// It exited with 0 in time.
+    /// The command exited with 0 in time.
     pub passed: bool,
     /// The last 2,000 characters of its output.
     pub output: String,

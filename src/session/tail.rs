@@ -29,7 +29,7 @@ pub struct TranscriptTail {
     pub is_cut: bool,
     /// The agent's last answer is missing or incomplete.
     pub is_behind: bool,
-    /// It contains a prompt or an agent's message that is newer than the last stop.
+    /// The part contains a prompt or an agent's message that is newer than the last stop.
     pub is_news: bool,
     /// The last message is an API error of the CLI.
     pub error: Option<String>,
@@ -39,7 +39,7 @@ pub struct TranscriptTail {
     pub mark: Mark,
 }
 
-/// Where to start reading a transcript, and its expected end.
+/// The position to start reading a transcript from, and its expected end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TailStart<'a> {
     /// The position of the last stop.

@@ -224,7 +224,6 @@ fn a_pattern_must_compile() {
     }
 }
 
-/// What is built in is what the settings start from.
 #[test]
 fn without_a_change_the_profiles_are_the_built_in_ones() {
     let dir = Fixture::new();

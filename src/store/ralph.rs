@@ -45,7 +45,7 @@ pub enum RalphRead {
     Absent,
     /// The state and its version.
     Found(Box<RalphFile>, RalphStamp),
-    /// It could not be parsed and was set aside; or a newer swarm wrote it, or it cannot be read, and it stays
+    /// The file could not be parsed and was set aside; or a newer swarm wrote it, or it cannot be read, and it stays
     /// ([`Problem::reserved`]). The loop continues with the state in memory.
     Bad(Problem),
 }

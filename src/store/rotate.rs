@@ -107,7 +107,7 @@ mod tests {
         let kept = [old, new].concat();
         assert!(input.ends_with(&kept) && kept.len() > 1 << 20);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        // It goes on where it was.
+        // A second recording is appended.
         record(&b"more"[..], &path, 1 << 20);
         assert!(fs::read(&path).unwrap().ends_with(b"more"));
     }

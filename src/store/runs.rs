@@ -1,4 +1,4 @@
-//! What one run needs while it lives: the directory `runs/NAME.RUN/`.
+//! The files that one run needs while it lives: the directory `runs/NAME.RUN/`.
 
 use std::fs;
 use std::io;

@@ -15,16 +15,16 @@ use crate::files::{file_name, writer_of};
 use crate::paths::Paths;
 use crate::procs;
 
-/// What is wrong with a file.
+/// The problem with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// It was set aside earlier.
+    /// The file was set aside earlier.
     SetAside,
     /// A newer swarm wrote it.
     Newer,
-    /// It does not parse. The daemon sets it aside when it next reads it.
+    /// The file does not parse. The daemon sets it aside when it next reads it.
     Broken,
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable,
 }
 
@@ -33,7 +33,7 @@ pub enum Damage {
 pub struct DamagedFile {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem with the file.
     pub damage: Damage,
     /// The reason; empty for [`Damage::SetAside`].
     pub cause: String,

@@ -24,8 +24,8 @@ const EXIT_FILE: &str = "exit.json";
 const RESERVED_FILE: &str = "exit.json.part";
 const EXIT_RECORD_BYTES: usize = 1024;
 
-/// What the wrapper runs (`launch.json`, 0600). A wrapper of another version may read it, so each new field needs a
-/// default.
+/// The command that the wrapper runs, and its settings (`launch.json`, 0600). A wrapper of another version may read the
+/// file, so each new field needs a default.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchSpec {
     /// The agent's argv; not empty. A program without `/` is searched in the `PATH` of `env`.
@@ -67,7 +67,7 @@ impl LaunchSpec {
         let taken = dir.join(TAKEN_FILE);
         std::fs::rename(dir.join(LAUNCH_FILE), &taken)?;
         let text = std::fs::read(&taken)?;
-        // It holds secrets.
+        // The file holds secrets.
         OpenOptions::new().write(true).open(&taken)?.set_len(0)?;
         Ok(serde_json::from_slice(&text)?)
     }

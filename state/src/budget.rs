@@ -158,7 +158,7 @@ mod tests {
         exhausted(budgets, spent, failures, (iteration, 4), StopReason::Unverified)
     }
 
-    /// Where a reason stands in the order in which limits are asked.
+    /// Returns the place of a reason in the order in which limits are checked.
     fn rank(reason: Option<&StopReason>) -> u8 {
         match reason {
             Some(StopReason::Failures(_)) => 0,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is used up stays used up, whatever else is used: more never gives a later reason, or none.
+        /// A limit that is used up stays used up: more use never gives a later reason, or none.
         #[test]
         fn more_spent_never_lets_a_loop_go_on(
             budgets in budgets(),
@@ -203,7 +203,7 @@ mod tests {
             }
         }
 
-        /// It ends exactly when one of its limits is reached, and says the first in order that is.
+        /// A loop ends exactly when one of its limits is reached, and reports the first in order that is.
         #[test]
         fn the_first_limit_that_is_reached_is_told(
             budgets in budgets(),

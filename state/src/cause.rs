@@ -28,7 +28,7 @@ pub enum Cause {
     Lost,
     /// The loop is paused.
     Paused {
-        /// Who paused it.
+        /// The origin of the pause.
         by: PauseBy,
     },
     /// The agent shows a dialog, asks a question, has no input box, or did not accept its prompt.
@@ -38,7 +38,7 @@ pub enum Cause {
     },
     /// The agent's API cannot be used.
     Outage {
-        /// What kind of outage.
+        /// The kind of outage.
         outage: outage::OutageKind,
         /// The agent's message.
         message: String,
@@ -74,7 +74,7 @@ pub enum Cause {
     },
     /// The worker stands still until there is room on the disk.
     DiskFull {
-        /// What cannot be written.
+        /// The data that cannot be written, with the error.
         error: String,
     },
     /// The worker's state cannot be saved; the run goes on.

@@ -19,7 +19,7 @@ use crate::promise::Promise;
 /// Maximum length of a failed check's output in the next contract, characters; the end is kept.
 pub const MAX_OUTPUT_CHARS: usize = 2_000;
 
-/// What changed since the loop began.
+/// The changes since the loop began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes<'a> {
     /// The directory is in no git repository.
@@ -33,7 +33,7 @@ pub enum Changes<'a> {
 pub struct Failed<'a> {
     /// The command.
     pub check: &'a str,
-    /// What it printed, as much as is known.
+    /// Its output, as far as it is known.
     pub output: &'a str,
 }
 
@@ -50,11 +50,11 @@ pub struct Contract<'a> {
     pub checks: &'a [String],
     /// Files that must stay as they are.
     pub protected: &'a [String],
-    /// What the agent must say when it is done.
+    /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
-    /// What changed so far.
+    /// The changes so far.
     pub changes: Changes<'a>,
-    /// What failed at the end of the iteration before, or at the base for the first.
+    /// The checks that failed at the end of the iteration before, or at the base for the first.
     pub failed: &'a [Failed<'a>],
     /// Checks that failed before any agent worked.
     pub failed_at_base: &'a [String],

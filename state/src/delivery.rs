@@ -57,7 +57,7 @@ pub const MAX_ACCEPT_TIME: Duration = Duration::from_secs(40);
 /// One capture of the pane, compared with the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// What the input box holds.
+    /// The content of the input box.
     pub held: BoxContent,
     /// The dialog on the screen.
     pub dialog: Option<Blocked>,
@@ -69,7 +69,7 @@ pub struct Look {
     pub busy: bool,
     /// The screen counts as ready, whatever is known of its input box.
     pub ready: bool,
-    /// Where the text does not show: its place shows what it showed before the paste. Such an agent echoes nothing.
+    /// If the text does not show: its place is as it was before the paste. Such an agent echoes nothing.
     pub untouched: bool,
 }
 

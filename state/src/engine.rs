@@ -121,7 +121,7 @@ pub struct Loop {
     pub iteration_started: Option<DateTime<FixedOffset>>,
     /// The same on the monotonic clock, to measure the duration.
     started_mono: Duration,
-    /// Who paused it.
+    /// The origin of the pause.
     pub paused: Option<PauseBy>,
     /// The limits in addition to the iterations.
     #[serde(default)]
@@ -234,7 +234,7 @@ pub enum Phase {
     Starting {
         /// When this is reported; `None` once it was.
         ready_by: Option<Duration>,
-        /// What was seen on its screen.
+        /// The observations of its screen.
         watch: Watch,
     },
     /// The daemon delivers the prompt and will report.
@@ -244,7 +244,7 @@ pub enum Phase {
     },
     /// The agent works.
     Running {
-        /// What was seen on its screen.
+        /// The observations of its screen.
         watch: Watch,
     },
     /// The agent was sent SIGTERM.

@@ -49,7 +49,7 @@ pub struct Gates {
     pub promise: Option<Promise>,
     /// Tool calls without which a promise counts as given without work; 0: none required.
     pub min_tool_calls: u64,
-    /// What swarm does with a promise after fewer tool calls.
+    /// The treatment of a promise after fewer tool calls.
     pub on_promise_no_work: OnNoWork,
     /// Require only the checks that passed before the first iteration.
     pub allow_preexisting: bool,
@@ -140,7 +140,7 @@ pub struct Verdict {
     /// The agent's transcript existed and is now missing, so the screen is not accepted instead.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub transcript_lost: bool,
-    /// Where the promise was read; `None` when it is missing.
+    /// The source in which the promise was read; `None` when it is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise_seen: Option<Source>,
     /// The results of the checks, in the order of [`Gates::checks`].

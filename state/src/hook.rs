@@ -116,7 +116,7 @@ pub struct HookInput {
     pub transcript: Option<PathBuf>,
     /// The session's working directory.
     pub cwd: Option<PathBuf>,
-    /// What tells one turn from the next (`prompt_id`, `turn_id`, `turn-id`).
+    /// The id of the turn (`prompt_id`, `turn_id`, `turn-id`).
     pub turn: Option<String>,
     /// Whether this turn was already kept going by a Stop hook.
     pub stop_hook_active: Option<bool>,
@@ -128,15 +128,15 @@ pub struct HookInput {
     pub tool: Option<String>,
     /// The prompt that was taken.
     pub prompt: Option<String>,
-    /// What kind of notification it is (`permission_prompt`, `idle_prompt`).
+    /// The kind of a notification (`permission_prompt`, `idle_prompt`).
     pub notification: Option<String>,
-    /// What a notification says.
+    /// The text of a notification.
     pub message: Option<String>,
     /// The API's error.
     pub error: Option<String>,
     /// The sub-agent that it is about. An empty one is the CLI's own helper (a compaction).
     pub agent: Option<String>,
-    /// What began the session, or what made it compact.
+    /// The reason why the session began or was compacted.
     pub cause: Option<String>,
 }
 
@@ -172,8 +172,8 @@ impl HookInput {
     }
 }
 
-/// What an event means to the loop around the agent; `None` for what it does not decide by. `held`: a loop of ours
-/// keeps the agent going.
+/// Returns the signal of an event for the loop around the agent; `None` for an event that does not affect it. `held`:
+/// a session loop of swarm keeps the agent going.
 pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSignal> {
     match event {
         HookEvent::Stop if held || input.background_tasks.is_some_and(|tasks| tasks > 0) => {
@@ -187,7 +187,7 @@ pub fn heard(event: HookEvent, input: &HookInput, held: bool) -> Option<HookSign
         HookEvent::PreToolUse | HookEvent::PostToolUse => Some(HookSignal::Working),
         HookEvent::PreCompact => Some(HookSignal::ContextSpent),
         HookEvent::Notification => match input.notification.as_deref() {
-            // It comes a minute after the end of a turn: no news where that was heard.
+            // `idle_prompt` comes a minute after the end of a turn: no news where that end was reported.
             Some("idle_prompt") => Some(HookSignal::Idle),
             Some("permission_prompt" | "elicitation_dialog") => Some(HookSignal::Asks(
                 input.message.clone().unwrap_or_else(|| "it asks for a permission".to_owned()),

@@ -55,7 +55,7 @@ pub struct IgnoredPath {
     pub files: u64,
     /// Their size.
     pub bytes: u64,
-    /// It holds more: counting stopped early, or a directory in it could not be read.
+    /// The path holds more: counting stopped early, or a directory in it could not be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
 }
@@ -81,18 +81,18 @@ pub struct IgnoredFiles {
     pub caches: IgnoredGroup,
 }
 
-/// What an ignored path is.
+/// The kind of an ignored path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoredKind {
     /// No convention covers it.
     Data,
-    /// It is created again when it is missed.
+    /// A tool creates the path again when it is missing.
     Cache,
     /// swarm wrote it for its own use.
     Own,
 }
 
-/// What a path is, from its name. `is_marked`: it is a directory that holds one of [`CACHE_MARKERS`].
+/// Classifies a path by its name. `is_marked`: it is a directory that holds one of [`CACHE_MARKERS`].
 pub fn kind(path: &str, is_dir: bool, is_marked: bool) -> IgnoredKind {
     let path = path.trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -104,9 +104,9 @@ pub struct Iteration {
     /// The tree after the checks, which may write reports: the tree that the next iteration starts from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
-    /// What it changed.
+    /// The changes that it made.
     pub diff: Option<DiffStat>,
-    /// What swarm could not do for this iteration.
+    /// The steps that swarm could not carry out for this iteration.
     pub warnings: Vec<String>,
     /// True when the agent could not be started. The verdict has the error, and no change is the agent's work.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -138,7 +138,7 @@ impl Iteration {
         self.end.map_or(self.no_agent || self.trouble().is_some(), |end| end.counts_as() == Counts::Failure)
     }
 
-    /// What it cost, US dollars.
+    /// The cost, US dollars.
     pub fn cost(&self) -> Option<f64> {
         self.verdict.as_ref()?.cost.map(|millionths| millionths as f64 / 1e6)
     }

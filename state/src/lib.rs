@@ -1,4 +1,4 @@
-//! What swarm knows and decides.
+//! swarm's data types and decisions.
 //!
 //! This crate is pure: it has no clock, touches no file, socket, process or environment variable, and
 //! does not know tokio. Time comes in as an argument, what should happen goes out as a value, so that

@@ -15,7 +15,7 @@ pub use status::{LoopStatus, Outcome, Status};
 
 /// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
 ///
-/// It becomes a tmux window, a git branch and a file name. It is checked once, when it is parsed.
+/// The name becomes a tmux window, a git branch and a file name. It is checked once, when it is parsed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorkerName(String);
@@ -141,7 +141,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Where a run's pane is.
+/// The tmux pane of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pane {
     /// The run that lives in it.
@@ -217,7 +217,7 @@ impl RestartWhen {
     }
 }
 
-/// What makes a plain worker start again after its end.
+/// The restart policy of a plain worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartSpec {
     /// After which ends.

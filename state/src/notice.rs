@@ -46,7 +46,7 @@ pub enum Entry {
     PromptFailed {
         /// The run.
         run: u64,
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
     /// The agent waits for a person.
@@ -120,7 +120,7 @@ pub enum Entry {
     GatesMissed {
         /// The iteration.
         iteration: u32,
-        /// What is missing, one sentence for each gate.
+        /// The gates that do not hold, one sentence for each.
         missing: Vec<String>,
     },
     /// Every gate holds.
@@ -194,7 +194,7 @@ pub enum Entry {
     },
     /// The tmux server went away.
     Lost {
-        /// What is known.
+        /// The reason, as far as it is known.
         reason: String,
     },
     /// A finished worker was deleted with its files.

@@ -23,7 +23,7 @@ use crate::transcript::ApiError;
 
 pub use reset::reset_in;
 
-/// What kind of outage it is.
+/// The kind of an outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutageKind {
@@ -42,14 +42,14 @@ pub enum OutageKind {
 pub struct Wording {
     /// The pattern, in [`Pattern`]'s syntax.
     pub pattern: String,
-    /// What it means.
+    /// The kind of outage that a match means.
     pub kind: OutageKind,
 }
 
 /// An outage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// What kind.
+    /// The kind.
     pub kind: OutageKind,
     /// The CLI's message, one line.
     pub message: String,

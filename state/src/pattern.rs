@@ -45,14 +45,14 @@ enum Engine {
 pub struct PatternError {
     /// The text as it was given.
     pub pattern: String,
-    /// What is wrong, in a few words.
+    /// The error, in a few words.
     pub message: String,
     /// Where, in characters from 0, if that is known.
     pub position: Option<usize>,
 }
 
 impl PatternError {
-    /// What is wrong and where, for a sentence that names the pattern by itself.
+    /// Describes the error and its position, for a sentence that names the pattern by itself.
     pub fn trouble(&self) -> String {
         let place = self.position.map(|at| format!(" at position {at}")).unwrap_or_default();
         format!("{}{place}", self.message)
@@ -116,12 +116,12 @@ impl Pattern {
         self.varying
     }
 
-    /// Where it matches, in bytes, in order.
+    /// Returns the byte ranges of all matches, in order.
     pub(crate) fn find_all(&self, text: &str) -> Vec<Range<usize>> {
         self.engine.find_all(text)
     }
 
-    /// What a named group holds in the first match; `None` without a match or without such a group.
+    /// Returns the text of a named group in the first match; `None` without a match or without such a group.
     pub(crate) fn group<'t>(&self, name: &str, text: &'t str) -> Option<&'t str> {
         match &self.engine {
             Engine::Plain(regex) => Some(regex.captures(text)?.name(name)?.as_str()),
@@ -129,7 +129,7 @@ impl Pattern {
         }
     }
 
-    /// Where it would match if line breaks stood wherever they help.
+    /// Returns the byte ranges of all matches, as if line breaks stood wherever they help.
     pub(crate) fn find_loose(&self, text: &str) -> Vec<Range<usize>> {
         self.loose.as_ref().unwrap_or(&self.engine).find_all(text)
     }

@@ -60,7 +60,7 @@ impl Promise {
         &self.0
     }
 
-    /// What the agent must say.
+    /// The text that the agent must print.
     pub fn marker(&self) -> String {
         format!("<promise>{}</promise>", self.0)
     }
@@ -100,16 +100,16 @@ impl From<Promise> for String {
     }
 }
 
-/// What to do with a promise of an agent that did no work.
+/// The treatment of a promise of an agent that did no work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnNoWork {
-    /// It does not count.
+    /// The promise does not count.
     #[default]
     Reject,
-    /// It counts, with a warning.
+    /// The promise counts, with a warning.
     Warn,
-    /// It counts.
+    /// The promise counts.
     Accept,
 }
 
@@ -132,7 +132,7 @@ impl OnNoWork {
     }
 }
 
-/// What an agent did, as far as swarm can know.
+/// The work of an agent, as far as swarm can see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Tools called; `None` where they cannot be counted.
@@ -154,7 +154,7 @@ impl Work {
     }
 }
 
-/// Where a promise was read, the better source first.
+/// The source of a promise, the better source first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -177,17 +177,17 @@ impl Source {
     }
 }
 
-/// What became of the promise at the end of an iteration.
+/// The outcome of the promise at the end of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Claim {
-    /// It was not given.
+    /// The promise was not given.
     Missing,
-    /// It was given without work, and that counts for nothing.
+    /// The promise was given without work and does not count.
     Rejected,
-    /// It was given without work, and counts with a warning.
+    /// The promise was given without work and counts with a warning.
     Doubtful,
-    /// It was given.
+    /// The promise was given.
     Given,
 }
 

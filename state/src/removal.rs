@@ -14,7 +14,7 @@ use crate::notice::named;
 /// How many changed files a refusal names.
 const MAX_NAMED_FILES: usize = 5;
 
-/// What a removal would lose.
+/// The data that a removal would lose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// Work that exists nowhere else: changed and untracked files, commits, unfinished operations.
@@ -23,7 +23,7 @@ pub struct Losses {
     pub ignored: IgnoredFiles,
 }
 
-/// What the user allowed to lose.
+/// The losses that the user allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permission {
     /// `--force-dirty`: work that is not committed.
@@ -73,7 +73,7 @@ impl Refusal {
         !self.losses.ignored.data.is_empty() && !self.permission.discard_ignored
     }
 
-    /// What is refused, and why.
+    /// Describes the work and files whose loss is refused.
     pub fn message(&self, worktree: &Path) -> String {
         let work = named(&self.losses.work, MAX_NAMED_FILES);
         let ignored = self.losses.ignored.data.summary();
@@ -85,7 +85,7 @@ impl Refusal {
         format!("worktree '{}' holds {held}", worktree.display())
     }
 
-    /// What the user can do without losing anything.
+    /// Suggests a step that keeps the work and the files.
     pub fn advice(&self) -> &'static str {
         match (self.needs_force(), self.needs_discard()) {
             (true, false) => "commit it in the worktree",

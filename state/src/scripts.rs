@@ -98,7 +98,7 @@ fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
         if let Some(to) = entered(&words) {
             let dir = dirs.last().map(String::as_str).filter(|_| !to.starts_with('/')).unwrap_or_default();
             let dir = format!("{dir}{}/", to.trim_end_matches('/'));
-            // What was entered within brackets is left again.
+            // A directory that was entered within brackets is left again.
             if !command.contains('(') {
                 dirs.clear();
             }
@@ -165,7 +165,7 @@ struct Simple {
 
 /// The text that a shell is given to run: `sh -c TEXT`, `bash -euc TEXT`.
 fn text_of(words: &[String]) -> Option<&str> {
-    // What a line runs within its words is a command of its own here.
+    // A command substitution has become a command of its own, `eval TEXT`.
     if let [eval, text] = words
         && eval == "eval"
     {
@@ -199,7 +199,7 @@ fn simple_commands(command: &str) -> Vec<Simple> {
                 word.get_or_insert_default();
                 quote = Some(c);
             }
-            // What is read or written is no program; `2>` has its number before it.
+            // A redirected file is not a program; `2>` has its number before it.
             (None, '<' | '>') => {
                 let number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
                 simple.words.extend(word.take().filter(|word| !number(word)));
@@ -254,7 +254,7 @@ fn end_word(simple: &mut Simple, word: &mut Option<String>, redirected: &mut Opt
     }
 }
 
-/// What one simple command runs: its program, and the file that an interpreter is given.
+/// Returns the files that one simple command runs: its program, and the file that an interpreter is given.
 fn programs(words: &[String]) -> Vec<String> {
     let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
     // `timeout 30 ./check`, `nice -n 5 ./check`: what is an option or a number is no program either.
@@ -271,7 +271,7 @@ fn programs(words: &[String]) -> Vec<String> {
 /// The files that a program like `make` does what they say: those that are named, else those that it looks for.
 fn built_from(words: &[String]) -> Vec<String> {
     let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
-    // What stands before the program names none of its flags.
+    // The words before the program are not its flags.
     let before = |word: &&String| is_assignment(word) || is_prefix(word);
     let Some((at, (_, defaults, flags))) = words.iter().enumerate().find_map(|(at, word)| {
         let known = BUILDERS.iter().find(|(program, ..)| *program == name(word))?;

@@ -1,4 +1,4 @@
-//! What the user asked for: everything that is fixed when a worker is spawned.
+//! The user's request: everything that is fixed when a worker is spawned.
 //!
 //! The client's request becomes a [`WorkerSpec`], which the daemon keeps in the worker's record. Not here: what
 //! happens to the worker afterwards ([`crate::engine`]).
@@ -14,7 +14,7 @@ use crate::gates::Gates;
 use crate::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName};
 use crate::profiles::Profile;
 
-/// What the user asked for with `--worktree`, `--branch`, `--worktree-dir`.
+/// The worktree that the user requested with `--worktree`, `--branch`, `--worktree-dir`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeSpec {
     /// The branch; `swarm/NAME` when absent.
@@ -23,7 +23,7 @@ pub struct WorktreeSpec {
     pub dir: Option<PathBuf>,
 }
 
-/// Where a prompt comes from.
+/// The source of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prompt {
@@ -53,11 +53,11 @@ pub struct WorkerSpec {
     pub tags: Vec<String>,
     /// Wanted worktree.
     pub worktree: Option<WorktreeSpec>,
-    /// What the agent is told.
+    /// The prompt for the agent.
     pub prompt: Prompt,
     /// How it is told, after the profile was asked: never `Auto`.
     pub prompt_via: PromptVia,
-    /// What swarm knows of this agent, settings merged in.
+    /// The profile of this agent, settings merged in.
     pub profile: Profile,
     /// Wait for a ready screen even when no prompt must be pasted.
     pub ready_wait: bool,
@@ -135,7 +135,7 @@ fn question_timeout() -> u64 {
     QUESTION_TIMEOUT_SECONDS
 }
 
-/// What makes a worker a loop.
+/// The settings that make a worker a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopSpec {
     /// The prompt file, absolute.
@@ -150,7 +150,7 @@ pub struct LoopSpec {
     /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What has to hold before it is complete.
+    /// The gates that must hold before it is complete.
     #[serde(default, skip_serializing_if = "is_default")]
     pub gates: Gates,
     /// Its limits beside the iterations.

@@ -280,7 +280,7 @@ fn what_only_looks_is_asked_of_the_next_daemon() {
         let agent = w.agent("a");
         w.spawn_loop("a", &agent, &["-n", "2"]);
         let first = w.daemon_pid().unwrap();
-        // It takes the question and dies before it answers.
+        // The daemon gets the request and dies before it answers.
         crate::world::signal(first, nix::sys::signal::Signal::SIGSTOP);
         let mut asks = w.follow(verb);
         let waits = || {

@@ -119,7 +119,7 @@ fn what_is_typed_after_the_end_of_an_iteration_reaches_no_other_worker() {
         assert!(screen.contains(line), "no {line:?} in {screen}");
     }
     until_no_trace(&world);
-    // What reaches it now shows that nothing did before.
+    // Text that reaches it now shows that none reached it before.
     world.swarm(&["send", "other", "from the test"]).ok();
     let text = world.until("what was sent", || {
         fs::read_to_string(&got).ok().filter(|text| text.contains("from the test"))
@@ -199,7 +199,7 @@ fn who_waits_for_the_next_run_can_leave() {
     let terminal = Terminal::look(&world, 0, &["lp"]);
     agent.tell("exit 1");
     let waiting = " ended, waiting for the next";
-    // Where the next run was quicker, Ctrl-C ends that, and the wait after it is longer.
+    // If the next run was quicker, Ctrl-C ends that run, and the wait after it is longer.
     let screen = world.until("it ends", || {
         let screen = terminal.screen();
         if screen.contains("code ") {

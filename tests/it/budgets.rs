@@ -1,4 +1,4 @@
-//! What a loop may use up, what it waits for, and how it ends then: time, money, tokens, failures, no progress,
+//! Limits and waits of a loop, and its end when a limit is reached: time, money, tokens, failures, no progress,
 //! outages.
 
 use std::fs;
@@ -371,7 +371,7 @@ fn a_usage_limit_is_waited_for_and_uses_up_no_iteration() {
         reason.starts_with("You have hit your session limit, try again in 1s (goes on by itself at "),
         "{reason}"
     );
-    // It goes on by itself, with the one iteration that it has.
+    // The loop continues by itself, with the one iteration that it has.
     assert_eq!(follower.wait(&w), 0);
     follower.says("[ralph] a: waiting: You have hit your session limit, try again in 1s (next try in ");
     assert_eq!(w.cli_runs(), 2);
@@ -429,7 +429,7 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
         let script = format!("[ -e '{}' ] || {{ {says}; exit 1; }}", go.display());
         let claude = w.cli("claude", &script).display().to_string();
         let mut follower = w.follow(&w.cli_loop("a", &["-n", "1", "--check", "true"], &[&claude, "-p"]));
-        // It tries again and again; in between it waits.
+        // The loop retries again and again; in between it waits.
         let waiting = w.until_status("a", "waiting");
         let reason = waiting["reason"].as_str().unwrap();
         let login = reason.starts_with("needs you: ");
@@ -457,7 +457,7 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
         assert_eq!((&ledger["end"], &ledger["consecutive_failures"]), (&Value::Null, &json!(0)), "{ledger}");
         fs::write(&go, "").unwrap();
         w.until("it is tried again", || {
-            // One that was just about to try by itself needs no telling.
+            // A loop that was just about to retry by itself needs no resume.
             let _ = w.swarm(&["ralph", "resume", "a"]);
             follower.has_ended().then_some(())
         });

@@ -43,7 +43,7 @@ fn an_agent_that_edits_the_script_of_a_check_is_not_done_until_somebody_approves
 fn neither_a_check_nor_what_the_agent_detached_can_approve() {
     let d = Desk::new();
     d.commit("check.sh", "exit 1\n");
-    // It takes the agent's changes from within the check, and from a process that is no longer below the pane.
+    // Runs `ralph approve` from within the check, and from a process that is no longer below the pane.
     let approve =
         format!("SWARM_DIR='{}' '{SWARM}' ralph approve a >>\"$D/said\" 2>&1", d.w.swarm_dir().display());
     let detached = format!(
@@ -137,7 +137,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         .ok()
         .says("- watched: check.sh\n")
         .says("- warning: no file of 'true' and 1 more check is watched");
-    // Who named files has thought of it; one that names none has not.
+    // A user who named files has chosen them; a pattern that matches no file still gets a warning.
     let ran = d.run(&["--check", "true", "--protect", "tests/**"], &agent).ok();
     assert!(!ran.err.contains("warning"), "{}", ran.err);
     d.w.swarm(&["why", "a"]).ok().says("watched: tests/a.sh\n");
@@ -155,7 +155,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
         assert!(!ran.err.contains("warning"), "{}", ran.err);
     }
     d.w.swarm(&["why", "a"]).ok().says("watched: no file, because of --allow-changed-checks\n");
-    // Whoever does not follow is told too.
+    // A client that does not follow gets the warning too.
     let words = d.words(&["--check", "true", "--detach"], &agent);
     d.w.swarm(&words).ok().warns("no file of 'true' is watched");
     d.w.until_status("a", "stopped");

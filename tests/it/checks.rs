@@ -225,7 +225,7 @@ fn a_check_has_the_environment_of_the_agent_and_a_mark_and_cannot_approve() {
     );
     let agent = d.agent(&[&format!("{sorted} >\"$D/agent.env\"; touch x; {DONE}")]);
     d.run(&["--check", &check, "--env", "OWN=of the agent", "-n", "1"], &agent).ok();
-    // What a shell sets for itself; and a check is of an iteration, and of no run.
+    // The variables that a shell sets for itself, and the run: a check belongs to an iteration and not to a run.
     let of_shell = ["PWD=", "OLDPWD=", "SHLVL=", "_=", "SWARM_RUN="];
     let env = |name: &str| -> Vec<String> {
         let text = d.read(name);

@@ -56,7 +56,7 @@ fn nothing_of_a_worker_is_left_and_its_neighbour_keeps_everything() {
     world.swarm(&["clean", "task-1"]).code(2).warns("no worker named 'task-1'");
     world.swarm(&["send", "task-1", "oops"]).code(2);
     assert_eq!(world.status("task-10")["status"], "running");
-    // It got nothing, and what it gets now it gets.
+    // The neighbor received nothing so far, and still receives its own input.
     ten.tell("ask");
     world.swarm(&["send", "task-10", "hello"]).ok();
     world.until("it was told one thing", || (ten.file("asked.1") == "hello\n").then_some(()));
@@ -107,7 +107,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
     assert_eq!(world.swarm(&["ls", "--format", "names"]).ok().out, "b\nlp\n");
     world.swarm(&["kill", "lp"]).ok();
     assert_eq!(world.swarm(&["clean", "--all"]).ok().out, "cleaned lp\n");
-    // One that went with its tmux server is over, unless it is a loop.
+    // A worker that was lost with its tmux server can be cleaned, unless it is a loop.
     world.tmux(&["kill-server"]).ok();
     world.until_status("b", "lost");
     world.swarm(&["clean", "b"]).ok();

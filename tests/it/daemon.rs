@@ -113,7 +113,7 @@ fn a_long_directory_works_and_shares_nothing() {
 #[test]
 fn a_closed_terminal_and_its_signals_do_not_reach_it() {
     let world = World::new();
-    // Who runs the tests may ignore the signal, and a shell cannot trap what was ignored when it began.
+    // The caller of the tests may ignore the signal, and a shell cannot trap a signal that was ignored at its start.
     let mut script = world.command("perl");
     script.args(["-e", "$SIG{INT} = 'DEFAULT'; exec @ARGV or die", "script"]);
     let line = format!("{SWARM} daemon start; {SWARM} spawn --name w -- sleep 600");
@@ -140,7 +140,7 @@ fn ctrl_c_in_the_terminal_that_started_it_does_not_reach_it() {
     let mut terminal = script.spawn().unwrap();
     let mut keys = terminal.stdin.take().unwrap();
     world.until("all is there", || world.path("work/there").exists().then_some(()));
-    // One that comes before the shell reads may be flushed with what else was typed ahead.
+    // A Ctrl-C that comes before the shell reads may be flushed with other type-ahead.
     world.until("the terminal's own group is hit", || {
         let _ = keys.write_all(b"\x03");
         (!world.lines("work/hits").is_empty()).then_some(())
@@ -239,7 +239,7 @@ fn rubbish_is_refused_and_reaches_nobody() {
         wire.send(rubbish.as_bytes());
         assert!(wire.line().contains("\"code\":\"invalid\""), "{rubbish:?}");
     }
-    // What is a request, but no good one, is answered, and the connection goes on.
+    // An invalid request is answered, and the connection stays open.
     let mut wire = world.connect().hello();
     for (rubbish, id) in [
         (r#"{"id":1,"method":"no.such","params":{}}"#, 1),

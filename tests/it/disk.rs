@@ -69,7 +69,7 @@ fn a_full_disk_is_told_and_survived() {
     let _ = world.swarm(&["ls"]).ok().warns("worker 'l': its state cannot be saved: ");
     assert_eq!(record(), before, "the file that was there stays");
     assert_eq!(world.status("l")["pid"], agent.pid(1).unwrap());
-    // What it printed and how it ended must outlive the want of room.
+    // The agent's output and exit must survive the lack of space.
     agent.tell("print the last words");
     agent.tell("exit 0");
     world.until_status("l", "waiting");
@@ -176,7 +176,7 @@ fn what_is_not_saved_is_not_logged() {
     let mut agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "2"]);
     let count = |text: &str| world.iterations_log("l").matches(text).count();
-    // It is written down when there is room again.
+    // The pause is logged once there is space again.
     disk.fill();
     let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");
     assert_eq!(count("[PAUSE]"), 0, "{}", world.iterations_log("l"));

@@ -332,7 +332,7 @@ fn a_project_has_one_loop_whoever_stops_there() {
     let ran = shop.host("s2").swarm_session(&["start", "--do-it"]).code(1);
     let ran = ran.warns("session s1 has a loop here already").warns("--session-id s1");
     drop(ran);
-    // One that was written by hand belongs to the first session that stops there, also of two at once.
+    // A state file without a session id belongs to the first session that stops there, also of two at once.
     fs::write(shop.state(), shop.text().replace("session_id: \"s1\"\n", "")).unwrap();
     let (a, b) = (shop.host("a"), shop.host("b"));
     let children =

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::world::{Ran, SWARM, World, is_alive, signal};
 
-/// What it found: its exit status and its lines.
+/// The findings of `doctor`: its exit status and its checks.
 struct Found {
     code: Option<i32>,
     checks: Vec<Value>,
@@ -234,7 +234,7 @@ fn whoever_else_is_at_the_socket_is_named() {
         let listener = UnixListener::bind(&socket).unwrap();
         fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).unwrap();
         let mut asked = w.follow(&["doctor", "--format", "json"]);
-        // It may come more than once.
+        // The client may connect more than once.
         listener.set_nonblocking(true).unwrap();
         w.until("it has looked", || {
             if let Ok((stream, _)) = listener.accept() {
@@ -345,7 +345,7 @@ fn a_pane_a_worktree_and_a_branch_of_no_worker_are_found() {
     look().only(&["daemon"]);
 }
 
-/// What follows the last colon of a cure is a command; it is given as it stands there.
+/// Runs the command after the last colon of a cure, exactly as printed.
 #[track_caller]
 fn do_as_told(w: &World, cure: &str) {
     let (_, command) = cure.rsplit_once(": ").unwrap();

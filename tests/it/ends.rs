@@ -107,7 +107,7 @@ fn a_loop_whose_spec_goes_away_has_failed_and_says_which_file() {
     assert_eq!(d.turns(), 4);
 }
 
-/// What a terminal of so many columns is sent by a loop of two iterations with a check of a long name.
+/// Returns the output of a loop of two iterations with a check of a long name on a terminal of so many columns.
 fn drawn(columns: u32, environment: &str) -> String {
     let d = Desk::new();
     let agent = d.agent(&["touch x; sleep 1.2", "touch y"]);

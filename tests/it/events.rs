@@ -89,7 +89,7 @@ fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_t
     assert_eq!(kinds(&told[1..]), ["started", "stopped"]);
     let text = world.swarm(&["events", "--since", &last, "c"]).ok().out;
     assert!(text.starts_with("(some notices are missing here; the workers are now: c stopped)\n"), "{text}");
-    // One that nobody gave.
+    // A number that no daemon has given.
     assert_eq!(events(&world, &["--since", &u64::MAX.to_string()])[0]["gap"], true);
 }
 

@@ -1,4 +1,4 @@
-//! What an agent showed during a run reaches the verdict and the log, whatever ended the run.
+//! Evidence that an agent showed during a run reaches the verdict and the log, whatever ended the run.
 
 use std::fs;
 use std::path::PathBuf;

@@ -50,7 +50,7 @@ fn a_loop_in_which_every_iteration_failed_fails_and_why_shows_the_last_output() 
         "{why}"
     );
     assert!(why.contains("  | cannot find the parser\n"), "{why}");
-    // One that succeeds is enough.
+    // One iteration that succeeds is enough.
     let once = "if [ -e failed ]; then exit 0; fi; touch failed; exit 1";
     let flags = ["spawn", "--name", "m", "--ralph", "--prompt-file", "PROMPT.md", "-n", "2", "--"];
     let followed = w.swarm(&[&flags[..], &["sh", "-c", once]].concat()).ok();

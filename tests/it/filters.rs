@@ -1,4 +1,4 @@
-//! What a repository has git run (filters, hooks) is the agent's to write: it approves nothing and holds nothing up.
+//! Filters and hooks that git runs are the agent's to write: they approve nothing and hold nothing up.
 
 use crate::verified::{DONE, Desk};
 use crate::world::SWARM;

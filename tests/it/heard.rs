@@ -1,4 +1,4 @@
-//! What an agent's hooks tell of it, end to end: a fake Claude Code runs the hooks that it is given.
+//! Reports of an agent's hooks, end to end: a fake Claude Code runs the hooks that it is given.
 
 use std::fs;
 use std::io::Write;
@@ -381,7 +381,7 @@ fn a_host_that_is_slow_to_say_what_happened_is_waited_for() {
             host.write_all(part.as_bytes()).unwrap();
         }
         let in_time = start.elapsed() < Duration::from_millis(900);
-        // It is never closed.
+        // The hook's input is not closed before the hook answers.
         let answer = hook.wait_with_output().unwrap();
         drop(host);
         in_time.then(|| assert!(answer.stdout.starts_with(br#"{"decision":"block""#), "{answer:?}"))

@@ -246,7 +246,7 @@ fn an_old_path_of_ours_is_brought_up_to_date_and_an_unknown_past_is_no_harm() {
     s.hooks(&["uninstall"]).ok().says("removed swarm's hooks from");
     assert_eq!(s.value(), json!({"a": 1}));
 
-    // What was kept is lost.
+    // The data that swarm kept about the file is lost.
     s.hooks(&["install"]).ok();
     fs::remove_dir_all(s.world.swarm_dir()).unwrap();
     s.hooks(&["uninstall"]).ok();

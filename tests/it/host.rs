@@ -31,7 +31,7 @@ fn a_login_shell_that_is_no_posix_shell_does_not_matter() {
     assert_eq!(world.lines("home/used"), [""; 0]);
 }
 
-/// What the runs of a worker saw of their environment.
+/// Returns the environments that the runs of a worker recorded.
 fn seen(world: &World, name: &str) -> Vec<String> {
     world.lines(format!("work/env-{name}"))
 }

@@ -153,7 +153,7 @@ fn no_escape_of_a_worker_reaches_the_terminal() {
     let dir = world.path(format!("work/d{ODD}"));
     fs::create_dir(&dir).unwrap();
     let cwd = dir.to_str().unwrap();
-    // What an agent writes is shown, and so are its letters that turn text around.
+    // The agent's output is shown with its characters that reverse text, so this output has none.
     let printed = ODD.replace('\u{202e}', "");
     let script = format!(
         "printf '%s\\n' \"$0\"; echo ready; cp /bin/sleep './s\x1b[2Jl'; './s\x1b[2Jl' 600 & wait; : '{ODD}'"

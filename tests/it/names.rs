@@ -4,7 +4,7 @@ use clap::{Arg, CommandFactory};
 
 use crate::world::World;
 
-/// What is no name: paths, patterns, what tmux, git or a shell would read otherwise, and far too much.
+/// Invalid names: paths, patterns, text that tmux, git or a shell would read otherwise, and text that is far too long.
 const BAD: [&str; 24] = [
     "../../precious",
     "",

@@ -36,7 +36,7 @@ fn verbs() -> Vec<(Vec<OsString>, clap::Command)> {
     found
 }
 
-/// What a verb is given where it must be given something: the name of a worker, if there is nothing better.
+/// Returns the operands of a verb that requires some: the name of a worker, if there is nothing better.
 fn operands(words: &[OsString], verb: &clap::Command) -> Vec<OsString> {
     let name: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let known: &[&str] = match name.join(" ").as_str() {
@@ -100,7 +100,7 @@ fn world() -> World {
     world
 }
 
-/// What a verb prints on a file, and its exit status.
+/// Returns the exit status of a verb that prints to a file, and the number of bytes that it prints.
 fn plainly(world: &World, words: &[OsString]) -> (Option<i32>, u64) {
     let path = world.path("stdout");
     let mut command = world.command(SWARM);
@@ -126,12 +126,12 @@ fn hold(world: &World, words: &[OsString]) -> bool {
     assert!(!left.err.to_lowercase().contains("broken pipe"), "{words:?}: {}", left.err);
 
     let mut codes = vec![];
-    // One that is closed is as good as /dev/null, whichever way that was opened.
+    // A closed stream is as good as /dev/null, whichever way that was opened.
     for how in [">&-", "1<>/dev/null", "<&-", "2>&-", "2>/dev/full", "<&- >&- 2>&-"] {
         codes.push((how, run(world, redirected(world, how, words), PATIENCE).code));
     }
 
-    // What changes the world by itself may say something else the second time.
+    // A verb that changes the world may have another result the second time.
     let again = plainly(world, words);
     let prints = printed > 0 && again.1 > 0;
     if again.0 != code {
@@ -279,7 +279,7 @@ fn ends_well(world: &World, words: &[OsString], patience: Duration) -> bool {
 fn every_argument_bears_any_value() {
     let w = world();
     for (words, verb) in verbs() {
-        // What it ends, the others need; and a demo has no arguments.
+        // The other verbs need the daemon that these would end; and a demo has no arguments.
         if words[0] == "demo" || words[0] == "daemon" && words[1] != "status" {
             continue;
         }
@@ -296,7 +296,7 @@ fn every_argument_bears_any_value() {
                     None => [&words[..], &["--".into(), value.clone()]].concat(),
                 };
                 if !ends_well(&w, &given, patience) {
-                    // One that waits for what does not happen will wait for it again.
+                    // A verb that waited in vain will wait in vain again.
                     patience = Duration::from_secs(1);
                 }
             }

@@ -1,4 +1,4 @@
-//! Where the daemon's directory is, how it is reached, and what happens when it goes away.
+//! The daemon's directory: its place, the access to it, and its removal at run time.
 
 use std::fs;
 

@@ -177,7 +177,7 @@ fn a_loop_whose_window_is_gone_is_taken_over_by_resume_where_it_was() {
     assert_eq!(fs::read(w.swarm_dir().join("state.json")).unwrap(), before[0]);
     let log = w.iterations_log("agent");
     assert!(log.as_bytes().starts_with(&before[2]), "{log}");
-    // It is ours now.
+    // The loop belongs to this swarm now.
     agent.tell("exit 0");
     agent.until_run(&w, 2);
     assert_eq!(w.ralph_state("agent")["current_iteration"], 5);

@@ -9,7 +9,7 @@ use crate::world::SWARM;
 
 const TAG: &str = "<promise>DONE</promise>";
 
-/// What Claude Code prints or writes of one iteration: so many tool calls, then words.
+/// The text that Claude Code prints or records in one iteration: so many tool calls, then messages.
 struct Said {
     calls: u32,
     texts: Vec<String>,
@@ -238,7 +238,7 @@ fn how_much_work_a_promise_needs_is_the_users_to_say() {
     assert_eq!(claims(&run(&d, 0, &["-n", "1", "--on-promise-no-work", "accept"], &agent)), ["given"]);
 }
 
-/// Where the promise of the last iteration was read, as JSON, `why` and `report` tell it.
+/// Returns the source of the promise of the last iteration, as JSON; `why` and `report` must show the same.
 #[track_caller]
 fn seen(d: &Desk, report: &Value) -> Value {
     let seen = report["iterations"].as_array().unwrap().last().unwrap()["verdict"]["promise_seen"].clone();
@@ -306,7 +306,7 @@ fn json_that_a_tool_prints_is_no_record_of_an_agent_that_has_another_or_none() {
 fn where_a_transcript_was_told_of_and_is_gone_the_screen_is_no_source() {
     let d = Desk::new();
     let find = "while [ $# -gt 0 ]; do [ \"$1\" = --session-id ] && id=$2; shift; done; t=\"$HOME/.claude/projects/p/$id.jsonl\"";
-    // One that comes before the pane is known counts for nothing, so it is told until it does.
+    // A report before the pane is known counts for nothing, so the hook repeats it until it counts.
     let hook = format!(
         "mkdir -p \"$HOME/.claude/projects/p\"; until grep -q '\"transcript\"' \"$SWARM_DIR/runs/a.$SWARM_RUN/told\"; do echo '{{\"session_id\":\"'$id'\",\"transcript_path\":\"'$t'\",\"hook_event_name\":\"UserPromptSubmit\",\"prompt\":\"x\"}}' | '{SWARM}' hook user-prompt-submit; done"
     );
@@ -345,7 +345,7 @@ fn a_done_pattern_of_a_whole_line_is_found_in_what_a_command_prints_as_json() {
     let words = "All of it is done.\n\nALL TASKS DONE";
     assert_eq!(iterations(&Said::new(1, &[words]).printed()), Some(1));
     assert_eq!(iterations(&printed(&[Said::new(1, &[words]).result()])), Some(1));
-    // What a tool printed is none of the agent's words.
+    // The output of a tool is not part of the agent's words.
     let tool = json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": words}]}});
     assert_eq!(iterations(&printed(&[tool, Said::new(1, &["not yet"]).result()])), Some(2));
 }

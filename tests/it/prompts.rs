@@ -16,7 +16,7 @@ pub(crate) fn record(world: &World) -> PathBuf {
     world.path("work/rec")
 }
 
-/// What was recorded so far.
+/// Returns the lines recorded so far.
 pub(crate) fn recorded(world: &World) -> Vec<Value> {
     world.lines("work/rec").iter().map(|l| serde_json::from_str(l).unwrap()).collect()
 }

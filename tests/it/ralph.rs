@@ -139,7 +139,7 @@ fn silence_that_burns_cpu_earns_an_extension() {
         (w.iterations_log("agent").matches(extended).count() >= 3).then_some(())
     });
     assert_eq!((agent.starts(), &w.status("agent")["status"]), (1, &"running".into()));
-    // It stops computing and is silent now: that is a hang.
+    // The agent stops computing and is silent now: that is a hang.
     agent.tell("run touch \"$dir/go\"");
     agent.until_run(&w, 2);
     assert!(w.iterations_log("agent").contains("[TIMEOUT] iteration 1 inactivity=3s\n"));

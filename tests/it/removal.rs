@@ -18,7 +18,7 @@ fn remove(world: &World, sub: &str) {
     world.until(&format!("{sub} is removed"), || removed().ok());
 }
 
-/// What does not change in a worker's record while it runs.
+/// Returns the parts of a worker's record that do not change while it runs.
 fn facts(world: &World, name: &str) -> [Value; 3] {
     let text = fs::read_to_string(world.swarm_dir().join(format!("workers/{name}.json"))).unwrap();
     let record: Value = serde_json::from_str(&text).unwrap();
@@ -66,7 +66,7 @@ fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watch
     }
     fs::rename(world.swarm_dir().join("workers/over.json"), world.path("taken")).unwrap();
     world.until("the record is there again", || has_record(&world, "over").then_some(()));
-    // What swarm itself removes stays away.
+    // A record that swarm itself removes is not restored.
     let _ = world.swarm(&["clean", "over"]).ok();
     let _ = world.spawn("next", &[], &["true"]).ok();
     world.until_status("next", "stopped");

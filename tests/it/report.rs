@@ -16,7 +16,7 @@ fn looped(w: &World, name: &str, flags: &[&str], script: &str) -> Ran {
     w.swarm(&[&head[..], flags, &["--", "sh", "-c", script]].concat())
 }
 
-/// What `why` says: never more than ten lines, the last of them what to do.
+/// Returns the output of `why`: at most ten lines, the last of them the next step.
 #[track_caller]
 fn why(w: &World, name: &str) -> String {
     let said = w.swarm(&["why", name]).ok().out;
@@ -321,7 +321,7 @@ fn a_loop_without_gates_goes_on_without_its_base_line_and_takes_no_later_one() {
     looped(&w, "a", &["-n", "3", "--cwd", &repo], &script).ok();
     assert_eq!(report(&w, "a")["iterations"].as_array().unwrap().len(), 3);
     assert!(!base.exists());
-    // What is shown as the beginning is still the beginning.
+    // The diff still starts from the tree at the beginning.
     let all = w.swarm(&["ralph", "diff", "a"]).ok().out;
     assert!(all.contains("new file") && all.matches("\n+").count() >= 3, "{all}");
 }

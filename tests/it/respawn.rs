@@ -232,7 +232,7 @@ fn a_kill_beside_a_respawn_wins_or_comes_first() {
     let script = "trap '' TERM; echo $$ >>pids; while :; do sleep 0.1; done";
     let _ = w.spawn_sh("w", &[], script).ok();
     w.until("it runs", || (w.lines("work/pids").len() == 1).then_some(()));
-    // It does not listen to TERM, so both wait for its end.
+    // The process ignores SIGTERM, so both wait for its end.
     let mut respawn = w.follow(&["respawn", "w"]);
     w.until("it is being ended", || (w.status("w")["reason"] == "ending: killed").then_some(()));
     let _ = w.swarm(&["kill", "w"]).ok();
@@ -255,7 +255,7 @@ fn of_several_respawns_at_once_one_is_done_and_the_others_are_told() {
     let respawn = ["respawn", "w"];
     let ended = at_once(&w, &[&respawn[..]; 6]);
     let done = ended.iter().filter(|(code, _)| *code == 0).count();
-    // One that came when the first was over is a respawn of its own.
+    // A request that came after the first had finished is a respawn of its own.
     assert!(done >= 1, "{ended:?}");
     for (code, said) in ended.iter().filter(|(code, _)| *code != 0) {
         let told = said.contains("is being respawned") || said.contains("is starting");

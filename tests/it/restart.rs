@@ -79,7 +79,7 @@ fn neither_a_stopped_nor_a_killed_daemon_forgets_the_wait_and_the_count() {
     let _ = w.swarm(&["daemon", "stop"]).ok();
     assert_eq!(w.lines("work/rec").len(), 3);
     w.start_daemon();
-    // It waits on, and nobody has to resume it.
+    // The worker goes on waiting, and nobody has to resume it.
     let status = until_failed(&w, "w", 4);
     assert_eq!(status["restarts"], 3);
     w.crash_daemon();

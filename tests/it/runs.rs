@@ -60,7 +60,7 @@ fn an_iteration_is_never_one_of_an_earlier_loop_of_the_name() {
     second.tell("exit 0");
     second.until_run(&world, 2);
     assert_eq!(of("1").ok().out, "new 1\n");
-    // Where the files were cleaned, the log still has it.
+    // After the files are cleaned, the log still has the output.
     world.swarm(&["kill", "lp"]).ok();
     world.swarm(&["ralph", "clean", "lp"]).ok();
     assert_eq!(of("1").ok().out, "new 1\n");
@@ -127,12 +127,12 @@ fn runs_are_counted_from_the_last_spawn() {
     world.until("it began anew", || (of("1").out == "run 5\n").then_some(()));
     world.until("it ran again", || (of("2").out == "run 6\n").then_some(()));
     world.swarm(&["kill", "w"]).ok();
-    // What was before the respawn is in the history.
+    // The runs before the respawn are in the history.
     let history = world.swarm(&["logs", "w", "--history"]).ok().out;
     for n in [1, 2, 5, 6] {
         assert!(history.contains(&format!("\nrun {n}\n")), "{history}");
     }
-    // It is not taken for a run of this life, where that one's was lost.
+    // An earlier run is not shown in place of a run after the respawn whose output was lost.
     let log = world.swarm_dir().join("logs/w.log");
     let text = fs::read_to_string(&log).unwrap();
     fs::write(&log, text.split_inclusive("run 2\n").next().unwrap()).unwrap();

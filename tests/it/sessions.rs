@@ -213,7 +213,7 @@ fn what_is_typed_starts_and_ends_loops() {
     let heard = host.types("/swarm:ulw-loop fix it");
     assert!(heard.context.unwrap().starts_with("ULTRAWORK MODE"));
     host.types("/swarm:cancel-ralph").goes_on();
-    // What is wrong is told to the person, and the agent hears nothing.
+    // An error is reported to the person; the agent receives nothing.
     for prompt in [
         "/ralph-loop",
         "/ralph-loop -n 5",

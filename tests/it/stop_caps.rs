@@ -1,4 +1,4 @@
-//! What a session loop may not do: hold a turn longer than its host lets it, or hammer an API that fails.
+//! Limits of a session loop: it may not hold a turn longer than its host lets it, or hammer an API that fails.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a hook does when something is odd: it ends with 0, holds nobody by mistake, and keeps the loop.
+//! Hooks when something is odd: a hook exits with 0, holds nobody by mistake, and keeps the loop.
 
 use std::fs;
 use std::io::Write;
@@ -435,7 +435,7 @@ fn damaged_input_transcripts_state_files_and_books_never_make_a_hook_fail() {
         fs::write(&host.transcript, transcript).unwrap();
         fs::write(host.state_file(), file).unwrap();
         fs::write(&book, book_bytes).unwrap();
-        // It ends with 0, and what it prints is JSON or nothing.
+        // The hook exits with 0 and prints JSON or nothing.
         Heard::of(host.hook_bytes("stop", input));
     }
 }

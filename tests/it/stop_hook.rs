@@ -307,7 +307,7 @@ fn a_message_that_was_sent_while_the_agent_worked_is_let_through_and_the_loop_go
     typed["origin"] = json!({"kind": "human"});
     host.lines(&[typed]);
     assert!(host.says("tabs it is").goes_on().contains("build it"));
-    // One that the agent got within its turn does not end that.
+    // A message that the agent received within its turn does not let it stop.
     host.lines(&[queue("enqueue", Some("and this")), queue("remove", Some("and this"))]);
     host.works().says("three").goes_on();
     host.swarm_session(&["logs"])

@@ -1,4 +1,4 @@
-//! What the source promises of itself, read from the source: who may use whom, who prints, who starts
+//! The source's own rules, checked by reading the source: who may use whom, who prints, who starts
 //! processes, how long a file is and what a type is called, what the dependencies are, and that no test sleeps.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ fn sources(dir: &str) -> Vec<(String, String)> {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() && path.ends_with("target") {
-                // What `cargo fuzz`, run by hand, builds in tests/fuzz.
+                // The build output of `cargo fuzz` in tests/fuzz, which is run by hand.
             } else if path.is_dir() {
                 walk(&path, found);
             } else if path.extension().is_some_and(|e| e == "rs") {
@@ -189,6 +189,22 @@ fn type_names_are_unique_in_each_crate() {
         files_of.retain(|_, files| files.len() > 1);
         assert_eq!(files_of, BTreeMap::new(), "{dir}");
     }
+}
+
+/// A comment whose first word is one of these makes the reader search for its subject.
+#[test]
+fn comments_name_their_subject() {
+    let opening = Regex::new(r"(?m)^\s*//[/!]? (?:What|Who|Whoever|Where|One that) .*$").unwrap();
+    let files = ["src", "state/src", "tests"].into_iter().flat_map(sources);
+    let found: Vec<String> = files
+        .flat_map(|(name, text)| {
+            opening
+                .find_iter(&text)
+                .map(|line| format!("{name}: {}", line.as_str().trim()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(found, Vec::<String>::new());
 }
 
 /// The license of each dependency is compatible with ours, and none comes from outside the registry.

@@ -1,8 +1,8 @@
 //! A fake host of hooks: an agent session whose turns a test writes.
 //!
-//! It writes a transcript as Claude Code does, runs `swarm hook stop` at the end of each turn with what that CLI tells
-//! its hooks, and goes on with what the hook feeds back. What real hosts do badly can be asked for: a transcript that
-//! comes late, no last message, one stop told twice.
+//! The host writes a transcript as Claude Code does, runs `swarm hook stop` at the end of each turn with the input
+//! that Claude Code gives to its hooks, and continues with the text that the hook feeds back. A test can make it behave
+//! as badly as real hosts do: a transcript that comes late, no last message, one stop reported twice.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -21,7 +21,7 @@ use crate::world::{Ran, SWARM, World};
 pub(crate) struct Host<'w> {
     pub(crate) world: &'w World,
     pub(crate) session: String,
-    /// Where it works.
+    /// The directory in which it works.
     pub(crate) dir: PathBuf,
     pub(crate) transcript: PathBuf,
     /// Says the agent's last words in the hook's input.
@@ -37,19 +37,19 @@ pub(crate) struct Host<'w> {
     active: bool,
 }
 
-/// What a hook answered.
+/// The answer of a hook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Heard {
-    /// What is fed back to the agent; `None`: it stops.
+    /// The text that is fed back to the agent; `None`: it stops.
     pub(crate) block: Option<String>,
-    /// What the person is told.
+    /// The message for the person.
     pub(crate) message: Option<String>,
-    /// What is added to a prompt.
+    /// The context that is added to a prompt.
     pub(crate) context: Option<String>,
 }
 
 impl Heard {
-    /// What a hook's output means; it ended with 0 and said nothing on stderr.
+    /// Parses the output of a hook, which exited with 0 and printed nothing on stderr.
     #[track_caller]
     pub(crate) fn of(ran: Ran) -> Self {
         let ran = ran.ok();
@@ -140,7 +140,7 @@ impl<'w> Host<'w> {
         ran.json().as_array().cloned().unwrap_or_default()
     }
 
-    /// What the log says of the stops: what was found, and the status.
+    /// Returns the stops in the log: the promise that was found, and the status.
     pub(crate) fn found(&self) -> Vec<String> {
         let lines = self.log();
         let stops = lines.iter().filter(|line| line["promise"] != "unread");
@@ -205,7 +205,7 @@ impl<'w> Host<'w> {
         heard
     }
 
-    /// What a host does with an answer.
+    /// Applies an answer as a host does.
     pub(crate) fn takes(&mut self, heard: &Heard) {
         self.active = heard.block.is_some();
         if let Some(text) = &heard.block {
@@ -213,7 +213,7 @@ impl<'w> Host<'w> {
         }
     }
 
-    /// What Claude Code tells its hooks.
+    /// Returns the input that Claude Code gives to its hooks.
     pub(crate) fn input(&self, event: &str, last: &str) -> Value {
         let mut input = json!({
             "session_id": self.session, "transcript_path": self.transcript, "cwd": self.dir,

@@ -1,4 +1,4 @@
-//! What people send: when it is typed, into what, and what they are told when that is in doubt.
+//! Input that people send: when it is typed, into which box, and the message when the result is in doubt.
 
 use std::process::Stdio;
 
@@ -431,7 +431,7 @@ fn a_text_is_not_glued_to_one_that_a_dead_daemon_left_in_the_box() {
     die_while_typing(&mut world, |world| spawn(world, &["--ready-wait"], &[]));
     let _ = world.swarm(&["send", "w", "whole"]).ok();
     assert_eq!(prompts(&world, 1), ["whole"]);
-    // What was sent off since is nobody's remainder, though it stands on the screen.
+    // Text that was sent since then is not a leftover, though it is on the screen.
     let _ = world.swarm(&["send", "w", "--no-enter", "two "]).ok();
     let _ = world.swarm(&["send", "w", "halves"]).ok();
     assert_eq!(prompts(&world, 2)[1], "two halves");

@@ -11,7 +11,7 @@ use crate::world::{Agent, SWARM, World, is_alive};
 fn asking(w: &World, agent: &mut Agent) {
     agent.tell("run : >\"$dir/asking\"");
     agent.tell("ask");
-    // What is typed before the read waits in the terminal's queue.
+    // Text that is typed before the read waits in the terminal's queue.
     w.until("it asks", || agent.has("asking").then_some(()));
 }
 

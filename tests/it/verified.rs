@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::world::{Ran, World};
 
-/// What the agent says when it is done.
+/// The command with which the agent prints its promise.
 pub(crate) const DONE: &str = "echo '<promise>COMPLETE</promise>'";
 
 /// A world whose working directory is a repository, with a scripted agent.
@@ -84,12 +84,12 @@ impl Desk {
         self.w.path("desk").join(name)
     }
 
-    /// What such a file holds.
+    /// Returns the content of a file outside of the tree.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// What an iteration was told.
+    /// Returns the prompt of an iteration.
     pub(crate) fn prompt(&self, iteration: u32) -> String {
         self.read(&format!("prompt.{iteration}"))
     }
@@ -364,7 +364,7 @@ fn a_loop_of_which_everything_is_excused_is_not_begun() {
     assert_eq!((&state["status"], &state["reason"]), (&"failed".into(), &"no_gate".into()));
     d.w.swarm(&["why", "a"]).ok().says(cause).says("next: require a check that passes at the start");
     d.w.swarm(&["report", "a"]).ok().says(cause);
-    // Where something else is asked for, that is what counts, and the contract says which need not pass.
+    // If a promise is required too, it decides, and the contract lists the checks that need not pass.
     let done = d.agent(&[&format!("touch x; {DONE}")]);
     let result = d.result(0, &[&flags[..5], &["--replace"]].concat(), &done);
     assert_eq!((&result["stop_reason"], &result["success"]), (&"promise_accepted".into(), &true.into()));

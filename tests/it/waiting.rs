@@ -31,7 +31,7 @@ fn it_ends_when_all_are_over_and_says_who_failed() {
     assert_eq!(good.wait(&world), 0, "{}", good.output());
     all.says("hint: swarm logs b");
     assert!(!good.output().contains("'b'"), "{}", good.output());
-    // What is over is known at once, and 0 s is time enough.
+    // The result of a stopped worker is available at once, and 0 s is time enough.
     world.swarm(&["wait", "a", "--timeout", "0"]).ok().says("a: done (exited)\n");
     world.swarm(&["wait", "b", "--timeout", &u64::MAX.to_string()]).code(1).warns("'b' failed");
     world.swarm(&["wait", "--all"]).ok();
@@ -79,7 +79,7 @@ fn a_loop_is_waited_for_as_a_whole_also_while_it_is_paused() {
     agent.tell("exit 0");
     world.until_status("lp", "stopped");
     other.tell("exit 0");
-    // It heard of the pause before this.
+    // The wait was notified of the pause before this.
     waits.until_says(&world, "x: done (exited)");
     assert!(!waits.has_ended(), "{}", waits.output());
     world.swarm(&["ralph", "resume", "lp"]).ok();

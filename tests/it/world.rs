@@ -27,7 +27,7 @@ pub(crate) struct World {
     env: Vec<(String, String)>,
 }
 
-/// What a command left.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -300,7 +300,7 @@ impl World {
         serde_json::from_str(&text.unwrap_or_default()).unwrap_or(Value::Null)
     }
 
-    /// Where the daemon's tmux server listens.
+    /// The socket of the daemon's tmux server.
     pub(crate) fn tmux_socket(&self) -> PathBuf {
         swarm::paths::Paths::new(self.swarm_dir()).tmux_socket()
     }
@@ -436,7 +436,7 @@ impl Drop for World {
             }
             !is_alive(pid)
         };
-        // What runs in a pane ends its own tree, and writes into this world until it has.
+        // The process in a pane ends its own tree, and writes into this world until then.
         for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
             gone(pid, PATIENCE);
         }
@@ -488,7 +488,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// What it printed so far, both streams.
+    /// The output so far, both streams.
     pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use swarm_state::notice::{Entry, PauseBy, StopReason};
 use crate::client::worker::loop_status;
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
-/// What the follower does next.
+/// The next action of the follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FollowAction {
     /// Prints a line.

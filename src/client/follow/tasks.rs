@@ -1,4 +1,4 @@
-//! What a follower waits for, each source of events as a task of its own.
+//! The events that a follower waits for. Each source of events is a task of its own.
 
 use std::time::Duration;
 

@@ -58,7 +58,7 @@ enum AttachEnd {
     Closed,
 }
 
-/// What follows a window that closed.
+/// The state of a worker's next run after its window closed.
 enum NextRun {
     /// The next run has started.
     Run(AttachedRun),

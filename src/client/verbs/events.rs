@@ -1,6 +1,6 @@
 //! `swarm events`: show events as they happen, as text or one JSON object a line.
 //!
-//! Where notices are missing, a line reports it and lists the current status of the workers.
+//! If notices are missing, a line reports it and lists the current status of the workers.
 
 use std::collections::BTreeSet;
 

@@ -27,7 +27,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Spawn) -> CommandResult {
 
 /// How the start of a worker is reported.
 pub(super) struct StartReport {
-    /// What happened to it.
+    /// The verb in the printed line: `spawned` or `respawned`.
     pub(super) word: &'static str,
     pub(super) format: PageFormat,
     /// Return without following a loop.

@@ -1,4 +1,5 @@
-//! What every part of a run works with: the worker's name, its tmux server, the disk, and the way to the supervisor.
+//! The context that all parts of a run use: the worker's name, its tmux server, the disk, and the way to the
+//! supervisor.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +15,7 @@ use crate::daemon::messages::{Input, RunReport};
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
-/// What every job of a worker's driver needs.
+/// The data that every job of a worker's driver needs.
 #[derive(Clone)]
 pub(crate) struct RunContext {
     /// The worker.

@@ -40,7 +40,7 @@ pub(crate) struct EndedRun {
     pub(crate) run: Run,
     /// How.
     pub(crate) exit: Exit,
-    /// What was seen while it ran.
+    /// The evidence that was collected while it ran.
     pub(crate) evidence: Evidence,
     /// Why, where it was an iteration.
     pub(crate) end: Option<Ended>,
@@ -48,7 +48,7 @@ pub(crate) struct EndedRun {
     pub(crate) iteration: Option<IterationInfo>,
     /// Its pane, where there still is one.
     pub(crate) pane: Option<Pane>,
-    /// Where it worked.
+    /// Its working directory.
     pub(crate) cwd: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the hooks of a worker's own agent reported about a run, and which agent session the reports come from.
+//! The reports about a run from the hooks of the worker's own agent, and the agent session that they come from.
 //!
 //! An agent that starts another agent passes its environment on, so that the hooks of both report here. Only the
 //! session that reported first counts, and a new session that replaces it. The session, its transcript and the API's
@@ -18,7 +18,7 @@ const HOOK_RECORD_FILE: &str = "told";
 /// A larger file was not written by swarm.
 const MAX_HOOK_RECORD_BYTES: u64 = 1 << 20;
 
-/// What an agent's hooks reported about a run.
+/// The data that an agent's hooks reported about a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct HookRecord {

@@ -169,7 +169,7 @@ impl Supervisor {
         if !self.slots.contains_key(name) {
             self.store.remove_unborn(name)?;
         }
-        // What an earlier worker of that name left says nothing about this one's runs.
+        // The run directories of an earlier worker of that name do not belong to this worker's runs.
         for (_, run) in self.store.run_dirs().into_iter().filter(|(of, _)| of == name) {
             self.store.remove_run_dir(name, run)?;
         }

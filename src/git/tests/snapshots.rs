@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a snapshot may not touch, byte for byte: index, HEAD, branches, stash, and what git thinks of the files.
+/// The state that a snapshot must not change, byte for byte: index, HEAD, config, refs, stash, and the names in `.git`.
 fn state(fixture: &Fixture) -> Vec<Vec<u8>> {
     let git_dir = fixture.repo().join(".git");
     let read = |name: &str| fs::read(git_dir.join(name)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the merge keeps, adds and takes out: tables, and values of any shape.
+//! Tests of the entries that the merge keeps, adds and removes, in tables and in values of any shape.
 
 use proptest::prelude::*;
 

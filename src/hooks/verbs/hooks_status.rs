@@ -8,7 +8,7 @@ use crate::hooks::install::{self, HookState, HookStatus};
 use crate::hooks::words::quoted_path;
 use crate::out::{CommandResult, Out, table};
 
-/// What `--format json` prints.
+/// The output of `--format json`.
 #[derive(Serialize)]
 struct HooksReport {
     hooks: Vec<HookStatus>,

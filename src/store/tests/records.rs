@@ -273,7 +273,7 @@ fn a_name_of_the_predecessor_that_was_ours_and_is_removed_does_not_come_back() {
         records.into_iter().map(|r| r.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(), ["agent", "bg", "feature"]);
-    // One that never came to be changes nothing.
+    // A worker whose creation was undone changes nothing.
     fixture.store.save(&record("bg")).unwrap();
     fixture.store.take_back(&name("bg")).unwrap();
     assert_eq!(names(), ["agent", "bg", "feature"]);
@@ -288,7 +288,7 @@ fn a_name_of_the_predecessor_that_was_ours_and_is_removed_does_not_come_back() {
     // The predecessor started another one of that name: that is a new worker.
     fs::write(fixture.paths().legacy_state(), LIST.replace("22:43:49.927103", "23:00:00.000000")).unwrap();
     assert_eq!(names(), ["agent", "feature"]);
-    // What is kept of it is no reason to lose sight of anything when it is damaged.
+    // If the file of the predecessor's finished entries is damaged, every worker is still loaded.
     fs::write(fixture.paths().legacy_over(), "{").unwrap();
     let (records, problems) = fixture.reopened().load_all();
     assert_eq!((records.len(), problems.len()), (3, 1));

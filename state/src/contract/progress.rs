@@ -20,7 +20,7 @@ pub struct ProgressEntry<'a> {
     pub duration: f64,
     /// Each check, whether it passed, and what it printed.
     pub checks: Vec<(&'a str, bool, &'a str)>,
-    /// What else kept the loop from its end.
+    /// The other reasons why the loop did not end.
     pub remarks: &'a [String],
 }
 

@@ -18,7 +18,7 @@ const MIN_FULL_SCREEN_CHARS: usize = 200;
 /// Maximum number of characters between the brackets of a fold token.
 const MAX_FOLD_TOKEN_CHARS: usize = 60;
 
-/// What the input box holds.
+/// The content of the input box, compared with the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoxContent {
     /// No input box is on the screen.
@@ -44,7 +44,7 @@ pub struct Typed {
     ink: String,
     /// The ink of the box before.
     before: Option<String>,
-    /// What stood below the text before Enter, where no profile knows the box.
+    /// The ink below the text before Enter, where no profile describes the box.
     below: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Typed {
         self.ink.chars().count() >= MIN_DISTINCT_CHARS
     }
 
-    /// What a box holds.
+    /// Compares the content of a box with the text.
     pub fn held(&self, input: Option<&str>) -> BoxContent {
         let Some(input) = input.map(ink) else { return BoxContent::NoBox };
         if self.before.as_ref() == Some(&input) || input.is_empty() || self.ink.is_empty() {
@@ -113,7 +113,7 @@ impl Typed {
         !self.ink.is_empty() && ink(screen).contains(tail(&self.ink))
     }
 
-    /// What stands below the text, without digits and spinners.
+    /// Returns the ink below the text, without digits and spinners.
     fn below(&self, screen: &str) -> String {
         let all = ink(screen);
         let tail = tail(&self.ink);
@@ -134,7 +134,7 @@ fn is_spinner(c: char) -> bool {
     matches!(c, '\u{2800}'..='\u{28ff}' | '·' | '✢' | '✳' | '✶' | '✻' | '✽' | '*' | '|' | '/' | '-' | '\\')
 }
 
-/// What stands behind the input mark of a row.
+/// Returns the text after the input mark of a row.
 fn after_mark(row: &str) -> Option<&str> {
     ["❯", "›", ">>>", ">", "$"].iter().find_map(|mark| {
         let rest = row.strip_prefix(mark)?;

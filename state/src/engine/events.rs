@@ -79,7 +79,7 @@ pub enum Event {
     Judged(Run, Verdict),
 }
 
-/// What the daemon must do, in this order.
+/// An action that the daemon must carry out. A list of effects is carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Save the worker. No later effect of the list may happen before.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Effect, Worker};
 use crate::screen::Reading;
 
-/// What was seen during the current run.
+/// The evidence of the current run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Evidence {
@@ -18,7 +18,7 @@ pub struct Evidence {
 }
 
 impl Worker {
-    /// What was seen during the current or last run.
+    /// Returns the evidence of the current or last run.
     pub fn evidence(&self) -> Evidence {
         self.evidence
     }

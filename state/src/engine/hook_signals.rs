@@ -78,7 +78,7 @@ impl Worker {
                 }
                 effects
             }
-            // What it waits for is its own task, which will wake it.
+            // The agent waits for its own background task, which will wake it.
             HookSignal::Idle if watch.held => vec![],
             HookSignal::TurnOver | HookSignal::Idle => {
                 (watch.held, watch.in_turn) = (false, false);
@@ -141,7 +141,7 @@ impl Worker {
         }
     }
 
-    /// What a look at the screen means for a turn whose end was reported.
+    /// Evaluates a look at the screen for a turn whose end was reported.
     pub(super) fn turn_end_seen(&mut self, now: Now) -> Option<Vec<Effect>> {
         let Phase::Running { watch } = &mut self.phase else { return None };
         match watch.over.filter(|_| watch.typing == 0)? {

@@ -184,7 +184,7 @@ impl Worker {
         ralph.outage = Some(outage.clone());
         let mut effects = self.report_end(IterationExit::Outage, now);
         self.undo_iteration();
-        // What it cost counts all the same.
+        // The cost of the undone iteration counts all the same.
         if let Some(reason) = self.ralph.as_ref().and_then(|l| l.exhausted(now)) {
             effects.extend(self.stop(reason));
             return Some(effects);

@@ -1,4 +1,4 @@
-//! What several phases have in common. Each question about a phase is answered here once, by an exhaustive match.
+//! The properties of phases. Each question about a phase is answered here once, by an exhaustive match.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Phase {
         matches!(self, Self::Starting { .. } | Self::Prompting { .. } | Self::Running { .. })
     }
 
-    /// What was seen of the screen, in the phases in which looks at it are of use.
+    /// Returns the observations of the screen, in the phases that use them.
     pub(super) fn watch(&self) -> Option<&Watch> {
         match self {
             Self::Starting { watch, .. } | Self::Running { watch } => Some(watch),

@@ -20,7 +20,7 @@ const IDLE_QUIET: Duration = Duration::from_secs(4);
 /// How long after a change of size a redraw is not activity.
 const RESIZE_SETTLE_TIME: Duration = Duration::from_secs(4);
 
-/// What was seen of one run's screen.
+/// The observations of one run's screen.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Watch {
     print: Option<[u8; 16]>,

@@ -95,7 +95,7 @@ fn effect_word(effect: &Effect) -> String {
     }
 }
 
-/// What a step did: effects, then the phase after it.
+/// Renders a step: effects, then the phase after it.
 fn line(effects: &[Effect], worker: &Worker) -> String {
     let words: Vec<String> = effects.iter().map(effect_word).collect();
     format!("{} => {}", words.join("; "), phase_word(worker)).trim_start().to_owned()

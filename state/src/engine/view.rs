@@ -72,7 +72,7 @@ impl Worker {
         self.calm_watch().is_some_and(Watch::idle)
     }
 
-    /// What was seen of an agent that runs and needs no person.
+    /// Returns the observations of a running agent that needs no person.
     fn calm_watch(&self) -> Option<&Watch> {
         let Phase::Running { watch } = &self.phase else { return None };
         (self.reachable && self.trouble.is_none()).then_some(watch)

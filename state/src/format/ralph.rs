@@ -54,7 +54,7 @@ pub struct RalphFile {
     pub inactivity_timeout: u64,
     /// The reason for the status, if any.
     pub reason: Option<String>,
-    /// Who paused it.
+    /// The origin of the pause.
     pub paused_by: Option<PauseBy>,
     /// Seconds that a question in mid-work may stay unanswered; 0: no limit. The file has the key only when it is not
     /// [`QUESTION_TIMEOUT_SECONDS`].

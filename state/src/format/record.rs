@@ -56,7 +56,7 @@ pub struct Legacy {
     pub pid: Option<i32>,
 }
 
-/// Where the predecessor put a window.
+/// The tmux window in which the predecessor put a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LegacyTmux {
     /// The session.
@@ -75,13 +75,13 @@ pub struct Record {
     pub format: u32,
     /// The worker's name; equal to `spec.name`.
     pub name: WorkerName,
-    /// What `ls --format json` shows under `metadata`.
+    /// The fields that `ls --format json` shows under `metadata`.
     pub metadata: Metadata,
-    /// What was fixed when it was spawned.
+    /// The settings that were fixed when it was spawned.
     pub spec: WorkerSpec,
     /// When it was spawned.
     pub started: DateTime<FixedOffset>,
-    /// Where its current run lives.
+    /// The pane in which its current run lives.
     pub pane: Option<Pane>,
     /// The worktree that swarm made for it.
     pub worktree: Option<Worktree>,

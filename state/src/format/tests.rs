@@ -236,13 +236,13 @@ fn an_edit_by_hand_is_found() {
         }
     );
     assert_eq!(edited.started, known.started, "a space for the T");
-    // What the file cannot hold is cut off when it is read, so that reading it again gives the same.
+    // Precision that the file cannot hold is cut off on reading, so that a second reading gives the same.
     for odd in ["2024-01-15T10:30:59.999999999", "2024-01-15T10:30:60", "2024-01-15T10:30:59.9999995+02:00"] {
         let file = parse_ralph(&with(V1_RALPH, "started", json!(odd))).unwrap();
         assert_eq!(parse_ralph(&file.to_bytes().unwrap()), Ok(file));
     }
     assert_eq!(edited.extra["my_note"]["since"], 3);
-    // What is not a setting is no edit.
+    // A changed field that is not a setting does not count as an edit.
     let counted = RalphFile { current_iteration: 99, status: LoopStatus::Stopped, ..known.clone() };
     assert!(edits(&known, &counted).unwrap().is_empty());
 }

@@ -55,7 +55,7 @@ fn worker(
     spec.cmd = need(&mut map, "cmd")?;
     spec.cwd = need::<PathBuf>(&mut map, "cwd")?;
     spec.env = take::<BTreeMap<_, _>>(&mut map, "env")?.unwrap_or_default();
-    // It kept only what `--env` set.
+    // The predecessor kept only the variables that `--env` set.
     spec.env_names = spec.env.keys().cloned().collect();
     spec.tags = take(&mut map, "tags")?.unwrap_or_default();
     if spec.cmd.is_empty() {

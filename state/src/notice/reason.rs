@@ -38,7 +38,7 @@ pub enum IterationExit {
     Unanswered,
 }
 
-/// What an iteration counts as in the row of failures.
+/// The effect of an iteration on the count of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counts {
     /// Resets the count of failures.
@@ -103,7 +103,7 @@ impl IterationExit {
         self == Self::Inactivity || matches!(self, Self::Exit(exit) if exit.is_success())
     }
 
-    /// What the iteration counts as, if the gates do not hold.
+    /// Returns the effect of the iteration on the count of failures, if the gates do not hold.
     pub fn counts_as(self) -> Counts {
         match self {
             Self::Exit(exit) if exit.is_success() => Counts::Success,
@@ -119,7 +119,7 @@ impl IterationExit {
     }
 }
 
-/// Who paused a loop.
+/// The origin of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseBy {

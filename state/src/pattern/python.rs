@@ -12,9 +12,9 @@ pub(super) struct Translation {
     pub loose: String,
     /// `strict` and `loose` differ.
     pub anchored: bool,
-    /// It repeats something.
+    /// The pattern repeats something.
     pub varying: bool,
-    /// It uses what the linear matcher would silently take for something else (`a++`).
+    /// The pattern uses a construct that the linear matcher would silently read differently (`a++`).
     pub backtracks: bool,
 }
 

@@ -11,11 +11,11 @@ use crate::transcript::{Account, Usage};
 pub struct Marker {
     /// The pattern, in [`crate::pattern::Pattern`]'s syntax.
     pub pattern: String,
-    /// What it means, as `status` shows it ("trust dialog").
+    /// Its meaning, as `status` shows it ("trust dialog").
     pub what: String,
 }
 
-/// What swarm knows of one agent CLI. A field that is left out has the generic row's value.
+/// The facts about one agent CLI that swarm uses. A field that is left out has the generic row's value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Profile {
@@ -49,7 +49,7 @@ pub struct Profile {
     /// Its transcript or its results report the cost of a session.
     #[serde(skip_serializing_if = "is_no")]
     pub tells_cost: bool,
-    /// What a million tokens that the model reads cost, millionths of a US dollar: for a command that tells tokens
+    /// The price of a million tokens that the model reads, millionths of a US dollar: for a command that reports tokens
     /// and no cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_price: Option<u64>,
@@ -265,7 +265,7 @@ impl Profile {
         told.map(|dollars| (dollars * 1e6).round() as u64).or_else(|| self.price(account.usage?))
     }
 
-    /// What tokens cost, rounded up; `None` without the prices of reading and writing.
+    /// Returns the cost of tokens, rounded up; `None` without the prices of reading and writing.
     fn price(&self, usage: Usage) -> Option<u64> {
         let (input, output) = (self.input_price?, self.output_price?);
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
@@ -325,14 +325,14 @@ impl Profile {
         Some(cmd)
     }
 
-    /// Where a flag can stand that its subcommand must take too: right behind the program and the word that makes
-    /// it run once.
+    /// Returns the index for a flag that the subcommand must accept too: directly after the program and the word that
+    /// makes it run once.
     pub fn place_of_flags(&self, cmd: &[String]) -> usize {
         let after = cmd.iter().take_while(|arg| *arg != "--").position(|arg| self.one_shot.contains(arg));
         after.unwrap_or_else(|| program(cmd)).saturating_add(1).min(cmd.len())
     }
 
-    /// Where a flag can stand right behind the program.
+    /// Returns the index at which a flag can be inserted directly after the program.
     pub fn place_of_program(&self, cmd: &[String]) -> usize {
         program(cmd).saturating_add(1).min(cmd.len())
     }

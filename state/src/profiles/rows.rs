@@ -80,7 +80,7 @@ fn codex() -> Profile {
         settle_ms: 1000,
         working: vec![
             format!(r"^[•◦] [^\n]*\([^\n)]*esc to interrupt\)[^\n]*{}", end(24)),
-            // It has the prompt, and begins when it has started.
+            // The agent has the prompt, and begins when it has started.
             r"^  Waiting for startup[^\n]*esc cancel[^\n]*\Z".into(),
         ],
         startup: vec![

@@ -24,7 +24,7 @@ fn what_an_iteration_cost_is_what_was_told_or_its_tokens_by_their_prices() {
     assert!(!half.knows_cost());
     let priced = Profile { output_price: Some(500_000), ..half };
     assert!(priced.knows_cost() && !priced.tells_cost);
-    // What the cache gave costs what reading costs where nobody says; a part of a millionth is a whole one.
+    // Cached tokens cost as much as input tokens unless they have a price; a fraction of a millionth is rounded up.
     assert_eq!(priced.cost(&account(None, Some(usage))), Some(6_000_001));
     let cached = Profile { cached_price: Some(0), ..priced.clone() };
     assert_eq!(cached.cost(&account(None, Some(usage))), Some(3_000_001));
@@ -198,7 +198,7 @@ fn what_shows_text_prints_no_record() {
     assert!(shows(&["claude"], PromptVia::Paste) && shows(&["gemini"], PromptVia::Paste));
     assert!(!shows(&["opencode", "run", "--format", "json"], PromptVia::Stdin));
     assert!(!shows(&["claude", "-p"], PromptVia::Stdin) && !shows(&["codex", "exec"], PromptVia::Stdin));
-    // It prints JSON when it is asked to, on a stdin that is no terminal.
+    // Gemini prints JSON when it is asked to, on a stdin that is no terminal.
     assert!(!shows(&["gemini", "--output-format", "json"], PromptVia::Stdin));
     assert!(!shows(&["./agent.sh"], PromptVia::Paste), "whatever that is");
 }

@@ -38,7 +38,7 @@ pub(super) enum Detail {
     Letters,
 }
 
-/// What remains of a text when only the characters of a [`Detail`] count.
+/// The characters of a text that count for a [`Detail`].
 pub(super) struct Ink {
     /// The characters that remain.
     text: String,
@@ -116,7 +116,7 @@ fn is_mark(c: char) -> bool {
     matches!(c, '❯' | '›' | '>' | '|' | '\u{200b}'..='\u{200d}' | '\u{fe0f}' | '\u{feff}')
 }
 
-/// What is known of a prompt that holds the done pattern.
+/// A prompt that holds the done pattern, prepared for comparison with the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Echo {
     ink: String,
@@ -251,7 +251,7 @@ fn common(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize
     a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// What stands before a stretch in its row.
+/// The text before a stretch in its row.
 enum Lead {
     /// The mark of the user's own text, and nothing else.
     Mark,

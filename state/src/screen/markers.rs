@@ -19,7 +19,7 @@ static COMMON_PERMISSION: LazyLock<Vec<(Pattern, Blocked)>> =
 /// Those in use, by profile.
 static KNOWN: Mutex<Vec<(Profile, Weak<Markers>)>> = Mutex::new(Vec::new());
 
-/// What to look for on the screens of one agent.
+/// The patterns to look for on the screens of one agent.
 #[derive(Debug)]
 pub(super) struct Markers {
     /// Any of these means that the input box is there.

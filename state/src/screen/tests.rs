@@ -84,7 +84,7 @@ fn a_failed_request_above_the_input_box_is_read() {
     let error = r#"[API Error: {"error":{"code":401,"message":"Incorrect API key provided","status":"UNAUTHENTICATED"}}]"#;
     let shown = |cli: &str, text: &str| reader(cli, "x", None).shown_error(text);
     assert_eq!(shown("gemini", text).as_deref(), Some(error));
-    // What has scrolled off does no harm, nor does text in the box.
+    // Text that has scrolled off does no harm, nor does text in the box.
     let longer = format!("{}{text}", "✦ I fixed a part.\n\n".repeat(200));
     assert_eq!(
         shown("gemini", &longer.replace("Type your message or @path/to/file", "go")).as_deref(),

@@ -18,7 +18,7 @@ use crate::session::state::{SessionKind, SessionLoop, SessionStatus};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Book {
-    /// Where the state file is.
+    /// The path of the state file.
     pub state_file: Option<PathBuf>,
     /// The project's directory.
     pub project_dir: Option<PathBuf>,
@@ -36,13 +36,13 @@ pub struct Book {
     pub without_diff: u32,
     /// How the tree looked at the last stop, or at the start.
     pub tree: Option<String>,
-    /// What the agent said between the last two stops, when that was short enough for an error message.
+    /// The agent's words between the last two stops, if they were short enough for an error message.
     pub last_words: Option<String>,
     /// The last stop was an API error, by the transcript.
     pub last_was_error: bool,
     /// The messages that wait in the CLI's queue.
     pub queue: Queue,
-    /// What was asked for at the start of a do-it loop and has no place in its state file.
+    /// The options from the start of a do-it loop that have no place in its state file.
     pub do_it: DoItOptions,
     /// Which command it came from, for when its state file is gone.
     pub kind: Option<SessionKind>,
@@ -107,11 +107,11 @@ pub struct LastStop {
     pub key: StopKey,
     /// When it was decided.
     pub at: DateTime<Utc>,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// What the agent's words were worth.
+    /// The promise that was found in the agent's words.
     pub found: PromiseFound,
-    /// What was said to the person.
+    /// The message that the person received.
     #[serde(default)]
     pub message: Option<String>,
 }
@@ -134,7 +134,7 @@ pub enum Decision {
     Allow,
 }
 
-/// What was found in the agent's words.
+/// The result of the search for a promise in the agent's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PromiseFound {
@@ -176,9 +176,9 @@ pub struct LogLine {
     pub time: DateTime<Utc>,
     /// The turn that ended.
     pub iteration: u32,
-    /// What was found.
+    /// The promise that was found.
     pub promise: PromiseFound,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
     /// How the loop stands; `None` when it goes on.
     pub status: Option<SessionStatus>,

@@ -5,7 +5,7 @@
 
 use crate::session::state::SessionKind;
 
-/// What a command does.
+/// The action of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Starts a loop of this kind.

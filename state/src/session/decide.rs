@@ -197,7 +197,7 @@ impl Case<'_> {
         let without_diff = match (&before.tree, &stop.tree) {
             (Some(before_it), Some(now)) if before_it == now => before.without_diff.saturating_add(1),
             (Some(_), Some(_)) => 0,
-            // What could not be looked at neither adds to a row nor ends it.
+            // A tree that could not be read neither adds to a row nor ends it.
             (None, _) | (_, None) => before.without_diff,
         };
         Book {
@@ -216,7 +216,7 @@ impl Case<'_> {
         }
     }
 
-    /// What the agent's words are worth.
+    /// Judges the promise in the agent's words.
     fn found(&self, said: &str, book: &Book) -> PromiseFound {
         let at =
             |promise: &Option<Promise>| promise.as_ref().and_then(|promise| said.find(&promise.marker()));
@@ -224,7 +224,7 @@ impl Case<'_> {
             (Some(completion), Some(pause)) if pause < completion => return PromiseFound::Pause,
             (None, Some(_)) => return PromiseFound::Pause,
             (completion, _) => {
-                // What could not be counted may have been work: a doubt is no accusation.
+                // Calls that could not be counted may have been work, so the promise is not rejected.
                 let is_known = self.stop.tool_calls.is_some() && !book.has_gap;
                 let enough = book.tool_calls >= self.state.min_tool_calls;
                 let calls = (is_known || enough).then_some(book.tool_calls);
@@ -234,7 +234,7 @@ impl Case<'_> {
         };
         let is_seen = self.state.min_tool_calls == 0 || book.tool_calls >= self.state.min_tool_calls;
         match claim {
-            // It counts, and the log says that the work could not be counted.
+            // The promise counts, and the log records that the work could not be counted.
             Claim::Given if !is_seen && self.state.on_no_work == OnNoWork::Reject => PromiseFound::Doubtful,
             Claim::Given => PromiseFound::Found,
             Claim::Doubtful => PromiseFound::Doubtful,

@@ -17,9 +17,9 @@ use keys::Key;
 /// A state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// What it says now.
+    /// The current state.
     state: SessionLoop,
-    /// What its lines say, without a body.
+    /// The state that its lines hold, without a body.
     read: SessionLoop,
     /// The line that opens the front matter, as bytes with its end. So are all lines here.
     open: Vec<u8>,
@@ -49,7 +49,7 @@ impl SessionFile {
         Ok(Self { state, read, open: front.open.to_vec(), lines, close: front.close.to_vec() })
     }
 
-    /// What it says.
+    /// Returns the current state.
     pub fn state(&self) -> &SessionLoop {
         &self.state
     }

@@ -58,7 +58,7 @@ pub enum Branch {
     Exists,
 }
 
-/// What `project_type` says.
+/// The value of `project_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectType {
     /// Software, on a branch.
@@ -67,7 +67,7 @@ pub enum ProjectType {
     Generic,
 }
 
-/// What a ready project starts with.
+/// The start values of a ready project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ready {
     /// `project_name`.
@@ -92,7 +92,7 @@ pub struct Missing {
 }
 
 impl Ready {
-    /// What the contract's placeholders stand for. `cwd` is the absolute path of the project's root.
+    /// Returns the values of the contract's placeholders. `cwd` is the absolute path of the project's root.
     pub fn values(&self, cwd: &str) -> Values {
         Values {
             project_name: self.project_name.clone(),
@@ -153,7 +153,7 @@ impl Missing {
 }
 
 impl Change {
-    /// What is in the archive is finished.
+    /// The archive holds finished changes.
     fn is_open(&self) -> bool {
         self.name != "archive"
     }
@@ -285,7 +285,7 @@ fn questions(project: &Project<'_>, missing: &mut Vec<Missing>) {
     }
 }
 
-/// What a do-it contract's placeholders stand for.
+/// The values of a do-it contract's placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     /// `{PROJECT_NAME}`.

@@ -15,7 +15,7 @@ pub fn open_questions(text: &str) -> Vec<String> {
 struct QuestionsReader {
     /// The level of the heading that we are under.
     level: Option<usize>,
-    /// What closes the code that we are in.
+    /// The fence that closes the code block that we are in.
     fence: Option<String>,
     is_comment: bool,
     /// How far the item is indented whose details may follow.

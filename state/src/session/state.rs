@@ -157,7 +157,7 @@ pub struct SessionLoop {
     pub owner: Owner,
     /// Tool calls since the loop began that a completion promise needs.
     pub min_tool_calls: u64,
-    /// What to do with a completion promise without them.
+    /// The treatment of a completion promise without them.
     pub on_no_work: OnNoWork,
     /// Stops in a row without a change in the tree that pause it; 0 for no such limit. A do-it file has no such
     /// key: there [`super::DoItOptions::no_diff_limit`] says it.

@@ -18,7 +18,7 @@ pub struct Stop {
     pub now: DateTime<Utc>,
     /// When the hook was called; `None` when unknown.
     pub called: Option<DateTime<Utc>>,
-    /// It is a sub-agent's, not the session's.
+    /// The stop is a sub-agent's, not the session's.
     pub is_sub_agent: bool,
     /// Background tasks that run on.
     pub background_tasks: usize,
@@ -36,12 +36,12 @@ pub struct Stop {
     pub failure: Option<Failure>,
     /// How the working tree looks, as a text that changes when the tree does; `None` where that is not known.
     pub tree: Option<String>,
-    /// What tells this stop from another.
+    /// The key that distinguishes this stop from others.
     pub key: StopKey,
     /// Whether the transcript has a prompt, or a message of the agent with another id, since the stop before;
     /// `None` without a transcript.
     pub is_news: Option<bool>,
-    /// What happened to the queue of messages since the stop before.
+    /// The changes to the queue of messages since the stop before.
     pub queue: Vec<QueueChange>,
     /// How far the transcript was read now.
     pub mark: Option<Mark>,
@@ -56,7 +56,7 @@ pub enum Failure {
     Marked(String),
 }
 
-/// What to tell the host.
+/// The answer to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopAnswer {
     /// The agent goes on with this text.
@@ -81,27 +81,27 @@ impl StopAnswer {
     }
 }
 
-/// What becomes of the state file.
+/// The effect on the state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum After {
     /// Nothing.
     Unchanged,
-    /// It says this from now on.
+    /// The file is rewritten with this state.
     Write(Box<SessionLoop>),
-    /// It goes: the loop is over.
+    /// The file is removed: the loop has ended.
     Remove,
 }
 
-/// What follows.
+/// The outcome of a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopOutcome {
-    /// What to tell the host.
+    /// The answer to the host.
     pub answer: StopAnswer,
-    /// What becomes of the state file.
+    /// The effect on the state file.
     pub after: After,
     /// The new book.
     pub book: Book,
-    /// What to log; `None` when it was logged before, or is not this loop's.
+    /// The line to log; `None` when it was logged before, or is not this loop's.
     pub log: Option<LogLine>,
     /// How the loop stands; `None` when it goes on.
     pub status: Option<SessionStatus>,

@@ -1,4 +1,4 @@
-//! What a session loop does, rule by rule.
+//! Tests of a session loop, rule by rule.
 
 mod decide;
 mod file;
@@ -75,7 +75,7 @@ impl World {
     fn stop(&mut self, stop: &Stop) -> Option<StopOutcome> {
         let state = self.state.as_ref()?;
         let outcome = decide(state, &self.book, stop);
-        // What is kept goes through the files.
+        // A kept state is rendered and parsed, as on disk.
         match &outcome.after {
             After::Unchanged => {}
             After::Write(state) => {

@@ -9,7 +9,7 @@ use crate::session::book::PromiseFound;
 use crate::session::preflight::Values;
 use crate::session::state::{SessionKind, SessionLoop};
 
-/// What stands before each text of a `/ulw-loop`.
+/// The preface of each text of a `/ulw-loop`.
 const ULTRAWORK: &str = "\
 ULTRAWORK MODE
 
@@ -43,7 +43,7 @@ pub fn substitute(contract: &[u8], values: &Values) -> Vec<u8> {
     text
 }
 
-/// What the agent is told when the loop begins, or when it goes on after a pause.
+/// Returns the text for the agent when the loop begins, or when it continues after a pause.
 pub fn start_text(state: &SessionLoop) -> String {
     let body = String::from_utf8_lossy(&state.body);
     match state.kind {
@@ -89,11 +89,11 @@ fn pause_rule(state: &SessionLoop) -> String {
     state.pause.as_ref().map(rule).unwrap_or_default()
 }
 
-/// What a second hook says to a stop that another hook of swarm's has answered.
+/// The text of a second hook for a stop that another hook of swarm's has answered.
 pub(super) const ANSWERED_TWICE: &str =
     "The loop goes on. (Another hook of swarm's has fed the task back to you for this stop.)";
 
-/// What the agent is told in place of its stop. `tool_calls` is how many there were since the loop began.
+/// Returns the text for the agent in place of its stop. `tool_calls` is the number of calls since the loop began.
 pub fn block_text(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String {
     let body = String::from_utf8_lossy(&state.body);
     let reminder = || reminder(state, found, tool_calls);
@@ -138,7 +138,7 @@ fn reminder(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String
     )
 }
 
-/// What the user is told when a do-it loop begins or goes on.
+/// Returns the text for the user when a do-it loop begins or continues.
 pub fn brief(state: &SessionLoop) -> String {
     let (of, ceiling) = match state.max_iterations {
         0 => ("unlimited".to_owned(), "none: this loop has no limit".to_owned()),

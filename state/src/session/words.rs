@@ -19,7 +19,7 @@ pub use options::WordsError;
 use options::{DO_IT_OPTIONS, LOOP_OPTIONS, Name};
 use tokens::{Token, tokens};
 
-/// What was typed.
+/// The typed task and options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Words {
     /// The task; empty when only options were given.

@@ -60,7 +60,7 @@ impl TranscriptReader {
         self.account.error = None;
     }
 
-    /// What the model sent. A tool's output is an item of its own, and not one of these.
+    /// Reads an item that the model sent. A tool's output is a separate item and is not read here.
     fn rollout_item(&mut self, item: &Value) {
         match text_at(item, "/type") {
             Some("message") if text_at(item, "/role") == Some("assistant") => {

@@ -107,7 +107,7 @@ impl Story {
     }
 }
 
-/// What a tool call does, in one text.
+/// Summarizes the input of a tool call in one text.
 fn summary(input: &Value) -> String {
     let telling = CALL_FIELDS.iter().find_map(|path| input.pointer(path).filter(|value| !value.is_null()));
     let text = match telling.unwrap_or(input) {

@@ -198,7 +198,7 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
     assert_eq!(end(&m.notice(&notice(11, Status::Stopped, Entry::Paused { by: PauseBy::Shutdown }))), None);
     assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Resumed))), None);
     assert_eq!(end(&m.notice(&notice(13, Status::Lost, Entry::Lost { reason: "x".into() }))), None);
-    // What ended is over, repeated or not.
+    // The end of a loop counts, even in a repeated notice.
     let over = Entry::LoopComplete { iterations: 1, reason: StopReason::Complete };
     assert_eq!(end(&m.notice(&notice(14, Status::Stopped, over))), Some((0, None)));
 }

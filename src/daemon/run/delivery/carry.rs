@@ -27,7 +27,7 @@ const BUSY_CPU_SHARE: f64 = 0.2;
 /// Between two tries of a look at a tmux that does not answer.
 const TMUX_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What is delivered.
+/// The kind of text that is delivered, and how.
 #[derive(Clone, Copy)]
 pub(crate) enum DeliveryPurpose<'a> {
     /// The prompt of a run, whose folder this is.
@@ -125,7 +125,7 @@ impl DeliveryRun<'_> {
         matches!(self.purpose, DeliveryPurpose::Prompt(_)) && error.code == ErrorCode::Timeout && !hurried
     }
 
-    /// What a look at the pane means for this text.
+    /// Interprets a look at the pane with regard to this text.
     fn interpret(
         &self,
         seen: &PaneReading,

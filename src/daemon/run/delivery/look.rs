@@ -20,7 +20,7 @@ pub(crate) const ENTERED_MARK: &str = "prompt.entered";
 pub(crate) struct PaneReading {
     pub(crate) text: String,
     pub(crate) reading: Reading,
-    /// What the input box holds.
+    /// The text in the input box.
     pub(crate) input: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What one iteration of a loop, or one run of a plain worker, printed: `logs --iteration N`.
+//! The output of one iteration of a loop, or of one run of a plain worker: `logs --iteration N`.
 //!
 //! A loop stores each iteration's output in a file of its own, below `ralph/NAME/`. The runs of a plain worker, and
 //! of a loop whose files were deleted, are in its log. A live run is in its pane.
@@ -90,7 +90,7 @@ fn this_life<'a>(log: &'a [String], known: &KnownRuns) -> &'a [String] {
     let mut from = log.len();
     for at in (0..log.len()).rev().filter(|at| is_run_header(&log[*at])) {
         match number_of(&log[at], known.word) {
-            // One that was marked twice is no other life.
+            // A second header with the same number belongs to the same life.
             Some(number) if number < next || from < log.len() && number == next => {
                 (next, from) = (number, at)
             }

@@ -21,7 +21,7 @@ fn seen() -> Worker {
     worker
 }
 
-/// What the edge does with an engine's state and the last capture, which lacks the pattern.
+/// Returns the verdict that the daemon reports for the engine's evidence when the last capture lacks the pattern.
 fn judged(worker: &Worker) -> Event {
     Event::Judged(R, gates(worker.evidence().done))
 }

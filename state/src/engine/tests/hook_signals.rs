@@ -1,4 +1,4 @@
-//! What hooks tell: the end of a turn and what another hook makes of it, prompts, errors, questions.
+//! Hook signals: the end of a turn and another hook's effect on it, prompts, errors, questions.
 
 use super::tables::{after, at_iteration, script};
 use super::*;
@@ -44,7 +44,7 @@ fn a_look_that_never_comes_back_holds_nothing_up() {
 
 #[test]
 fn an_agent_that_another_hook_keeps_going_goes_on_until_it_stands_still() {
-    // What it tells or does within the second takes the end back.
+    // Work or a prompt within the second cancels the end of the turn.
     for goes_on in [HookSignal::Working, HookSignal::Prompt] {
         let mut worker = over();
         after(&mut worker, script(10, [Event::Hook(R, goes_on)]));
@@ -148,7 +148,7 @@ fn an_agent_that_was_given_its_prompt_is_up_when_it_says_that_it_works_or_has() 
             assert_eq!(ended, "persist; term 1 => ending(turnover)");
         }
     }
-    // What is to be pasted yet is not there yet, whatever somebody has typed.
+    // A prompt that is still to be pasted has not arrived, whatever somebody has typed.
     let mut worker = Worker::looping(PASTE, 9, 60);
     after(&mut worker, script(0, [Event::Start, Event::Up(R), Event::Screen(R, screen(1))]));
     assert_eq!(after(&mut worker, script(1, [Event::Hook(R, HookSignal::Prompt)])), "persist => starting");

@@ -176,7 +176,7 @@ fn a_helper_that_fails_uses_up_no_iteration_and_five_in_a_row_end_the_loop() {
     for attempt in 1..=5 {
         let run = worker.run().0;
         assert_eq!((run, worker.ralph().unwrap().iteration), (attempt, 1));
-        // It is seen as the pane is made, or only later.
+        // In every second attempt, the run is up before its failure is reported.
         if attempt % 2 == 0 {
             worker.step(Event::Up(Run(run)), at(now));
         }

@@ -232,7 +232,7 @@ fn a_prompt_that_a_dialog_displaced_is_delivered_when_the_dialog_is_answered() {
     assert_eq!(stare(&mut worker, 4, 200, &stands), vec![], "nobody is hurried");
     let again = step(&mut worker, 300, Event::Screen(R, ready(3)));
     assert!(again.contains("deliver 1 => prompting"), "{again}");
-    // What no profile knows is waited for in the same way.
+    // The prompt also waits when something that no profile describes blocks its delivery.
     let gone = step(&mut worker, 301, Event::PromptBlocked(R, None));
     assert!(gone.ends_with("=> starting"), "{gone}");
     assert!(step(&mut worker, 302, Event::Screen(R, ready(4))).contains("deliver 1"));
@@ -409,7 +409,7 @@ fn every_event(run: Run) -> Vec<(&'static str, Event)> {
     ]
 }
 
-/// What a step does in one cell: a letter an effect (tells left out), then the phase.
+/// Renders the step of one cell: one letter for each effect (notices left out), then the phase.
 fn cell(effects: &[Effect], worker: &Worker) -> String {
     let letter = |effect: &Effect| match effect {
         Effect::Persist => "P",

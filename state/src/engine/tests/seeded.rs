@@ -8,7 +8,7 @@ use super::*;
 use crate::engine::Why;
 use crate::notice::StopReason;
 
-/// What is wrong with a machine.
+/// A bug to put into a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bug {
     /// Takes news of any run for news of the current one.

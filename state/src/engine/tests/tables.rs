@@ -269,7 +269,7 @@ fn scenarios_backoff_and_five_failures() {
     );
 }
 
-/// What the design says counts as a failure, and what does to the count.
+/// Checks which ends the design counts as a failure, and how each of them changes the count.
 #[test]
 fn what_counts_as_a_failure() {
     let r = Run(1);
@@ -735,7 +735,7 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
     assert!(!worker.is_ready() && !worker.is_idle());
     assert_eq!(after(&mut worker, still(1, 92, 94, &ready(3))), "=> running");
     assert_eq!(after(&mut worker, script(96, [Event::Quiet(Run(1))])), "idle => running");
-    // What a person types is something to do, also before it shows.
+    // Text that a person types is work for the agent, also before it is on the screen.
     worker.step(Event::Typed(Run(1)), at(97_000));
     assert!(!worker.is_idle());
     assert_eq!(after(&mut worker, script(98, [Event::Quiet(Run(1))])), "=> running");

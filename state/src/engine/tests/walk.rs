@@ -29,7 +29,7 @@ fn hook_signal(arg: u8) -> HookSignal {
     }
 }
 
-/// What is outstanding and what was promised, seen from outside.
+/// The outstanding actions and promises of a worker, seen from outside.
 #[derive(Default)]
 struct Monitor {
     spawning: Option<Run>,
@@ -45,7 +45,7 @@ struct Monitor {
 type Memory =
     (std::mem::Discriminant<Phase>, Option<Why>, bool, Run, Option<(u32, u32, u32, bool)>, Option<u32>);
 
-/// What must be on disk: a step that changes it and does not persist forgets it in a crash.
+/// The state that must be on disk: a step that changes it and does not persist loses it in a crash.
 fn memory(worker: &Worker) -> Memory {
     let (why, doomed) = match worker.phase() {
         Phase::Ending { why, .. } => (Some(*why), false),

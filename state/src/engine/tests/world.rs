@@ -15,7 +15,7 @@ use crate::model::{RestartSpec, RestartWhen};
 use crate::notice::{PauseBy, StopReason};
 use crate::reconcile::{PaneClaim, RunEvidence, finding, is_orphan};
 
-/// What an agent will do.
+/// The planned behavior of an agent.
 #[derive(Clone, Debug)]
 struct Plan {
     /// Milliseconds of work once it has its prompt; `None`: it goes silent and never ends by itself.
@@ -79,7 +79,7 @@ struct Agent {
     prompted: Option<u64>,
     alive: bool,
     pane: bool,
-    /// What its wrapper wrote down.
+    /// The exit that its wrapper recorded.
     exit: Option<Exit>,
     /// When that was.
     died: u64,
@@ -93,7 +93,7 @@ struct LastTry {
     lived: u64,
 }
 
-/// What may go wrong, each once in so many times; 0: never.
+/// The faults that may happen, each once in so many times; 0: never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Faults {
     spawn_fails: u64,
@@ -125,7 +125,7 @@ pub(super) const FAULTY: Faults = Faults {
     crashes: 40,
 };
 
-/// What the person does, and when (virtual milliseconds).
+/// The person's actions and their times (virtual milliseconds).
 type Person = VecDeque<(u64, Event)>;
 
 struct World {
@@ -381,8 +381,8 @@ impl World {
         self.report(Event::Up(run));
     }
 
-    /// What a restart owes the one before it: a wait, a failure where only failures count, and that it is not
-    /// one too many.
+    /// Checks that a restart waited long enough, that it followed a failure where only failures count, and that it does
+    /// not exceed the maximum.
     fn check_restart(&mut self) {
         let last = self.agents.last().and_then(|agent| {
             // News of an end may be late, and a clock may jump before they come: what it could be taken for.
@@ -446,7 +446,7 @@ impl World {
         self.server += u32::from(dies);
     }
 
-    /// What the edge sees when it looks.
+    /// Looks at the screen, as the daemon does.
     fn look(&mut self) {
         let run = self.machine.worker.run();
         let now = self.now;

@@ -14,13 +14,13 @@ pub(super) struct Line {
     pub(super) value: Option<(Key, Range<usize>)>,
 }
 
-/// What is wrong with a state file's front matter, and in which line.
+/// An error in a state file's front matter, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct FileError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
 }
 
@@ -87,7 +87,7 @@ impl Front<'_> {
     }
 }
 
-/// What the lines before this one allow.
+/// The context that the lines before this one set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// The value of an unknown key, which may go on in indented lines.

@@ -8,7 +8,7 @@ use crate::promise::{OnNoWork, Promise};
 use crate::session::state::{Owner, SessionId, SessionKind, SessionLoop};
 use crate::words::excerpt;
 
-/// What the lines say; the body is left empty.
+/// Reads the values of the lines; the body is left empty.
 pub(super) fn read(front: &Front<'_>) -> Result<SessionLoop, FileError> {
     let mut seen: Vec<&Value> = Vec::new();
     for value in front.lines.iter().filter_map(|line| line.value.as_ref()) {

@@ -40,7 +40,7 @@ fn the_work_rule_is_for_the_completion_alone() {
         (with(OnNoWork::Reject, 2), says("<promise>DONE</promise>"), PromiseFound::Rejected),
         (with(OnNoWork::Reject, 1), lazy("<promise>PAUSE</promise>"), PromiseFound::Pause),
         (do_it(9), lazy("<promise>COMPLETE</promise>"), PromiseFound::Found),
-        // What was not counted may have been work: it counts, and the log tells of the doubt.
+        // Calls that were not counted may have been work: the promise counts, and the log records the doubt.
         (
             with(OnNoWork::Reject, 1),
             Stop { tool_calls: None, ..says("<promise>DONE</promise>") },
@@ -249,7 +249,7 @@ fn a_tree_that_stays_as_it_is_pauses_only_where_that_was_asked_for() {
     assert_eq!(outcome.status, Some(SessionStatus::Paused));
     assert!(outcome.note.unwrap().contains("3 iterations in a row"));
     assert!(!world.state().active);
-    // What cannot be seen neither adds to a row nor ends it.
+    // A tree that cannot be read neither adds to a row nor ends it.
     let mut world = World::new(do_it(90));
     world.book = limited;
     for stop in [sees("a"), says("x"), sees("a"), says("y")] {
@@ -314,7 +314,7 @@ fn a_hook_that_was_called_before_the_answer_of_another_one_prints_nothing() {
         }
     }
     assert_eq!((world.state().iteration, world.log.len()), (2, 1));
-    // One that was called later can be the next stop: it is never let through by mistake.
+    // A hook that was called later may report the next stop: it is never let through by mistake.
     let later = Stop { now: at(9), called: Some(at(6)), is_news: Some(false), ..stop.clone() };
     assert!(is_block(&world.stop(&later).unwrap()));
     assert_eq!(world.state().iteration, 2);

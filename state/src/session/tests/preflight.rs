@@ -26,7 +26,7 @@ fn project<'a>(meta: &'a str, changes: &'a [Change]) -> Project<'a> {
     }
 }
 
-/// What is missing; each with a fix.
+/// Returns the missing items; each has a fix.
 fn missing(project: &Project<'_>) -> Vec<String> {
     let missing = preflight(project).err().unwrap_or_default();
     assert!(missing.iter().all(|missing| !missing.fix.is_empty()));

@@ -1,4 +1,4 @@
-//! What holds for every input.
+//! Properties that hold for every input.
 
 use proptest::prelude::*;
 
@@ -67,7 +67,7 @@ fn front_matter() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// What may happen to the queue between two stops: mostly nothing.
+/// Generates the changes to the queue between two stops: mostly none.
 fn any_queue() -> impl Strategy<Value = Vec<QueueChange>> {
     let text = prop_oneof![4 => Just("look here".to_owned()), 1 => Just("/cancel-ralph".to_owned())];
     let change = prop_oneof![
@@ -79,7 +79,7 @@ fn any_queue() -> impl Strategy<Value = Vec<QueueChange>> {
     prop_oneof![5 => Just(vec![]), 1 => proptest::collection::vec(change, 0..5)]
 }
 
-/// What may happen at a stop.
+/// Generates a stop.
 fn any_stop() -> impl Strategy<Value = Stop> {
     let said = prop_oneof![
         3 => Just(Some("at work".to_owned())),
@@ -130,7 +130,7 @@ proptest! {
         let bytes = SessionFile::new(state.clone()).render();
         let file = SessionFile::parse(&bytes).unwrap();
         prop_assert_eq!(file.render(), bytes);
-        // What a do-it file has no keys for is not in it, unless it differs from the default.
+        // A do-it file holds a value without a documented key only if it differs from the default.
         prop_assert_eq!(file.state(), &state);
     }
 
@@ -271,7 +271,7 @@ proptest! {
             }
             prop_assert_eq!((&world.state, &world.book), (&kept, &book));
         }
-        // One that is known to be the same has no answer of its own.
+        // A hook that is known to report the same stop has no answer of its own.
         if let Some(three) = world.stop(&Stop { called: Some(again.now), is_news: Some(true), ..again })
             && world.book.last_stop.is_some()
         {

@@ -1,4 +1,4 @@
-//! What the agent and the user are told.
+//! Tests of the texts for the agent and the user.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What was typed.
+//! Tests of the typed words.
 
 use super::*;
 use crate::promise::OnNoWork;

@@ -3,7 +3,7 @@
 use super::tokens::Token;
 use crate::words::excerpt;
 
-/// What is wrong with it, as a sentence that says the right form.
+/// An error in the typed words, as a sentence that states the right form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WordsError(pub(super) String);
@@ -44,7 +44,7 @@ const OTHER_NAMES: [(&str, Name); 6] = [
     ("completiontag", Name::CompletionPromise),
 ];
 
-/// What stands for a hyphen in typeset text.
+/// The characters that stand for a hyphen in typeset text.
 const DASHES: [char; 6] = ['-', '‐', '‑', '–', '—', '−'];
 
 impl Name {
@@ -62,7 +62,7 @@ impl Name {
         }
     }
 
-    /// What follows it; empty for a switch.
+    /// Returns the form of its value; empty for a switch.
     fn form(self) -> &'static str {
         match self {
             Self::MaxIterations | Self::MinToolCalls | Self::NoDiffLimit => " N",

@@ -7,7 +7,7 @@
 /// A word of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'a> {
-    /// Where it starts, bytes.
+    /// The byte at which it starts.
     pub(super) start: usize,
     /// As it was typed.
     pub(super) raw: &'a str,
@@ -86,7 +86,7 @@ fn quoted_part(text: &str) -> Option<Part> {
     None
 }
 
-/// What closes a quote. Keyboards that set typographic quotes do not always set a matching pair.
+/// Returns the marks that close a quote. Keyboards that set typographic quotes do not always set a matching pair.
 fn closing(opening: char) -> Option<&'static [char]> {
     match opening {
         '"' => Some(&['"']),
