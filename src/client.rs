@@ -1,13 +1,14 @@
 //! The client: one file a verb, over one connection to the daemon.
 //!
 //! `main` calls [`run`] with the parsed command. A verb checks what it can by itself, connects ([`connect`]
-//! starts the daemon when it is absent), calls, and prints through [`crate::out`]. The verbs are in `verbs/`, one file each;
-//! a sub-verb has its own file. The other modules are what several verbs share.
+//! starts the daemon when it is absent), calls, and prints through [`crate::out`]. The verbs are in `verbs/`, one file
+//! each; a sub-verb has its own file. The other modules are what several verbs share.
 //!
-//! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`]. It
-//! writes the start of the daemon's log ([`connect`]) and PROMPT.md (`ralph init`). Everything else is on the wire.
-//! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`], [`crate::demo`].
-//! Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in `daemon restart`).
+//! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
+//! It writes the start of the daemon's log ([`connect`]) and PROMPT.md (`ralph init`). Everything else is on the wire.
+//! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
+//! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
+//! `daemon restart`).
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! `swarm demo`: run a whole loop with the built-in fake agent, and explain it.
 //!
-//! Runs the commands that a user would type, as processes, in a temporary directory with its own daemon and tmux server.
-//! Everything is ended and removed at the end, also after an error or Ctrl-C. The output of the commands is compared with
-//! the explanations: the demo exits 0 only if everything happened as explained. Used by `main`.
+//! Runs the commands that a user would type, as processes, in a temporary directory with its own daemon and tmux
+//! server. Everything is ended and removed at the end, also after an error or Ctrl-C. The output of the commands is
+//! compared with the explanations: the demo exits 0 only if everything happened as explained. Used by `main`.
 
 use std::process::Stdio;
 use std::time::Duration;

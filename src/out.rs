@@ -1,9 +1,9 @@
 //! Prints to stdout and stderr. Everything that a command prints goes through [`Out`].
 //!
-//! Used by the client, session, hooks, demo, doctor and `main`. When the reader of stdout has gone away (`swarm ls | head
-//! -1`), printing returns [`Failure::ReaderGone`] and the command ends without a message. A full disk behind stdout is an
-//! error. A closed stdout counts as `/dev/null`: Rust opens `/dev/null` in its place before `main`, so the two cannot be
-//! told apart. Deliberately absent: the messages, which are in the verbs.
+//! Used by the client, session, hooks, demo, doctor and `main`. When the reader of stdout has gone away (`swarm ls |
+//! head -1`), printing returns [`Failure::ReaderGone`] and the command ends without a message. A full disk behind
+//! stdout is an error. A closed stdout counts as `/dev/null`: Rust opens `/dev/null` in its place before `main`, so the
+//! two cannot be told apart. Deliberately absent: the messages, which are in the verbs.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -140,8 +140,8 @@ impl Out {
         self.raw(&text)
     }
 
-    /// Returns when the reader of stdout has gone away. A command that prints rarely would otherwise outlive its reader by
-    /// hours. Never returns for a file or a terminal.
+    /// Returns when the reader of stdout has gone away. A command that prints rarely would otherwise outlive its reader
+    /// by hours. Never returns for a file or a terminal.
     pub(crate) async fn reader_gone(self) {
         let (tell, told) = oneshot::channel();
         // A poll cannot be canceled; the thread ends with the process.
@@ -201,8 +201,8 @@ impl Out {
         self.can_rewrite
     }
 
-    /// Draws a line on stderr that the next call replaces. It is erased before anything else is printed. Draws nothing in a
-    /// pipe or on a narrow terminal.
+    /// Draws a line on stderr that the next call replaces. It is erased before anything else is printed. Draws nothing
+    /// in a pipe or on a narrow terminal.
     pub fn progress(self, text: &str) {
         let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
         if !self.can_rewrite || columns < MIN_PROGRESS_COLUMNS {
@@ -227,8 +227,8 @@ impl Out {
         if self.color_err { paint(color, word) } else { word.to_owned() }
     }
 
-    /// Prints to stderr without control characters, since messages quote text from outside. Errors of stderr are ignored:
-    /// there is nowhere to report them.
+    /// Prints to stderr without control characters, since messages quote text from outside. Errors of stderr are
+    /// ignored: there is nowhere to report them.
     fn print_stderr(self, head: &str, text: &str) {
         self.no_progress();
         let blank = if head.is_empty() { "" } else { " " };
@@ -271,7 +271,8 @@ pub fn fit(text: &str, width: usize) -> String {
 
 /// Formats a table with aligned columns and without control characters.
 ///
-/// When the table is wider than `width`, the columns of `flexible` (indexes) are cut in that order, none below 8 columns.
+/// When the table is wider than `width`, the columns of `flexible` (indexes) are cut in that order, none below 8
+/// columns.
 pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Option<usize>) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();

@@ -3,9 +3,9 @@
 //! The daemon holds one [`Tmux`] for each socket. It starts swarm's own server, makes windows, lists and captures
 //! panes, pastes prompts and sends keys. The frequent requests (list, capture) go through one control client
 //! ([`control`]). Rare commands, and all commands while that client does not work, go through plain processes
-//! ([`plain`]). Reading order: [`types`], [`handle`], [`server`] (start, health), [`empty`] (a server that cannot exit),
-//! [`window`] (make, close, resize), [`look`] (list, capture), [`input`] (paste, keys), [`attach`], and the pure parts
-//! [`parser`], [`quote`], [`rows`], [`watch`].
+//! ([`plain`]). Reading order: [`types`], [`handle`], [`server`] (start, health), [`empty`] (a server that cannot
+//! exit), [`window`] (make, close, resize), [`look`] (list, capture), [`input`] (paste, keys), [`attach`], and the pure
+//! parts [`parser`], [`quote`], [`rows`], [`watch`].
 //!
 //! Every part keeps these rules: panes and windows are addressed by tmux's own ids, sessions as `=name`; commands are
 //! argv, never a shell line; each command uses our socket and our configuration; each wait has a timeout. Two

@@ -10,9 +10,9 @@ use swarm_state::promise::OnNoWork;
 pub struct GateArgs {
     /// Shell command that must exit with 0 (repeatable)
     ///
-    /// Checks run in order, with `sh -c` in the worker's directory, without input and in the agent's environment. SWARM_CHECK
-    /// names the file that receives the output. When a check ends, swarm ends every process that the check started, even a
-    /// daemon such as those of sccache and Gradle. Start such a daemon yourself before the loop.
+    /// Checks run in order, with `sh -c` in the worker's directory, without input and in the agent's environment.
+    /// SWARM_CHECK names the file that receives the output. When a check ends, swarm ends every process that the check
+    /// started, even a daemon such as those of sccache and Gradle. Start such a daemon yourself before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
     /// Time limit for each check [default: 120]
@@ -24,8 +24,9 @@ pub struct GateArgs {
     /// Require the agent to print <promise>TOKEN</promise>
     ///
     /// Only the agent's own text counts. swarm reads it in the CLI's transcript if there is one (Claude Code, Codex),
-    /// otherwise in the JSON that the agent prints, otherwise on the screen, where the promise must be alone on a line of new
-    /// output and a tool can print it as well. `swarm why` and `swarm report` show the source: transcript, result or screen.
+    /// otherwise in the JSON that the agent prints, otherwise on the screen, where the promise must be alone on a line
+    /// of new output and a tool can print it as well. `swarm why` and `swarm report` show the source: transcript,
+    /// result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
     /// Tool calls required for a promise to count [default: 1]
@@ -60,8 +61,9 @@ pub struct BudgetArgs {
     pub max_time: Option<u64>,
     /// Stop once the total cost exceeds USD
     ///
-    /// swarm stops the loop after the iteration that exceeds the limit, and pauses it if an iteration reports no cost. Claude
-    /// Code reports its cost with --output-format json. For an agent that reports only tokens, set prices in the settings.
+    /// swarm stops the loop after the iteration that exceeds the limit, and pauses it if an iteration reports no cost.
+    /// Claude Code reports its cost with --output-format json. For an agent that reports only tokens, set prices in the
+    /// settings.
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<u64>,
     /// Stop once the tokens exceed N; cached ones do not count

@@ -26,8 +26,8 @@ pub(super) async fn live_workers(ctx: &ClientContext) -> Result<Vec<String>> {
 /// The daemon accepts a limited number of clients; this leaves places for others.
 const MAX_PARALLEL_CALLS: usize = 64;
 
-/// Makes the calls in parallel, each on its own connection and with the timeout `limit`. Returns the answers in the order
-/// of the calls.
+/// Makes the calls in parallel, each on its own connection and with the timeout `limit`. Returns the answers in the
+/// order of the calls.
 pub(super) async fn call_each<T>(
     ctx: &ClientContext,
     calls: impl Iterator<Item = (String, Call)>,

@@ -1,9 +1,9 @@
 //! Makes one call, and repeats it when the daemon dies before it answers.
 //!
-//! When a daemon is killed between a request and its answer, the client cannot tell whether the request was carried out.
-//! Idempotent requests are sent again to the next daemon; for the others the user has to check. A spawn is idempotent: its
-//! request has an id, by which the next daemon finds a worker that was already started. Deliberately absent:
-//! subscriptions, which reconnect by themselves ([`super::subscription`]).
+//! When a daemon is killed between a request and its answer, the client cannot tell whether the request was carried
+//! out. Idempotent requests are sent again to the next daemon; for the others the user has to check. A spawn is
+//! idempotent: its request has an id, by which the next daemon finds a worker that was already started. Deliberately
+//! absent: subscriptions, which reconnect by themselves ([`super::subscription`]).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

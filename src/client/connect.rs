@@ -1,11 +1,11 @@
 //! Connects to the daemon, and starts the daemon when it does not run.
 //!
 //! [`probe`] distinguishes three cases: the daemon is ready, it has another protocol version, or no daemon runs.
-//! [`connect`] starts it in the last case. Two clients that do so at the same time both succeed: the daemon's lock admits
-//! one daemon, and the other client connects to that one.
+//! [`connect`] starts it in the last case. Two clients that do so at the same time both succeed: the daemon's lock
+//! admits one daemon, and the other client connects to that one.
 //!
-//! Every call has a timeout and every line a maximum length, so that a command never hangs on a stuck daemon. Used by the
-//! verbs and `doctor`.
+//! Every call has a timeout and every line a maximum length, so that a command never hangs on a stuck daemon. Used by
+//! the verbs and `doctor`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -197,7 +197,8 @@ impl Client {
             self.writer.write_all(&line).await.map_err(|e| hung_up(&e))?;
             loop {
                 let response = self.response().await?;
-                // An error without a request id concerns the connection: too many clients, or a line that cannot be parsed.
+                // An error without a request id concerns the connection: too many clients, or a line that cannot be
+                // parsed.
                 let refused = response.id == 0 && response.err.is_some();
                 if refused || response.id == id && response.notice.is_none() {
                     return Ok(response);

@@ -1,8 +1,8 @@
 //! Follows a loop to its end: prints its lines and returns its exit status. Used by `spawn`, `respawn` and `loop`.
 //!
-//! The loop runs in the daemon; this only reads its notices. [`machine`] decides what to print and when to end. Here are
-//! the subscription, the signals and the printing. Each source of events is a task of its own, so that a daemon that does
-//! not answer never delays a Ctrl-C.
+//! The loop runs in the daemon; this only reads its notices. [`machine`] decides what to print and when to end. Here
+//! are the subscription, the signals and the printing. Each source of events is a task of its own, so that a daemon
+//! that does not answer never delays a Ctrl-C.
 
 use std::time::Duration;
 
@@ -232,8 +232,8 @@ fn not_paused(ctx: &ClientContext, name: &str, error: Error) -> Result<()> {
     Err(Error::new(ErrorCode::System, message).hint(hint))
 }
 
-/// Waits for the answer to the pause request. Without this, two quick Ctrl-C would end the follower before the request has
-/// reached the daemon, and the loop would go on.
+/// Waits for the answer to the pause request. Without this, two quick Ctrl-C would end the follower before the request
+/// has reached the daemon, and the loop would go on.
 async fn wait_for_pause(ctx: &ClientContext, name: &str, asked: Option<JoinHandle<bool>>) {
     let Some(asked) = asked else { return };
     if !matches!(timeout(PAUSE_TIMEOUT, asked).await, Ok(Ok(true))) {

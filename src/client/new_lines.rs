@@ -1,7 +1,9 @@
-//! Finds the lines of a growing text that were not printed yet. Pure; used by [`super::tail`] and `ralph logs --follow`.
+//! Finds the lines of a growing text that were not printed yet. Pure; used by [`super::tail`] and `ralph logs
+//! --follow`.
 //!
 //! The caller polls the daemon for the last lines; [`NewLines::feed`] returns the new ones. The last line of a live
-//! screen may still grow, so it is held back until another line follows it, it is the same in two polls, or the run ends.
+//! screen may still grow, so it is held back until another line follows it, it is the same in two polls, or the run
+//! ends.
 
 /// The last lines of a text, as one poll returned them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! A subscription that survives restarts of the daemon: for `wait`, `events` and the follower of a loop.
 //!
-//! When the connection breaks, the subscription is made again after the last notice that was received. A daemon that was
-//! killed is started again for it. A daemon that was stopped on purpose is not, but it gets the time of a restart. The
-//! socket tells the two cases apart: only a daemon that ends in order removes it. Deliberately absent: what the
+//! When the connection breaks, the subscription is made again after the last notice that was received. A daemon that
+//! was killed is started again for it. A daemon that was stopped on purpose is not, but it gets the time of a restart.
+//! The socket tells the two cases apart: only a daemon that ends in order removes it. Deliberately absent: what the
 //! notices mean.
 
 use std::time::Duration;
@@ -47,7 +47,8 @@ pub(super) struct DurableSubscription {
 }
 
 impl DurableSubscription {
-    /// Subscribes to one worker or to all, after the notice `since` or from now on. The first connection is not retried.
+    /// Subscribes to one worker or to all, after the notice `since` or from now on. The first connection is not
+    /// retried.
     pub(super) fn new(paths: Paths, worker: Option<String>, since: Option<u64>) -> Self {
         Self { paths, worker, since, client: None, retries: false }
     }

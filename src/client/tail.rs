@@ -1,8 +1,9 @@
 //! Follows the output of a worker across its runs, for `spawn --stream` and `logs --follow`.
 //!
-//! A live run is polled with `peek`; its lines have numbers. What the run printed between the last poll and its end is in
-//! the worker's log, where lines are as long as the agent made them and not as the terminal wrapped them. So the printed
-//! output is measured in visible characters (not white space): the log after that many visible characters is new.
+//! A live run is polled with `peek`; its lines have numbers. What the run printed between the last poll and its end is
+//! in the worker's log, where lines are as long as the agent made them and not as the terminal wrapped them. So the
+//! printed output is measured in visible characters (not white space): the log after that many visible characters is
+//! new.
 
 use crate::client::connect::{Client, QUICK_TIMEOUT};
 use crate::client::new_lines::{LineWindow, NewLines};

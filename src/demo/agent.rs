@@ -1,8 +1,8 @@
 //! The built-in fake agent of `swarm demo`. It needs no API key and takes a second.
 //!
-//! `swarm __demo-agent` reads its prompt from standard input, does the first open task of `TODO.md` and ticks it off. Its
-//! second run fails, as real agents sometimes do. When no task is left it prints the marker that ends the demo's loop. Each
-//! run has a fresh context: its only input are files.
+//! `swarm __demo-agent` reads its prompt from standard input, does the first open task of `TODO.md` and ticks it off.
+//! Its second run fails, as real agents sometimes do. When no task is left it prints the marker that ends the demo's
+//! loop. Each run has a fresh context: its only input are files.
 
 use std::io::{Read, Write};
 use std::path::Path;

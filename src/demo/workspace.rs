@@ -63,7 +63,8 @@ impl Workspace {
         Ok(command)
     }
 
-    /// Ends the daemon and the tmux server, and removes the directory. All steps are tried; the first error is returned.
+    /// Ends the daemon and the tmux server, and removes the directory. All steps are tried; the first error is
+    /// returned.
     pub(super) async fn remove_all(self) -> Result<()> {
         let paths = self.paths();
         let quiet = |mut command: Command| async move {

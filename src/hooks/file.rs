@@ -1,9 +1,10 @@
 //! Reads and changes an agent's settings file atomically, and restores the original.
 //!
-//! Used by [`super::install`] and [`super::plugin`]. The content before the first change is kept in `$SWARM_DIR/hooks/`,
-//! with a hash of what swarm wrote. When nobody has changed the file since, removing swarm's last entry restores the
-//! original bytes, or removes a file that swarm created. Otherwise only swarm's entries are removed. A symbolic link stays
-//! a link (its target is changed), and the mode is kept. Deliberately absent: the change itself ([`super::merge`]).
+//! Used by [`super::install`] and [`super::plugin`]. The content before the first change is kept in
+//! `$SWARM_DIR/hooks/`, with a hash of what swarm wrote. When nobody has changed the file since, removing swarm's last
+//! entry restores the original bytes, or removes a file that swarm created. Otherwise only swarm's entries are removed.
+//! A symbolic link stays a link (its target is changed), and the mode is kept. Deliberately absent: the change itself
+//! ([`super::merge`]).
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -79,7 +80,8 @@ pub fn read(file: &Path) -> Result<Option<Value>> {
 /// Changes `file` with `edit`, which receives its value, or `{}` when the file does not exist.
 ///
 /// # Errors
-/// When the file is not JSON, has a structure that `edit` refuses, is read-only or cannot be written. It is then unchanged.
+/// When the file is not JSON, has a structure that `edit` refuses, is read-only or cannot be written. It is then
+/// unchanged.
 pub fn change(
     paths: &Paths,
     file: &Path,

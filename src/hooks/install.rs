@@ -97,7 +97,8 @@ pub fn place(agent: HookAgent, scope: HookScope) -> Result<HookFile> {
     Ok(HookFile { agent, scope, file: agents_dir(dir, variable, scope)?.join(name) })
 }
 
-/// Returns the directory `dir` of an agent: in the current directory, or in the home directory unless `variable` names it.
+/// Returns the directory `dir` of an agent: in the current directory, or in the home directory unless `variable` names
+/// it.
 pub(super) fn agents_dir(dir: &str, variable: &str, scope: HookScope) -> Result<PathBuf> {
     match scope {
         HookScope::Project => Ok(here()?.join(dir)),

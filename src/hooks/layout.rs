@@ -1,7 +1,7 @@
 //! Parses the text of a settings file, and formats it again in the same layout.
 //!
-//! Used by [`super::file`]. Pure. Indentation, line ends, the last line end and a byte order mark are kept; a list on one
-//! line is not. Deliberately absent: comments. A file with comments is refused, since they would be lost.
+//! Used by [`super::file`]. Pure. Indentation, line ends, the last line end and a byte order mark are kept; a list on
+//! one line is not. Deliberately absent: comments. A file with comments is refused, since they would be lost.
 
 use serde::Serialize;
 use serde_json::Value;

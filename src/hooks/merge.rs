@@ -1,8 +1,8 @@
 //! Adds swarm's hooks and plugins to the value of a settings file, and removes them.
 //!
-//! Used by [`super::install`] and [`super::plugin`]. Everything else stays unchanged and in its place: unknown keys, other
-//! hooks, their order, and structures that swarm would not write. A structure is required only where swarm's entries
-//! belong. Deliberately absent: files, and the layout of the text ([`super::layout`]).
+//! Used by [`super::install`] and [`super::plugin`]. Everything else stays unchanged and in its place: unknown keys,
+//! other hooks, their order, and structures that swarm would not write. A structure is required only where swarm's
+//! entries belong. Deliberately absent: files, and the layout of the text ([`super::layout`]).
 
 use std::path::Path;
 
@@ -36,8 +36,8 @@ fn entry(program: &Path, event: HookEvent) -> Value {
     json!({"type": "command", "command": command(program, event), "timeout": TIMEOUT_SECONDS})
 }
 
-/// Returns `value` with one hook for each of `events`. Hooks of an earlier release are updated in place; swarm's hooks for
-/// other events are removed.
+/// Returns `value` with one hook for each of `events`. Hooks of an earlier release are updated in place; swarm's hooks
+/// for other events are removed.
 ///
 /// # Errors
 /// When the place of the hooks has another structure.
@@ -63,8 +63,8 @@ pub fn with_hooks(value: &Value, events: &[HookEvent], program: &Path) -> Result
     Ok(value)
 }
 
-/// Updates swarm's first hook for `event` and removes the others; returns whether there was one. A hook in a group with a
-/// matcher runs in some cases only, so it is removed.
+/// Updates swarm's first hook for `event` and removes the others; returns whether there was one. A hook in a group with
+/// a matcher runs in some cases only, so it is removed.
 fn update(groups: &mut Vec<Value>, program: &Path, event: HookEvent) -> bool {
     let mut there = false;
     groups.retain_mut(|group| {
@@ -149,7 +149,8 @@ fn check(value: &Value) -> Result<(), ShapeError> {
     }
 }
 
-/// Returns `value` with swarm's marketplace at `dir` and its plugins enabled. A plugin that the user disabled stays disabled.
+/// Returns `value` with swarm's marketplace at `dir` and its plugins enabled. A plugin that the user disabled stays
+/// disabled.
 ///
 /// # Errors
 /// When their place has another structure, or another marketplace has the name.

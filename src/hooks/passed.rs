@@ -14,14 +14,15 @@ use super::command::{TIMEOUT_SECONDS, command};
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
-/// How often in a row a Stop hook may keep Claude Code going: more than any limited loop needs, and a limit for a broken hook.
+/// How often in a row a Stop hook may keep Claude Code going: more than any limited loop needs, and a limit for a
+/// broken hook.
 const BLOCK_CAP: (&str, &str) = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "200");
 
 /// The maximum size of a settings file.
 const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 
-/// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs no
-/// hook at all.
+/// The events of an interactive Claude Code. Only the needed ones: an older release that does not support an event runs
+/// no hook at all.
 const CLAUDE: [HookEvent; 6] = [
     HookEvent::SessionStart,
     HookEvent::UserPromptSubmit,
@@ -54,8 +55,8 @@ impl Launch<'_> {
     /// Adds the hooks, which call `program`. A settings file is written into `dir`.
     ///
     /// # Errors
-    /// When the user's own settings cannot be merged with swarm's. The launch is then unchanged, and the agent runs without
-    /// hooks.
+    /// When the user's own settings cannot be merged with swarm's. The launch is then unchanged, and the agent runs
+    /// without hooks.
     pub fn pass(self, program: &Path, dir: &Path) -> Result<()> {
         match self.profile.hooks {
             HookStyle::Off => Ok(()),

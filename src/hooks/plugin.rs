@@ -1,10 +1,10 @@
 //! Installs and removes the agent plugins, whose files are built into the binary.
 //!
-//! Used by `swarm plugin`. Claude Code gets a marketplace (a directory with two plugins), an entry in a settings file that
-//! enables them, and command files with short names; opencode gets one file. `$SWARM_DIR/hooks/plugin.json` records the
-//! files with a hash of each. A file that differs from what swarm wrote belongs to the user: it is never overwritten or
-//! removed. Deliberately absent: carrying out a command. `swarm hook user-prompt-submit` does that, since it receives the
-//! arguments as they were typed.
+//! Used by `swarm plugin`. Claude Code gets a marketplace (a directory with two plugins), an entry in a settings file
+//! that enables them, and command files with short names; opencode gets one file. `$SWARM_DIR/hooks/plugin.json`
+//! records the files with a hash of each. A file that differs from what swarm wrote belongs to the user: it is never
+//! overwritten or removed. Deliberately absent: carrying out a command. `swarm hook user-prompt-submit` does that,
+//! since it receives the arguments as they were typed.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,8 +1,8 @@
 //! Reports an event of a worker's agent to the daemon.
 //!
-//! Used by `swarm hook`. The agent waits while its hook runs, so the exchange has a short timeout. A daemon that does not
-//! run, does not answer or has another version is not an error: the daemon also reads the screen. The daemon is never
-//! started from here. Deliberately absent: the client's connection, which waits, retries and starts the daemon.
+//! Used by `swarm hook`. The agent waits while its hook runs, so the exchange has a short timeout. A daemon that does
+//! not run, does not answer or has another version is not an error: the daemon also reads the screen. The daemon is
+//! never started from here. Deliberately absent: the client's connection, which waits, retries and starts the daemon.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,8 +1,8 @@
 //! `swarm hook EVENT`: the entry point for agent hooks.
 //!
-//! A hook must never harm its agent: on any input or failure it exits 0, prints nothing when in doubt, and ends before the
-//! agent's timeout. So the work runs in a thread, which is abandoned when it takes too long. A stop that is allowed because
-//! of a failure is logged. Used by `main`.
+//! A hook must never harm its agent: on any input or failure it exits 0, prints nothing when in doubt, and ends before
+//! the agent's timeout. So the work runs in a thread, which is abandoned when it takes too long. A stop that is allowed
+//! because of a failure is logged. Used by `main`.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -29,8 +29,8 @@ use crate::session::store::SessionStore;
 /// How long a hook may take since the agent called it. The rest of [`TIMEOUT_SECONDS`] is reserved for the exit.
 const HOOK_TIMEOUT: Duration = Duration::from_millis(TIMEOUT_SECONDS * 1000 - 1500);
 
-/// How long the agent may take to write the input. Most agents have written it before the hook runs; on a busy machine it
-/// can be late, and a missed stop would end the loop's work.
+/// How long the agent may take to write the input. Most agents have written it before the hook runs; on a busy machine
+/// it can be late, and a missed stop would end the loop's work.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// How long to wait for more input before the input is checked for completeness.
@@ -64,8 +64,8 @@ pub fn run(args: Vec<OsString>) -> Option<String> {
     None
 }
 
-/// Returns this process's call, with `limit` counted from when the agent made it. The shell that runs the hook's command is
-/// older than this process, on a busy machine much older.
+/// Returns this process's call, with `limit` counted from when the agent made it. The shell that runs the hook's
+/// command is older than this process, on a busy machine much older.
 fn called_by_host(limit: Duration) -> HookCall {
     let parent = nix::unistd::getppid().as_raw();
     let is_shell = procs::arguments(parent).iter().any(|argument| argument == SHELL_NAME.as_bytes());

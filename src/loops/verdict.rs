@@ -128,8 +128,8 @@ impl LoopRun {
         verdict
     }
 
-    /// The error that the agent's screen shows above its input box. `None` if swarm ended the run for a better reason, such
-    /// as a matched done pattern or a report from the agent's hooks.
+    /// The error that the agent's screen shows above its input box. `None` if swarm ended the run for a better reason,
+    /// such as a matched done pattern or a report from the agent's hooks.
     fn shown_error(&self, finished: &Finished<'_>) -> Option<String> {
         let is_open = |end: &Ended| {
             matches!(end.exit, IterationExit::Inactivity | IterationExit::Timeout | IterationExit::Exit(_))

@@ -1,7 +1,7 @@
 //! Carries out the slash commands of session loops: `/ralph-loop`, `/ulw-loop`, `/do-it:ralph` and `/cancel-ralph`.
 //!
-//! The prompt hook receives the text as it was typed, before any shell or template could change it. So the loop is started
-//! here, and the command files of the plugin contain only a description. Used by [`crate::hooks::run`].
+//! The prompt hook receives the text as it was typed, before any shell or template could change it. So the loop is
+//! started here, and the command files of the plugin contain only a description. Used by [`crate::hooks::run`].
 
 use std::path::PathBuf;
 

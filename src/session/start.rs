@@ -1,8 +1,9 @@
 //! Starts, resumes and cancels a loop within a session.
 //!
-//! Used by the shell commands ([`super::verbs`]) and by slash commands that were typed into the agent ([`super::prompt`]).
-//! A start fails when something is missing or another loop is active. A loop that was paused or let stop resumes where it
-//! was. Deliberately absent: the requirements of a do-it project ([`super::project`]) and printing.
+//! Used by the shell commands ([`super::verbs`]) and by slash commands that were typed into the agent
+//! ([`super::prompt`]). A start fails when something is missing or another loop is active. A loop that was paused or
+//! let stop resumes where it was. Deliberately absent: the requirements of a do-it project ([`super::project`]) and
+//! printing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -208,8 +208,8 @@ impl StopRequest<'_> {
         }
     }
 
-    /// Returns how often in a row the host accepts a block. Only Claude Code has such a limit, in the versions that pass the last
-    /// message to hooks.
+    /// Returns how often in a row the host accepts a block. Only Claude Code has such a limit, in the versions that
+    /// pass the last message to hooks.
     fn host_cap(&self) -> Option<u32> {
         let has = |name: &str| (self.var)(name).is_some_and(|value| !value.is_empty());
         let is_claude = ["CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PID", "CLAUDECODE"].iter().any(|name| has(name));

@@ -1,8 +1,8 @@
 //! Reads the end of a transcript: what an agent printed and did since its last stop.
 //!
-//! A hook has a fraction of a second, and a transcript can have hundreds of megabytes. So it is read from the position of
-//! the last stop, and never more than its last [`MAX_READ_BYTES`]. At the first stop, only lines since the loop's start
-//! count. The host may write the transcript late: the caller waits for a missing or incomplete line. Used by
+//! A hook has a fraction of a second, and a transcript can have hundreds of megabytes. So it is read from the position
+//! of the last stop, and never more than its last [`MAX_READ_BYTES`]. At the first stop, only lines since the loop's
+//! start count. The host may write the transcript late: the caller waits for a missing or incomplete line. Used by
 //! [`super::stop`]. Deliberately absent: the meaning of the text.
 
 use std::fs::File;
@@ -70,8 +70,8 @@ pub fn read(path: &Path, from: TailStart<'_>) -> io::Result<TranscriptTail> {
     Ok(tail)
 }
 
-/// Reads the last bytes of a transcript. The position in [`TranscriptTail::mark`] is relative to them. `is_cut`: they start
-/// within a line, and older lines were not read.
+/// Reads the last bytes of a transcript. The position in [`TranscriptTail::mark`] is relative to them. `is_cut`: they
+/// start within a line, and older lines were not read.
 pub(crate) fn of_bytes(bytes: &[u8], is_cut: bool, from: TailStart<'_>) -> TranscriptTail {
     let mark = from.mark;
     let mut lines = TranscriptLines::new(bytes);

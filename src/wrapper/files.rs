@@ -14,8 +14,8 @@ use crate::files::{sync_dir, write_unsynced};
 use crate::procs::{self, Proc};
 
 const LAUNCH_FILE: &str = "launch.json";
-/// The launch file after a wrapper took it. A rename decides who gets it: one wrapper, or [`withdraw_launch`]. It stays,
-/// empty.
+/// The launch file after a wrapper took it. A rename decides who gets it: one wrapper, or [`withdraw_launch`]. It
+/// stays, empty.
 const TAKEN_FILE: &str = "launch.json.taken";
 const STARTED_FILE: &str = "started";
 const FORCED_FILE: &str = "forced";

@@ -1,7 +1,7 @@
 //! Derives the next step that swarm suggests to a person from the status and cause of a worker or loop.
 //!
-//! `status`, `ralph status`, `why`, `attach` and `wait` all use it, so that they agree. Deliberately absent: facts that only
-//! a report has, such as changed checks and a worktree to merge.
+//! `status`, `ralph status`, `why`, `attach` and `wait` all use it, so that they agree. Deliberately absent: facts that
+//! only a report has, such as changed checks and a worktree to merge.
 
 use crate::cause::Cause;
 use crate::model::Status;

@@ -1,8 +1,9 @@
 //! How workers and loops end: one row for each reason, one row for each end.
 //!
-//! [`StopReason`] is the engine's reason with its data. A [`LoopEnd`] is the class of reasons that people and scripts see: the
-//! `stop_reason` of a result and the follower's exit status. Everything that swarm prints or decides about an end is derived
-//! from these two tables. The man page prints [`table`]. Deliberately absent: pauses, which do not end a loop.
+//! [`StopReason`] is the engine's reason with its data. A [`LoopEnd`] is the class of reasons that people and scripts
+//! see: the `stop_reason` of a result and the follower's exit status. Everything that swarm prints or decides about an
+//! end is derived from these two tables. The man page prints [`table`]. Deliberately absent: pauses, which do not end a
+//! loop.
 
 use serde::{Deserialize, Serialize};
 

@@ -60,7 +60,8 @@
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
-//! 7. [`contract`], [`template`], [`ledger`], [`scripts`]: the text of an iteration, its record, the files of its checks
+//! 7. [`contract`], [`template`], [`ledger`], [`scripts`]: the text of an iteration, its record, the files of its
+//!    checks
 //! 8. [`session`]: loops within one agent session
 //! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]

@@ -118,8 +118,8 @@ fn a_new_key_is_used_from_the_next_run_on() {
     assert_eq!(w.status("l")["env"]["API_KEY"], "***");
 }
 
-/// A fake of Gemini CLI's screen: when its prompt was submitted it shows the rows of SHOWS above its input box, and stays.
-/// Ended by a signal, it exits with 0 as the real one does.
+/// A fake of Gemini CLI's screen: when its prompt was submitted it shows the rows of SHOWS above its input box, and
+/// stays. Ended by a signal, it exits with 0 as the real one does.
 const GEMINI: &str = r#"#!/usr/bin/perl
 use strict;
 use warnings;

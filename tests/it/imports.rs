@@ -1,7 +1,7 @@
 //! The direction of imports, read from the source: no two files import each other, directly or in a circle.
 //!
-//! An import is a `use` or a path in the code, from one file to the file that defines the named item, as far as the path
-//! names files. A file that declares a module and uses nothing of it does not import it.
+//! An import is a `use` or a path in the code, from one file to the file that defines the named item, as far as the
+//! path names files. A file that declares a module and uses nothing of it does not import it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -212,7 +212,8 @@ fn a_loop_without_its_folder_says_what_is_left() {
 #[test]
 fn a_report_that_is_longer_than_an_answer_comes_whole() {
     let w = World::new();
-    // Characters of four bytes, and one that doubles in JSON: with few checks, eight iterations are more than two answers.
+    // Characters of four bytes, and one that doubles in JSON: with few checks, eight iterations are more than two
+    // answers.
     w.write("noisy.sh", "yes '😀😀😀😀😀😀😀😀😀😀😀😀😀😀😀' | head -n 200\n");
     w.write("quotes.sh", "yes '\"\"\"\"\"\"\"\"\"\"\"\"\"\"\"' | head -n 200\n");
     let mut flags = vec!["-n", "8", "--check", "false", "--check", "sh quotes.sh", "--check-jobs", "8"];

@@ -21,7 +21,8 @@ fn the_same_stop_told_twice_counts_once() {
     host.lines(&[assistant(70, json!([{"type":"text","text":"one"}]))]);
     let input = host.input("Stop", "one");
     let first = Heard::of(host.hook("stop", &input));
-    // A hook that is called after the first has answered may be the next stop's: the agent is kept going, without the task.
+    // A hook that is called after the first has answered may be the next stop's: the agent is kept going, without the
+    // task.
     let has_task = |heard: &Heard| heard.block.as_ref().unwrap().contains("build it");
     let second = Heard::of(host.hook("stop", &input));
     assert_eq!((has_task(&first), has_task(&second)), (true, false));

@@ -107,8 +107,9 @@ fn few_modules_start_processes() {
 fn only_out_prints() {
     let printers =
         users("src", &["println!(", "print!(", "eprintln!(", "eprint!(", "io::stdout()", "io::stderr()"]);
-    // The daemon tells its starter and writes its log (through the store's rotation); the wrapper writes on the terminal of its pane;
-    // main hands the streams over; attach asks whether there is a terminal; the fake agent is an agent.
+    // The daemon tells its starter and writes its log (through the store's rotation); the wrapper writes on the
+    // terminal of its pane; main hands the streams over; attach asks whether there is a terminal; the fake agent is an
+    // agent.
     let allowed = [
         "src/client/verbs/attach.rs",
         "src/daemon.rs",
@@ -189,6 +190,19 @@ fn type_names_are_unique_in_each_crate() {
         files_of.retain(|_, files| files.len() > 1);
         assert_eq!(files_of, BTreeMap::new(), "{dir}");
     }
+}
+
+#[test]
+fn comments_are_at_most_120_columns_wide() {
+    let is_wide = |line: &str| line.trim_start().starts_with("//") && line.chars().count() > 120;
+    let files = ["src", "state/src", "tests"].into_iter().flat_map(sources);
+    let wide: Vec<String> = files
+        .flat_map(|(name, text)| {
+            let lines = text.lines().enumerate().filter(|(_, line)| is_wide(line));
+            lines.map(|(at, _)| format!("{name}:{}", at + 1)).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(wide, Vec::<String>::new());
 }
 
 /// A comment whose first word is one of these makes the reader search for its subject.

@@ -74,8 +74,8 @@ pub(super) async fn start(paths: &Paths) -> Result<(), NotStarted> {
     }
 }
 
-/// Whether a variable is removed from the daemon's environment: those that point git and tmux at one repository or server,
-/// and those that mark a process of a worker or check, since an agent may be the one that starts the daemon.
+/// Whether a variable is removed from the daemon's environment: those that point git and tmux at one repository or
+/// server, and those that mark a process of a worker or check, since an agent may be the one that starts the daemon.
 fn is_scrubbed(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     name.starts_with(b"GIT_")

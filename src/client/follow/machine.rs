@@ -1,7 +1,7 @@
 //! Decides what a follower prints and when it ends. Pure, so that every end can be tested.
 //!
-//! Its input are notices, snapshots and signals; its output are actions for [`super`]. Deliberately absent: the connection
-//! and the clock.
+//! Its input are notices, snapshots and signals; its output are actions for [`super`]. Deliberately absent: the
+//! connection and the clock.
 
 use swarm_state::advice::{Situation, next_step};
 use swarm_state::ends::LoopEnd;

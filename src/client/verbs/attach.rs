@@ -1,8 +1,8 @@
 //! `swarm attach`: open a worker's window in this terminal.
 //!
 //! Runs a tmux client on the terminal. When the user detaches, the window returns to its former size. When the window
-//! closes instead, the daemon is polled: the next run of the worker is shown as soon as it starts, or the end of the worker
-//! is printed. This is one of the few files that start a process; [`crate::tmux`] builds its arguments.
+//! closes instead, the daemon is polled: the next run of the worker is shown as soon as it starts, or the end of the
+//! worker is printed. This is one of the few files that start a process; [`crate::tmux`] builds its arguments.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;

@@ -44,8 +44,8 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
     failures.end()
 }
 
-/// Returns the names of the finished workers. Those of an earlier swarm are not included, since that swarm may still need
-/// them: each has to be named.
+/// Returns the names of the finished workers. Those of an earlier swarm are not included, since that swarm may still
+/// need them: each has to be named.
 async fn finished_workers(ctx: &ClientContext) -> Result<Vec<String>> {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
     let is_finished = |w: &WorkerView| w.outcome.is_some() && !w.metadata().earlier_swarm;

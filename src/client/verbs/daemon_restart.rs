@@ -29,8 +29,8 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     print_started(ctx, client, "daemon started").await
 }
 
-/// Ends a daemon of another protocol version, which cannot hand over. SIGTERM ends every version in order. It pauses the
-/// loops, and the new daemon lists them.
+/// Ends a daemon of another protocol version, which cannot hand over. SIGTERM ends every version in order. It pauses
+/// the loops, and the new daemon lists them.
 async fn end_other_version(ctx: &ClientContext, paths: &Paths, daemon: &DaemonHello) -> Result<()> {
     let Some(pid) = pid_of(daemon.pid) else { return Err(connect::wrong_version(daemon)) };
     ctx.out

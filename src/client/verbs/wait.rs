@@ -1,7 +1,7 @@
 //! `swarm wait`: wait until workers have ended, are ready, are idle or wait for a person.
 //!
-//! It reads the notices, and the snapshot with which each subscription begins; it does not poll. The outcome of a view or a
-//! notice is computed by pure functions, which are tested here.
+//! It reads the notices, and the snapshot with which each subscription begins; it does not poll. The outcome of a view
+//! or a notice is computed by pure functions, which are tested here.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -128,7 +128,8 @@ fn opencode() -> Profile {
 }
 
 /// A framed text, then the row that ends a turn of opencode's, without the turn's duration. A prompt is framed too, but
-/// follows no text of the same turn. A tool's frame starts with `#`. A wide screen has a column of its own at the right.
+/// follows no text of the same turn. A tool's frame starts with `#`. A wide screen has a column of its own at the
+/// right.
 fn opencode_error() -> String {
     let right = r"(?: {3,}[^\n]*)?";
     let gap = r"(?: {60,}[^\n]*)?";

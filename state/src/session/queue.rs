@@ -1,8 +1,8 @@
 //! The messages that a person sent while the agent worked, and that its CLI has queued.
 //!
-//! Claude Code records each change of its queue in the transcript. It gives a queued text to the agent after the next tool
-//! call, and submits everything else, such as a command, when the turn has ended. A Stop hook that keeps the turn going
-//! would keep those messages waiting until the loop has ended. Used by [`crate::session::decide()`].
+//! Claude Code records each change of its queue in the transcript. It gives a queued text to the agent after the next
+//! tool call, and submits everything else, such as a command, when the turn has ended. A Stop hook that keeps the turn
+//! going would keep those messages waiting until the loop has ended. Used by [`crate::session::decide()`].
 //! Deliberately absent: how the transcript is read.
 
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! An agent's transcript as plain text for a log: its messages and its tool calls, in order.
 //!
-//! Reads the transcripts of Claude Code and Codex. Prompts, tool results and sub-agents are left out: the log shows what
-//! the agent itself printed and did. [`super::TranscriptReader`] is the strict reader that gates rely on; this one is for people.
+//! Reads the transcripts of Claude Code and Codex. Prompts, tool results and sub-agents are left out: the log shows
+//! what the agent itself printed and did. [`super::TranscriptReader`] is the strict reader that gates rely on; this one
+//! is for people.
 
 use std::collections::BTreeSet;
 
