@@ -23,18 +23,18 @@ const MAX_SPAWN_TRIES: u32 = 100;
 
 /// A third of this process's file descriptors. Clients may use one third and processes that swarm waits for another.
 /// The last is for files and for processes that run.
-pub fn share() -> usize {
+pub(crate) fn share() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(RESERVED_DESCRIPTORS) / 3).unwrap_or(usize::MAX).clamp(4, 4096)
 }
 
 /// The slots for processes of one kind whose output is read. Each process takes up to seven descriptors.
-pub fn process_slots() -> Semaphore {
+pub(crate) fn process_slots() -> Semaphore {
     Semaphore::new((share() / 16).clamp(2, 64))
 }
 
 /// Waits for a slot, but at most [`SLOT_TIMEOUT`]. Hold the permit while the process runs.
-pub async fn acquire(slots: &Semaphore) -> Option<SemaphorePermit<'_>> {
+pub(crate) async fn acquire(slots: &Semaphore) -> Option<SemaphorePermit<'_>> {
     timeout(SLOT_TIMEOUT, slots.acquire()).await.ok()?.ok()
 }
 
@@ -42,7 +42,7 @@ pub async fn acquire(slots: &Semaphore) -> Option<SemaphorePermit<'_>> {
 ///
 /// # Errors
 /// The system's error.
-pub async fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(crate) async fn spawn(command: &mut Command) -> io::Result<Child> {
     let short = [Errno::EMFILE, Errno::ENFILE, Errno::EAGAIN, Errno::ENOMEM].map(|errno| errno as i32);
     for _ in 0..MAX_SPAWN_TRIES {
         match command.spawn() {

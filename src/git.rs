@@ -35,22 +35,22 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
-pub use branches::{has_branch, make_branch};
-pub use ignored::ignored;
-pub use leftovers::{Leftover, is_merged, leftovers, version};
-pub use losses::losses;
+pub(crate) use branches::{has_branch, make_branch};
+pub(crate) use ignored::ignored;
+pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
+pub(crate) use losses::losses;
 use repo::{Repo, check_branch, same_path};
-pub use run::is_below_ours;
+pub(crate) use run::is_below_ours;
 use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
-pub use settle::settle_worktree;
-pub use snapshot::{TreeSnapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
+pub(crate) use settle::settle_worktree;
+pub(crate) use snapshot::{TreeSnapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";
 
 /// A new worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Created {
+pub(crate) struct Created {
     /// The worktree.
     pub worktree: Worktree,
     /// A note for the user: an existing branch was used, or a hook failed.
@@ -59,7 +59,7 @@ pub struct Created {
 
 /// A removed worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removed {
+pub(crate) struct Removed {
     /// Its former path.
     pub path: PathBuf,
     /// Its branch was deleted too.
@@ -72,7 +72,7 @@ pub struct Removed {
 
 /// Why a worktree was not removed. It still exists.
 #[derive(Debug)]
-pub enum RemoveError {
+pub(crate) enum RemoveError {
     /// Data would be lost that the user did not allow to delete.
     Refused(Box<Refusal>),
     /// Any other error.
@@ -88,7 +88,7 @@ impl From<Error> for RemoveError {
 impl RemoveError {
     /// Converts it into an error about the worktree at `path`. `command` returns the command that deletes what was
     /// refused.
-    pub fn into_error(self, path: &Path, command: impl FnOnce(&Refusal) -> Option<String>) -> Error {
+    pub(crate) fn into_error(self, path: &Path, command: impl FnOnce(&Refusal) -> Option<String>) -> Error {
         match self {
             Self::Failed(error) => error,
             Self::Refused(refusal) => {
@@ -112,7 +112,7 @@ impl RemoveError {
 /// [`ErrorCode::Invalid`] if there is no repository, or one without a commit or with `core.bare` set by accident; if
 /// the branch name is invalid or conflicts; if the directory is not empty. [`ErrorCode::Conflict`] if the branch is
 /// checked out elsewhere. [`ErrorCode::System`] with git's message for the rest.
-pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
+pub(crate) async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec) -> Result<Created> {
     create_noted_worktree(cwd, name, spec, |_| Ok(())).await
 }
 
@@ -121,7 +121,7 @@ pub async fn create_worktree(cwd: &Path, name: &WorkerName, spec: &WorktreeSpec)
 ///
 /// # Errors
 /// As [`create_worktree`], and those of `note`.
-pub async fn create_noted_worktree(
+pub(crate) async fn create_noted_worktree(
     cwd: &Path,
     name: &WorkerName,
     spec: &WorktreeSpec,
@@ -172,7 +172,7 @@ pub async fn create_noted_worktree(
 /// [`RemoveError::Refused`] if data would be lost that `permission` does not cover; [`ErrorCode::Conflict`] if it is
 /// not the worktree that swarm made; [`ErrorCode::System`] with git's message for the rest. The worktree then still
 /// exists.
-pub async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
+pub(crate) async fn remove_worktree(wt: &Worktree, permission: Permission) -> Result<Removed, RemoveError> {
     let repo = Repo::find(&wt.base_repo).await?;
     repo.refuse_flipped().await?;
     let lock = lock_for(&repo.common);
@@ -231,7 +231,7 @@ async fn allowed_losses(repo: &Repo, wt: &Worktree, permission: Permission) -> R
 ///
 /// # Errors
 /// [`RemoveError::Refused`] if data would be lost; other errors if git fails.
-pub async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), RemoveError> {
+pub(crate) async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), RemoveError> {
     if !wt.path.exists() {
         return Ok(());
     }
@@ -242,7 +242,7 @@ pub async fn refuse_losses(wt: &Worktree, permission: Permission) -> Result<(), 
 ///
 /// # Errors
 /// When git cannot be run.
-pub async fn head_commit(path: &Path) -> Result<Option<String>> {
+pub(crate) async fn head_commit(path: &Path) -> Result<Option<String>> {
     let said = git(path, SHORT_TIMEOUT, &["rev-parse", "--verify", "HEAD^{commit}"]).await?;
     Ok(said.ok.then(|| said.text()))
 }

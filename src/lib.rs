@@ -48,7 +48,7 @@ pub mod cli;
 pub mod client;
 pub mod daemon;
 pub mod demo;
-pub mod descriptors;
+mod descriptors;
 pub mod doctor;
 mod environ;
 pub mod error;
@@ -56,9 +56,9 @@ mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod git;
+mod git;
 pub mod hooks;
-pub mod loops;
+mod loops;
 pub mod out;
 pub mod paths;
 pub mod procs;

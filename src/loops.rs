@@ -14,11 +14,8 @@ mod protect;
 mod run;
 mod verdict;
 
-pub(crate) use account::last_growth;
-pub use account::session_id;
-pub(crate) use account::story;
-pub(crate) use progress::check as check_progress;
-pub use progress::{PROGRESS_FILE, forget as forget_progress};
+pub(crate) use account::{last_growth, session_id, story};
+pub(crate) use progress::{check as check_progress, forget as forget_progress};
 pub(crate) use protect::check as check_protect;
-pub use run::{BASELINE_FILE, Finished, LoopRun, RESULT_FILE, TASK_FILE};
+pub(crate) use run::{Finished, LoopRun, TASK_FILE};
 pub(crate) use verdict::set as hurried;

@@ -12,7 +12,7 @@ use crate::error::Result;
 ///
 /// # Errors
 /// git's message, for example if the name conflicts with another branch.
-pub async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
+pub(crate) async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
     if !git(dir, SHORT_TIMEOUT, &["rev-parse", "--git-dir"]).await?.ok {
         return Ok(None);
     }
@@ -23,7 +23,7 @@ pub async fn has_branch(dir: &Path, branch: &str) -> Result<Option<bool>> {
 ///
 /// # Errors
 /// git's message.
-pub async fn make_branch(dir: &Path, branch: &str) -> Result<()> {
+pub(crate) async fn make_branch(dir: &Path, branch: &str) -> Result<()> {
     check_branch(dir, branch).await?;
     ask(dir, &format!("cannot make branch '{branch}'"), &["branch", "--", branch]).await.map(drop)
 }

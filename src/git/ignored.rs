@@ -23,7 +23,7 @@ const MAX_COUNTED_FILES: u64 = 20_000;
 ///
 /// # Errors
 /// When git cannot list them.
-pub async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
+pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     let root = tree.to_owned();
     let walk = tokio::task::spawn_blocking(move || repositories(&root));
     let repos =

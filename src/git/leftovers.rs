@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// A branch that swarm made and no worker has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leftover {
+pub(crate) struct Leftover {
     /// The main working tree of its repository.
     pub repo: PathBuf,
     /// Its name, `swarm/agent`.
@@ -22,7 +22,7 @@ pub struct Leftover {
 ///
 /// # Errors
 /// When git is not installed or does not respond.
-pub async fn version() -> Result<String> {
+pub(crate) async fn version() -> Result<String> {
     let said = ask(Path::new("/"), "git cannot tell its version", &["--version"]).await?;
     Ok(said.text().trim_start_matches("git version ").to_owned())
 }
@@ -32,7 +32,7 @@ pub async fn version() -> Result<String> {
 ///
 /// # Errors
 /// When git fails.
-pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
+pub(crate) async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Vec<Leftover>> {
     let Ok(repo) = Repo::find(cwd).await else { return Ok(vec![]) };
     let args = ["for-each-ref", "--format=%(refname:short)", "refs/heads/swarm/"];
     let listed = ask(&repo.main, "cannot list the branches", &args).await?.text();
@@ -57,7 +57,7 @@ pub async fn leftovers(cwd: &Path, is_known: impl Fn(&str) -> bool) -> Result<Ve
 ///
 /// # Errors
 /// When git fails.
-pub async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
+pub(crate) async fn is_merged(repo: &Path, branch: &str) -> Result<bool> {
     let full = format!("refs/heads/{branch}");
     Ok(git(repo, SHORT_TIMEOUT, &["merge-base", "--is-ancestor", &full, "HEAD"]).await?.ok)
 }

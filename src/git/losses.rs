@@ -22,7 +22,7 @@ use crate::error::{Error, ErrorCode, Result};
 ///
 /// # Errors
 /// When git fails.
-pub async fn losses(path: &Path) -> Result<Losses> {
+pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
     let walk = tokio::task::spawn_blocking(move || repositories(&root));
     let repos =

@@ -24,7 +24,7 @@ const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// [`ErrorCode::Timeout`] if git runs for too long; [`ErrorCode::System`] with git's message.
-pub async fn settle_worktree(wt: &Worktree) -> Result<bool> {
+pub(crate) async fn settle_worktree(wt: &Worktree) -> Result<bool> {
     let repo = Repo::find(&wt.base_repo).await?;
     let lock = lock_for(&repo.common);
     let _guard = lock.lock().await;

@@ -45,7 +45,7 @@ const BATCH_FILES: usize = 500;
 
 /// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeSnapshot {
+pub(crate) struct TreeSnapshot {
     /// The commit.
     pub commit: String,
     /// Its tree. Equal trees have equal files.
@@ -60,7 +60,7 @@ pub struct TreeSnapshot {
 ///
 /// # Errors
 /// git's message if the snapshot fails. Unreadable files are left out without an error.
-pub async fn snapshot(
+pub(crate) async fn snapshot(
     dir: &Path,
     reference: &str,
     scratch: &Path,
@@ -77,7 +77,7 @@ pub async fn snapshot(
 ///
 /// # Errors
 /// As [`snapshot`].
-pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
+pub(crate) async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
     let Some((top, index)) = places(dir).await? else { return Ok(None) };
     let tree = write_tree(&top, &index, scratch).await;
     let _ = fs::remove_file(scratch);
@@ -89,7 +89,7 @@ pub async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
 ///
 /// # Errors
 /// When git fails.
-pub async fn nested(dir: &Path) -> Result<Vec<String>> {
+pub(crate) async fn nested(dir: &Path) -> Result<Vec<String>> {
     let Some((top, _)) = places(dir).await? else { return Ok(vec![]) };
     let what = "cannot look for nested repositories";
     let known = ask(&top, what, &[&QUIET_OPTIONS[..], &["ls-files", "-z", "--stage"]].concat()).await?;
@@ -235,7 +235,7 @@ fn one(said: GitOutput, what: &str) -> Result<String> {
 ///
 /// # Errors
 /// git's message, for example if one of them does not exist.
-pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
+pub(crate) async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
     let args = [
         "-c",
         "core.quotePath=false",
@@ -258,7 +258,7 @@ pub async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
 ///
 /// # Errors
 /// As [`diff`].
-pub async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
+pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
     let said = git(dir, LONG_TIMEOUT, &args).await?;
     if !said.ok {
@@ -284,7 +284,7 @@ pub(super) fn counted(output: &[u8]) -> DiffStat {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
+pub(crate) async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
     let said =
         git(dir, SHORT_TIMEOUT, &["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"])
             .await?;
@@ -313,7 +313,7 @@ pub async fn exclude(dir: &Path, pattern: &str) -> Result<()> {
 ///
 /// # Errors
 /// [`ErrorCode::Invalid`] if `dir` or the branch exists; git's message for the rest.
-pub async fn restore(
+pub(crate) async fn restore(
     repo: &Path,
     commit: &str,
     dir: Option<&Path>,

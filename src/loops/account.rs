@@ -22,7 +22,7 @@ use super::run::Finished;
 mod tests;
 
 /// The session id of a run. It is always the same for the same run, so a restarted daemon passes it again.
-pub fn session_id(name: &str, id: &str, run: u64) -> String {
+pub(crate) fn session_id(name: &str, id: &str, run: u64) -> String {
     let mut bytes: [u8; 16] = Md5::digest(format!("swarm {name} {id} {run}")).into();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;

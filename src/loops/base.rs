@@ -25,7 +25,12 @@ impl LoopRun {
     ///
     /// # Errors
     /// Those of the three.
-    pub async fn base(&self, worked: bool, on_step: OnCheckStep<'_>, until: Option<Instant>) -> Result<Base> {
+    pub(crate) async fn base(
+        &self,
+        worked: bool,
+        on_step: OnCheckStep<'_>,
+        until: Option<Instant>,
+    ) -> Result<Base> {
         if let Some(base) = self.known_base(worked)? {
             return Ok(base);
         }
@@ -38,7 +43,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When the baseline is missing.
-    pub fn known_base(&self, worked: bool) -> Result<Option<Base>> {
+    pub(crate) fn known_base(&self, worked: bool) -> Result<Option<Base>> {
         match self.read_base() {
             None if !worked => Ok(None),
             None if self.gates.is_empty() => Ok(Some(Base::default())),
@@ -51,7 +56,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When a watched file cannot be read, or the progress file would be in a directory of swarm's.
-    pub async fn begin_base(&self) -> Result<Base> {
+    pub(crate) async fn begin_base(&self) -> Result<Base> {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
@@ -72,7 +77,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When it cannot be written, or a check cannot be run.
-    pub async fn take_base(
+    pub(crate) async fn take_base(
         &self,
         mut base: Base,
         on_step: OnCheckStep<'_>,
@@ -107,7 +112,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When a watched file cannot be read.
-    pub fn unapproved(&self) -> Result<Vec<String>> {
+    pub(crate) fn unapproved(&self) -> Result<Vec<String>> {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
         };
@@ -118,7 +123,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// Lists the files.
-    pub async fn refuse_unapproved(&self) -> Result<()> {
+    pub(crate) async fn refuse_unapproved(&self) -> Result<()> {
         let loop_run = self.clone();
         let work = tokio::task::spawn_blocking(move || loop_run.unapproved());
         let changed = work.await.map_err(|e| Error::system("cannot read the watched files", e))??;
@@ -136,7 +141,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When the loop has no baseline yet, or it cannot be written.
-    pub async fn approve(&self) -> Result<Vec<String>> {
+    pub(crate) async fn approve(&self) -> Result<Vec<String>> {
         let mut base = self.read_base().ok_or_else(|| self.no_base())?;
         let now = protect::hashes(self, Some(&base)).await?;
         let changed = base.changed(&now);

@@ -10,7 +10,7 @@ use crate::git;
 impl LoopRun {
     /// The prompt of an iteration: the task byte for byte if the loop has no gates, otherwise the whole contract. If
     /// git cannot make the diff, its message takes the diff's place.
-    pub async fn contract(&self, base: &Base, (iteration, max): (u32, u32), task: Vec<u8>) -> Vec<u8> {
+    pub(crate) async fn contract(&self, base: &Base, (iteration, max): (u32, u32), task: Vec<u8>) -> Vec<u8> {
         if self.gates.is_empty() {
             return task;
         }

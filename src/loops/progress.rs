@@ -15,7 +15,7 @@ use crate::git;
 use crate::store::write_unsynced;
 
 /// Its path in the worker's directory.
-pub const PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
+pub(crate) const PROGRESS_FILE: &str = ".swarm/ralph-progress.md";
 
 /// Refuses a directory whose `.swarm` is swarm's own.
 pub(crate) fn check(cwd: &Path, root: &Path) -> Result<()> {
@@ -35,7 +35,7 @@ pub(super) async fn begin(cwd: &Path, root: &Path) -> Result<()> {
 }
 
 /// Removes the file. True if it existed.
-pub fn forget(cwd: &Path) -> bool {
+pub(crate) fn forget(cwd: &Path) -> bool {
     let gone = fs::remove_file(cwd.join(PROGRESS_FILE)).is_ok();
     // This removes only an empty directory.
     let _ = fs::remove_dir(cwd.join(".swarm"));

@@ -22,7 +22,7 @@ const MAX_LOOP_FILE_BYTES: u64 = 64 << 20;
 
 /// The fixed settings of one loop.
 #[derive(Clone, Debug)]
-pub struct LoopRun {
+pub(crate) struct LoopRun {
     /// The worker's name.
     pub name: String,
     /// Distinguishes all loops of that name; part of a git ref.
@@ -47,7 +47,7 @@ pub struct LoopRun {
 
 /// An iteration whose agent has ended.
 #[derive(Clone, Debug)]
-pub struct Finished<'a> {
+pub(crate) struct Finished<'a> {
     /// The iteration, from 1.
     pub iteration: u32,
     /// The run.
@@ -82,12 +82,12 @@ pub struct Finished<'a> {
 
 impl LoopRun {
     /// The folder of an iteration; 0 is the baseline's.
-    pub fn iteration_dir(&self, iteration: u32) -> PathBuf {
+    pub(crate) fn iteration_dir(&self, iteration: u32) -> PathBuf {
         self.folder.join("iterations").join(format!("{iteration:04}"))
     }
 
     /// The result of an iteration; `None` if it has not ended or does not exist.
-    pub fn read_iteration(&self, iteration: u32) -> Option<ledger::Iteration> {
+    pub(crate) fn read_iteration(&self, iteration: u32) -> Option<ledger::Iteration> {
         read_json(&self.iteration_dir(iteration).join(RESULT_FILE))
     }
 
@@ -97,24 +97,24 @@ impl LoopRun {
     }
 
     /// The ref of an iteration's snapshot.
-    pub fn reference(&self, iteration: u32) -> String {
+    pub(crate) fn reference(&self, iteration: u32) -> String {
         format!("refs/swarm/{}/{}/{iteration}", self.name, self.id)
     }
 
     /// The baseline, once it was taken.
-    pub fn read_base(&self) -> Option<ledger::Base> {
+    pub(crate) fn read_base(&self) -> Option<ledger::Base> {
         read_json(&self.folder.join(BASELINE_FILE)).filter(|base: &ledger::Base| base.id == self.id)
     }
 }
 
 /// The baseline in the loop's folder.
-pub const BASELINE_FILE: &str = "base.json";
+pub(crate) const BASELINE_FILE: &str = "base.json";
 
 /// An iteration's [`ledger::Iteration`] in its folder.
-pub const RESULT_FILE: &str = "result.json";
+pub(crate) const RESULT_FILE: &str = "result.json";
 
 /// The task, if it was given as text.
-pub const TASK_FILE: &str = "task.md";
+pub(crate) const TASK_FILE: &str = "task.md";
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?).ok()

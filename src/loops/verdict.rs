@@ -40,7 +40,7 @@ impl LoopRun {
     /// warnings; a verdict that could not be reached passes no gate. When `hurry` is set, because the worker is being
     /// killed, the checks are canceled. The tree is stored even then, if that takes no longer than
     /// [`SNAPSHOT_GRACE`].
-    pub async fn conclude(
+    pub(crate) async fn conclude(
         &self,
         finished: Finished<'_>,
         on_step: OnCheckStep<'_>,
@@ -309,7 +309,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn write_unstarted(
+    pub(crate) fn write_unstarted(
         &self,
         (iteration, run): (u32, u64),
         started: Option<DateTime<FixedOffset>>,
@@ -337,7 +337,7 @@ impl LoopRun {
     ///
     /// # Errors
     /// When the file cannot be written; it is safe to retry.
-    pub fn write_down(&self, it: &Iteration) -> Result<()> {
+    pub(crate) fn write_down(&self, it: &Iteration) -> Result<()> {
         write_json(&self.iteration_dir(it.iteration).join(RESULT_FILE), it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
     }

@@ -15,8 +15,8 @@ use super::lines::LineReader;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
 
-/// How long a daemon may take to start.
-pub(super) const START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a daemon may take to start. It syncs files, for which a busy disk can take many seconds.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a daemon did not start.
 #[derive(Debug)]
@@ -155,7 +155,7 @@ mod tests {
             taken.is_running_already
                 && taken.error.message.ends_with(": a daemon is already running (pid 7)")
         );
-        assert!(!not_ready(Some("error it was not ready within 10 s"), &log, 99).is_running_already);
+        assert!(!not_ready(Some("error it was not ready within 30 s"), &log, 99).is_running_already);
     }
 
     #[test]
