@@ -23,6 +23,7 @@ use warnings;
 use Fcntl ();
 use File::Path ();
 use File::Temp ();
+use List::Util ();
 use POSIX ();
 use Time::HiRes qw(time sleep);
 
@@ -482,6 +483,8 @@ sub audit {
     return;
 }
 
+sub daemon_deaths { return List::Util::sum0(@fault_times{grep { /\A(?:daemon: (?:kill|TERM|restart)|files: limited)/ } keys %fault_times}) }
+
 sub faulted { my ($own, $from, $to) = @_; return scalar grep { $_ >= $from - 1 && $_ <= $to + 4 } @{$own->{faults}} }
 
 sub audit_worker {
@@ -542,14 +545,16 @@ sub audit_loop {
         my $result = slurp(sprintf '%s/iterations/%04d/result.json', $base, $i);
         my $run    = field($result, 'run');
         ($run_of{$i}, $of_run{$run}) = ($run, $i) if $run ne '';
-        # A daemon that is stopped while it starts a run gives that iteration back; so does one that dies there, and a
-        # pause in between keeps the two lines apart.
-        my $hit = @{$own->{faults}} + grep { /\A\[PAUSE\]/ } @log;
+        # A daemon that is stopped while it starts a run gives that iteration back. So does one that dies there; a pause
+        # before its next start then keeps the two lines apart. Each such line needs its own pause and its own death.
+        my @pauses = grep { /\A\[PAUSE\]/ } @log;
+        my $hit = @{$own->{faults}} + grep { /reason=shutdown/ } @pauses;
+        $hit += List::Util::min(scalar(grep { !/reason=shutdown/ } @pauses), daemon_deaths());
         check('each iteration starts once', @starts == 1 || (@starts > 1 && $hit && @starts <= 1 + $hit), "$name: iteration $i has " . @starts . " [START]\n$text");
         # One that was told to stop in the middle of its work has no end of its own; neither has one that was
         # lost with its server and is not to be repeated, as the limit was lowered meanwhile; neither has one whose
-        # spawn failed, and was taken back by the next daemon.
-        my $cut = $i == $last && ($own->{asked_to_die} || !%$start || ($text =~ /^\[LOST\]/m && field($state, 'max_iterations') < $last));
+        # spawn failed, and was taken back by the next daemon before any agent ran.
+        my $cut = $i == $last && ($own->{asked_to_die} || (!%$start && $text =~ /^\[DONE\] loop killed/m) || ($text =~ /^\[LOST\]/m && field($state, 'max_iterations') < $last));
         check('each iteration ends once', @ends == 1 || (@ends == 0 && (@failed || $cut)), "$name: iteration $i has " . @ends . " [END]\n$text");
         check('an iteration fails at most once', @failed <= 1, "$name: $i\n$text");
         my ($code) = ($ends[0] // '') =~ /exit=(\d+)\b/;

@@ -58,7 +58,7 @@ fn claude() -> Profile {
     }
 }
 
-/// Codex 0.171. `codex exec` reads stdin; the interactive one refuses a stdin that is no terminal.
+/// Codex 0.171. `codex exec` reads stdin; the interactive one refuses a stdin that is not a terminal.
 fn codex() -> Profile {
     // The model and the directory. They are missing while Codex starts, and a dialog may still follow.
     let footer = r"  [^\n]*(?:· (?:[^e\n]|e[^s\n]|es[^c\n])|context left)[^\n]*(?:\n  [^\n]*){0,2}\Z";
@@ -146,7 +146,7 @@ fn opencode_error() -> String {
     )
 }
 
-/// Gemini CLI 0.61. A stdin that is no terminal makes it run once; with `-p` that comes after the text, and `-p`
+/// Gemini CLI 0.61. A stdin that is not a terminal makes it run once; with `-p` that comes after the text, and `-p`
 /// without a text is a usage error.
 fn gemini() -> Profile {
     let box_below = r"─{8}[^\n]*\n(?: [^\n>]*\n|\n){0,3}? [>*][ \u00a0][^\n]*(?:\n(?: [^\n]*)?)*\Z";

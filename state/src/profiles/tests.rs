@@ -198,7 +198,7 @@ fn what_shows_text_prints_no_record() {
     assert!(shows(&["claude"], PromptVia::Paste) && shows(&["gemini"], PromptVia::Paste));
     assert!(!shows(&["opencode", "run", "--format", "json"], PromptVia::Stdin));
     assert!(!shows(&["claude", "-p"], PromptVia::Stdin) && !shows(&["codex", "exec"], PromptVia::Stdin));
-    // Gemini prints JSON when it is asked to, on a stdin that is no terminal.
+    // Gemini prints JSON when it is asked to, on a stdin that is not a terminal.
     assert!(!shows(&["gemini", "--output-format", "json"], PromptVia::Stdin));
     assert!(!shows(&["./agent.sh"], PromptVia::Paste), "whatever that is");
 }
