@@ -133,9 +133,9 @@ impl Supervisor {
         });
     }
 
-    /// Removes the folder of a judged run. What follows from the verdict must be saved before, because the next
-    /// daemon would need the verdict again; and the folder must be gone before another worker of the same name uses
-    /// it.
+    /// Removes the folder of a run that was judged or did not start. What follows from it must be saved before, because
+    /// the next daemon would need the verdict or the noted worktree again; and the folder must be gone before another
+    /// worker of the same name uses it.
     pub(crate) fn remove_run_dir(&self, name: &WorkerName, run: Run) {
         if self.slots.get(name).is_some_and(|s| !s.saving.is_unsaved()) {
             crate::daemon::crash::point("leave");
@@ -156,9 +156,10 @@ impl Supervisor {
 
     /// Answers and continues the requests that waited for a worker to stop.
     pub(crate) fn finish_stopped(&mut self, name: &WorkerName) {
-        if let Some(slot) = self.slots.get_mut(name).filter(|s| matches!(s.start, Start::Failed)) {
-            slot.start = Start::Settled;
-            return self.discard_worker(name);
+        if let Some(slot) = self.slots.get_mut(name).filter(|s| matches!(s.start, Start::Failed(..)))
+            && let Start::Failed(reply, error) = std::mem::replace(&mut slot.start, Start::Settled)
+        {
+            return self.discard_worker(name, reply, error);
         }
         let Some(slot) = self.slots.get_mut(name).filter(|s| s.engine.is_stopped()) else { return };
         let mut afters = std::mem::take(&mut slot.waiting.after_stop);

@@ -69,6 +69,7 @@ impl Supervisor {
             Input::Swept { socket, found } => self.swept(&socket, &found),
             Input::Respawn(wish) => self.continue_respawn(*wish),
             Input::Cleaned(cleaning) => self.cleaned(*cleaning),
+            Input::Discarded(discard) => self.discarded(*discard),
             Input::TakeOver { name, peer, outcome, reply } => {
                 self.finish_legacy_resume(&name, peer, outcome, reply)
             }
@@ -125,7 +126,8 @@ impl Supervisor {
                 // tmux may have created the window after the timeout.
                 slot.checking.clear();
                 self.sweep_server_of(name);
-                Event::SpawnFailed(run, error)
+                self.step(name, Event::SpawnFailed(run, error));
+                return self.remove_run_dir(name, run);
             }
             RunReport::Prompt(run, Ok(PromptOutcome::Accepted)) => Event::PromptSent(run),
             RunReport::Prompt(run, Ok(PromptOutcome::Blocked(dialog))) => Event::PromptBlocked(run, dialog),

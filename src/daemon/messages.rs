@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::daemon::busy::Busy;
 use crate::daemon::reply::Reply;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::git;
 use crate::protocol::{
     Call, Empty, Forgotten, KillParams, Notice, SendParams, Sent, Snapshot, SpawnParams, SubscribeParams,
@@ -58,6 +58,8 @@ pub(crate) enum Input {
     Swept { socket: Option<String>, found: ServerPanes },
     /// The files of a worker that is being deleted are gone, or could not be removed.
     Cleaned(Box<PendingClean>),
+    /// The worktree of a worker that failed to start is gone, or could not be removed.
+    Discarded(Box<PendingDiscard>),
     /// The check whether a loop of the predecessor still runs has ended; an error explains why it cannot be taken
     /// over.
     TakeOver { name: WorkerName, peer: Option<i32>, outcome: Result<()>, reply: Reply },
@@ -286,6 +288,19 @@ pub(crate) struct PendingClean {
     pub(crate) outcome: Result<Forgotten>,
     pub(crate) reply: Reply,
     /// Refuses other work until the worker is deleted.
+    pub(crate) busy: Arc<Busy>,
+}
+
+/// A worker that failed to start and is discarded. Its record stays until its worktree is gone, so that a daemon that
+/// dies meanwhile leaves nothing that no command names.
+pub(crate) struct PendingDiscard {
+    pub(crate) name: WorkerName,
+    /// Distinguishes workers of the same name.
+    pub(crate) incarnation: u64,
+    /// The client that requested the worker, and why the worker failed to start.
+    pub(crate) reply: Reply,
+    pub(crate) error: Error,
+    /// Refuses other work until the worker is discarded.
     pub(crate) busy: Arc<Busy>,
 }
 

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
 use crate::daemon::messages::{AfterStop, IterationInfo, PendingSpawn, QueuedInput, SharedReader};
+use crate::daemon::reply::Reply;
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::driver::Driver;
 use crate::daemon::run::input;
@@ -110,8 +111,9 @@ pub(crate) enum Start {
     Settled,
     /// A client waits for the first run.
     Pending(PendingSpawn),
-    /// The first run failed to start. The worker is discarded as soon as it has stopped.
-    Failed,
+    /// The first run failed to start. The worker is discarded as soon as it has stopped, and then the client gets the
+    /// error.
+    Failed(Reply, Error),
 }
 
 /// Requests that wait for the worker to become ready or to stop.

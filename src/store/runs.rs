@@ -20,13 +20,24 @@ impl Store {
     /// # Errors
     /// When the directory or its contents cannot be changed.
     pub fn prepare_run_dir(&self, name: &WorkerName, run: Run) -> Result<PathBuf> {
+        self.clear_run_dir(name, run)?;
+        let dir = self.paths.run_dir(name, run);
+        private_dir(&dir)?;
+        Ok(dir)
+    }
+
+    /// Empties the directory of a run that did not start, whose launch file holds secrets. A
+    /// [noted worktree](Store::note_worktree) stays until the worker's record names it.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn clear_run_dir(&self, name: &WorkerName, run: Run) -> Result<()> {
         let dir = self.paths.run_dir(name, run);
         for path in entries(&dir).iter().filter(|path| file_name(path) != WORKTREE_FILE) {
             let gone = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             gone.map_err(|e| failed("remove", path, e))?;
         }
-        private_dir(&dir)?;
-        Ok(dir)
+        Ok(())
     }
 
     /// Writes down that a run is about to make this worktree. If the daemon dies before the worker's record names the
@@ -58,6 +69,15 @@ impl Store {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", &dir, error)),
             Ok(()) | Err(_) => Ok(()),
         }
+    }
+
+    /// Removes the directories of all runs of a worker.
+    ///
+    /// # Errors
+    /// When a directory cannot be removed.
+    pub fn remove_run_dirs(&self, name: &WorkerName) -> Result<()> {
+        let own = self.run_dirs().into_iter().filter(|(of, _)| of == name);
+        own.map(|(_, run)| self.remove_run_dir(name, run)).collect()
     }
 
     /// All runs that have a directory.

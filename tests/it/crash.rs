@@ -7,6 +7,7 @@
 //! temporary file is left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -133,6 +134,41 @@ const WORKTREE: Story = Story {
         assert_eq!(branches(world), ["main"]);
         assert!(!world.path("repo-worktrees").exists(), "the worktree is left");
         assert_eq!(world.status("w")["status"], "stopped");
+    },
+};
+
+/// A loop that cannot start: git's hook removes its prompt when the worktree is made. It comes to nothing, or to a
+/// record that names what is left.
+const DISCARDED: Story = Story {
+    live: |world| {
+        let repo = world.repo("repo");
+        world.write("PROMPT.md", "go\n");
+        let hook = repo.join(".git/hooks/post-checkout");
+        std::fs::write(&hook, format!("#!/bin/sh\nrm -f {}/PROMPT.md\n", world.work().display())).unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let (prompt, repo) = (world.work().join("PROMPT.md"), repo.to_str().unwrap());
+        let flags = [
+            "--cwd",
+            repo,
+            "--worktree",
+            "--ralph",
+            "--prompt-file",
+            prompt.to_str().unwrap(),
+            "-n",
+            "1",
+            "-d",
+        ];
+        let _ = world.spawn_sh("w", &flags, "echo run >>../../work/runs");
+        awake(world);
+        world.until("w is discarded or cleaned", || {
+            (world.status("w").is_null() || world.swarm(&["clean", "w"]).code == Some(0)).then_some(())
+        });
+    },
+    check: |world| {
+        assert!(world.lines("work/runs").is_empty(), "an agent ran");
+        assert_eq!(branches(world), ["main"]);
+        assert!(!world.path("repo-worktrees").exists(), "the worktree is left");
+        assert!(world.status("w").is_null());
     },
 };
 
@@ -427,6 +463,11 @@ fn a_kill_by_force() {
 #[test]
 fn a_worktree_made_and_removed() {
     met(&walk("worktree", &WORKTREE), &["birth", "worktree", "remove", "remove+"]);
+}
+
+#[test]
+fn a_worktree_made_for_a_start_that_fails() {
+    met(&walk("discarded", &DISCARDED), &["worktree", "remove", "remove+", "discard_tree+"]);
 }
 
 #[test]

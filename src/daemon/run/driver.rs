@@ -137,8 +137,8 @@ fn report_spawned(
             if let (SpawnError::Other(why) | SpawnError::Helper(why), Some(iteration)) = (&error, iteration) {
                 iteration::write_unstarted(context, spec, iteration, run, why);
             }
-            // Leftover files are swept at the next start.
-            drop(context.store.remove_run_dir(&context.name, run));
+            // The supervisor removes the rest as soon as the worker is saved.
+            drop(context.store.clear_run_dir(&context.name, run));
             context.report(RunReport::SpawnFailed(run, error));
         }
     }

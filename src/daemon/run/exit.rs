@@ -72,7 +72,7 @@ async fn report_exit(context: RunContext, pane: Pane) {
 
 /// The report of a wrapper that ended before it started the agent.
 fn unstarted(context: &RunContext, run: Run, said: Option<String>) -> RunReport {
-    drop(context.store.remove_run_dir(&context.name, run));
+    drop(context.store.clear_run_dir(&context.name, run));
     let why = said.unwrap_or_else(|| wrapper_failure(context.helper.path()));
     RunReport::SpawnFailed(run, SpawnError::Helper(why))
 }

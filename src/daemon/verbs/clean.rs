@@ -132,9 +132,7 @@ impl Supervisor {
 
 /// Removes all files of a worker except its record.
 fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
-    for (_, run) in store.run_dirs().into_iter().filter(|(owner, _)| owner == name) {
-        store.remove_run_dir(name, run)?;
-    }
+    store.remove_run_dirs(name)?;
     for dir in store.ralph_dirs() {
         if dir.split_once('.').map_or(dir.as_str(), |(base, _)| base) == name.as_str() {
             store.remove_ralph_dir(&dir)?;

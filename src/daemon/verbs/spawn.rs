@@ -8,17 +8,19 @@ use std::path::Path;
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::{WorkerName, Worktree};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
-use swarm_state::removal::Permission;
+use swarm_state::removal::{Permission, RemovalCommand};
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
+use tokio::sync::oneshot;
 
+use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
-use crate::daemon::messages::{AfterStop, PendingSpawn};
+use crate::daemon::crash;
+use crate::daemon::messages::{AfterStop, Input, Job, PendingDiscard, PendingSpawn, WorktreeRemoval};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{self, Slot, Start};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::{legacy, views};
 use crate::error::{Error, ErrorCode, Result};
-use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
@@ -170,14 +172,12 @@ impl Supervisor {
             self.store.remove_unborn(name)?;
         }
         // The run directories of an earlier worker of that name do not belong to this worker's runs.
-        for (_, run) in self.store.run_dirs().into_iter().filter(|(of, _)| of == name) {
-            self.store.remove_run_dir(name, run)?;
-        }
+        self.store.remove_run_dirs(name)?;
         self.store.archive_ralph(name)?;
         if let Some(task) = slot.spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
             self.store.write_task(name, task)?;
         }
-        crate::daemon::crash::point("birth");
+        crash::point("birth");
         if let Some(old) = self.slots.remove(name).filter(|old| old.origin.legacy.is_none()) {
             if respawned {
                 (slot.worktree, slot.origin.extra) = (old.worktree, old.origin.extra);
@@ -236,9 +236,13 @@ impl Supervisor {
             }
             _ => return,
         };
-        Self::send_spawn_answer(slot, outcome);
-        if discard {
-            slot.start = Start::Failed;
+        match outcome {
+            Err(error) if discard => {
+                if let Some(PendingSpawn { reply, .. }) = slot.take_pending() {
+                    slot.start = Start::Failed(reply, error);
+                }
+            }
+            outcome => Self::send_spawn_answer(slot, outcome),
         }
     }
 
@@ -273,23 +277,47 @@ impl Supervisor {
         pending.reply.refuse(Error::new(ErrorCode::Timeout, message).hint(hint));
     }
 
-    /// Removes a worker whose first run failed to start, with everything that was created for it.
-    pub(crate) fn discard_worker(&mut self, name: &WorkerName) {
+    /// Removes a worker whose first run failed to start, with everything that was created for it. Then the client
+    /// gets the error.
+    pub(crate) fn discard_worker(&mut self, name: &WorkerName, reply: Reply, error: Error) {
         if !self.slots.get(name).is_some_and(|s| s.engine.is_stopped()) {
             self.step(name, Event::Kill);
         }
-        let worktree = self.slots.get(name).and_then(|s| s.worktree.clone());
-        self.forget(name);
-        if let Some(worktree) = worktree {
-            // Only a clean worktree is removed, and its branch only if git finds nothing unmerged on it.
-            tokio::spawn(async move { drop(git::remove_worktree(&worktree, Permission::default()).await) });
+        let Some(slot) = self.slots.get_mut(name) else { return reply.refuse(error) };
+        let (incarnation, busy) = (slot.driver.context.incarnation, slot.busy.begin(BusyKind::Clean));
+        let mut discard = PendingDiscard { name: name.clone(), incarnation, reply, error, busy };
+        let Some(worktree) = slot.worktree.clone() else { return self.discarded(discard) };
+        let (done, removed) = oneshot::channel();
+        // Only a clean worktree is removed, and its branch only if git finds nothing unmerged on it.
+        let removal = WorktreeRemoval { permission: Permission::default(), command: RemovalCommand::Clean };
+        let path = worktree.path.clone();
+        slot.driver.push(Job::RemoveWorktree { worktree, removal, reply: done });
+        let inbox = self.inbox.clone();
+        tokio::spawn(async move {
+            if let Ok(Err(kept)) = removed.await {
+                let text = format!("{}; worktree '{}' stays: {kept}", discard.error.message, path.display());
+                discard.error.message = text;
+            }
+            crash::point("discard_tree+");
+            drop(inbox.send(Input::Discarded(Box::new(discard))));
+        });
+    }
+
+    /// Forgets a worker whose first run failed to start.
+    pub(crate) fn discarded(&mut self, discard: PendingDiscard) {
+        let PendingDiscard { name, incarnation, reply, error, busy } = discard;
+        drop(busy);
+        if self.slots.get(&name).is_some_and(|slot| slot.driver.context.incarnation == incarnation) {
+            self.forget(&name);
         }
+        reply.refuse(error);
     }
 
     fn forget(&mut self, name: &WorkerName) {
         self.slots.remove(name);
         self.forgotten.insert(name.clone());
-        for outcome in [self.store.take_back(name), self.store.remove_ralph_dir(name.as_str())] {
+        let (record, runs) = (self.store.take_back(name), self.store.remove_run_dirs(name));
+        for outcome in [record, runs, self.store.remove_ralph_dir(name.as_str())] {
             if let Err(error) = outcome {
                 tracing::warn!(worker = %name, %error, "cannot remove the files of a worker that failed to start");
             }
