@@ -13,7 +13,8 @@ fn daemon_of_a_version(world: &World) -> PathBuf {
     // Bytes behind the end of a program do no harm, and tell the files apart. By another process: a file that this
     // one has open for writing could be inherited by a child of another test, and could not be executed meanwhile.
     let mut copy = world.command("sh");
-    copy.args(["-c", "cp \"$1\" \"$2\" && echo >>\"$2\"", "sh", SWARM]).arg(&program);
+    // Its mode is that of an installed program, which the daemon copies.
+    copy.args(["-c", "cp \"$1\" \"$2\" && echo >>\"$2\" && chmod 755 \"$2\"", "sh", SWARM]).arg(&program);
     let _ = world.run(copy).ok();
     start(world, &program);
     program
