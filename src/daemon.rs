@@ -12,7 +12,6 @@
 mod boot;
 mod busy;
 mod caller;
-mod calls;
 mod clock;
 mod crash;
 mod directory_watch;

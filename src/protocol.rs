@@ -174,6 +174,42 @@ pub enum Call {
     DaemonHandover(Empty),
 }
 
+impl Call {
+    /// Whether it may be sent twice: the second call has no further effect and returns the same answer.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Spawn(params) => params.request.is_some(),
+            Self::Respawn(params) => params.request.is_some(),
+            Self::Kill(_)
+            | Self::Ls(_)
+            | Self::Status(_)
+            | Self::Peek(_)
+            | Self::Logs(_)
+            | Self::Attach(_)
+            | Self::RalphPause(_)
+            | Self::RalphResume(_)
+            | Self::RalphStatus(_)
+            | Self::RalphSet(_)
+            | Self::RalphLogs(_)
+            | Self::RalphReport(_)
+            | Self::RalphDiff(_)
+            | Self::DaemonStatus(_) => true,
+            // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
+            Self::Send(_)
+            | Self::Interrupt(_)
+            | Self::Eof(_)
+            | Self::Clean(_)
+            | Self::RalphRestore(_)
+            | Self::RalphApprove(_)
+            | Self::RalphClean(_)
+            | Self::DaemonStop(_)
+            | Self::DaemonHandover(_)
+            | Self::Hook(_)
+            | Self::Subscribe(_) => false,
+        }
+    }
+}
+
 /// No parameters, or an empty answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}

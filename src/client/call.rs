@@ -24,46 +24,14 @@ pub(super) async fn call<T: DeserializeOwned>(paths: &Paths, request: &Call, lim
         let answer = connect::connect(paths).await?.call(request, limit).await;
         match answer {
             Err(error)
-                if error.code == ErrorCode::NoDaemon && is_repeatable(request) && attempts < MAX_ATTEMPTS =>
+                if error.code == ErrorCode::NoDaemon
+                    && request.is_repeatable()
+                    && attempts < MAX_ATTEMPTS =>
             {
                 attempts += 1;
             }
             answer => return answer,
         }
-    }
-}
-
-/// Whether a call may be sent twice: the second one has no further effect and returns the same answer.
-fn is_repeatable(call: &Call) -> bool {
-    match call {
-        Call::Spawn(params) => params.request.is_some(),
-        Call::Respawn(params) => params.request.is_some(),
-        Call::Kill(_)
-        | Call::Ls(_)
-        | Call::Status(_)
-        | Call::Peek(_)
-        | Call::Logs(_)
-        | Call::Attach(_)
-        | Call::RalphPause(_)
-        | Call::RalphResume(_)
-        | Call::RalphStatus(_)
-        | Call::RalphSet(_)
-        | Call::RalphLogs(_)
-        | Call::RalphReport(_)
-        | Call::RalphDiff(_)
-        | Call::DaemonStatus(_) => true,
-        // The text would be typed twice, the second answer would differ, or the next daemon is not meant.
-        Call::Send(_)
-        | Call::Interrupt(_)
-        | Call::Eof(_)
-        | Call::Clean(_)
-        | Call::RalphRestore(_)
-        | Call::RalphApprove(_)
-        | Call::RalphClean(_)
-        | Call::DaemonStop(_)
-        | Call::DaemonHandover(_)
-        | Call::Hook(_)
-        | Call::Subscribe(_) => false,
     }
 }
 

@@ -1,7 +1,14 @@
 //! The requests of clients: one file for each, named as the client's verb.
 //!
-//! [`super::calls`] passes each request to its file. A verb checks the request, changes the worker's state through
-//! the supervisor, and answers. What needs tmux, git or the disk for long runs in a task of its own.
+//! [`Supervisor::call`] passes each request to its file. A verb checks the request, changes the worker's state through
+//! the supervisor, and answers. Requests that need only data in memory are answered at once. Those that need tmux, git
+//! or the disk for long run in tasks of their own, which answer when they are done.
+
+use crate::daemon::messages::{DaemonEnd, Input};
+use crate::daemon::reply::Reply;
+use crate::daemon::supervisor::Supervisor;
+use crate::error::{Error, ErrorCode};
+use crate::protocol::{Call, Empty, Named};
 
 pub(crate) mod attach;
 pub(crate) mod clean;
@@ -29,3 +36,56 @@ pub(crate) mod send;
 pub(crate) mod spawn;
 pub(crate) mod status;
 pub(crate) mod subscribe;
+
+impl Supervisor {
+    /// Carries out one call.
+    pub(crate) fn call(&mut self, call: Call, peer: Option<i32>, reply: Reply) {
+        match call {
+            Call::Spawn(params) => self.spawn(*params, peer, reply),
+            Call::Respawn(params) => self.respawn(params, peer, reply),
+            Call::Kill(params) => self.kill(params, reply),
+            Call::Ls(Empty {}) => reply.answer(Ok(self.listing())),
+            Call::Status(Named { name }) => reply.answer(self.status(&name)),
+            Call::Peek(params) => match self.find(&params.name) {
+                Ok((_, slot)) => peek::peek(slot, params.lines, reply),
+                Err(error) => reply.refuse(error),
+            },
+            Call::Logs(params) => match self.find(&params.name) {
+                Ok((_, slot)) => logs::logs(slot, &params, reply),
+                Err(error) => reply.refuse(error),
+            },
+            Call::Send(params) => self.send(params, reply),
+            Call::Interrupt(Named { name }) => self.interrupt(&name, reply),
+            Call::Eof(Named { name }) => self.eof(&name, reply),
+            Call::Clean(params) => self.clean(params, peer, reply),
+            Call::Attach(Named { name }) => reply.answer(self.attach(&name)),
+            Call::RalphPause(Named { name }) => reply.answer(self.pause(&name)),
+            Call::RalphResume(params) => match self.change_env(&params, peer) {
+                Ok(()) => self.resume_loop(&params.name, peer, reply),
+                Err(error) => reply.refuse(error),
+            },
+            Call::RalphStatus(Named { name }) => reply.answer(self.ralph_status(&name)),
+            Call::RalphSet(params) => reply.answer(self.ralph_set(&params, peer)),
+            Call::RalphLogs(params) => match self.find_loop(&params.name) {
+                Ok((_, slot)) => ralph_logs::ralph_logs(slot, &params, reply),
+                Err(error) => reply.refuse(error),
+            },
+            Call::RalphReport(params) => self.ralph_report(&params, reply),
+            Call::RalphDiff(params) => self.ralph_diff(&params, reply),
+            Call::RalphRestore(params) => self.ralph_restore(params, reply),
+            Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
+            Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
+            Call::RalphClean(params) => reply.answer(self.ralph_clean(&params, peer)),
+            Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
+            Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
+            Call::DaemonHandover(Empty {}) => {
+                reply.answer(Ok(Empty {}));
+                drop(self.inbox.send(Input::End(DaemonEnd::Handover)));
+            }
+            // The server hands subscriptions over as an input of their own.
+            Call::Subscribe(_) => {
+                reply.refuse(Error::new(ErrorCode::Internal, "subscribe is no plain call"));
+            }
+        }
+    }
+}
