@@ -67,8 +67,9 @@ Columns:
   AGE   Time since the spawn
 
 Status:
-  starting     The agent is starting and accepts no input yet.
-  running      The agent runs, or swarm runs the checks of a loop.
+  starting     The agent is starting and accepts no input yet, or swarm runs
+               the checks of a loop before the first iteration.
+  running      The agent runs, or swarm runs the checks after an iteration.
   waiting      The agent waits for a person, or swarm waits for the end of a
                usage limit or another outage.
   backing_off  swarm waits before it starts the agent again.
