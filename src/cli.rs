@@ -39,7 +39,7 @@ pub use worker::{Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Send, St
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
 const SCREEN: &str = "\
-Supervise coding agents in tmux, and loop them until their work is verified.
+Supervise coding agents in tmux, and rerun them until your checks pass.
 
 {usage-heading} {usage}
 
@@ -59,20 +59,20 @@ Workers (one agent in one tmux window each):
   respawn      Start a worker again with the same settings
   clean        Delete finished workers and their files
 
-Loops (swarm starts the agent again and again, each time with a fresh context):
-  loop           Run an agent in a loop until its work is verified
+Loops (\"ralph loops\": swarm restarts the agent, each time with a fresh context):
+  loop           Run an agent in a loop until your checks pass
   why            Explain a loop's state and suggest the next step
   report         Summarize each iteration of a loop
   ralph init     Write a starter PROMPT.md     ralph template  Print it
   ralph status   Show a loop's progress        ralph ls        List loops
   ralph pause    Pause after this iteration    ralph resume    Resume a loop
   ralph logs     Print a loop's log            ralph set       Change a setting
-  ralph diff     Show an iteration's changes   ralph restore   Check out a tree
-  ralph approve  Accept changed check scripts  ralph clean     Delete its state
+  ralph diff     Show an iteration's changes   ralph restore   Check out files
+  ralph approve  Accept changed check scripts  ralph clean     Delete loop state
 
-Loops inside an agent session that you started yourself:
-  session start   Start such a loop            session status  Show its progress
-  session cancel  Cancel it                    hook            Run by agents
+Loops inside a session that you started yourself (install the hooks first):
+  session start   Start a session loop         session status  Show its progress
+  session cancel  Cancel a session loop        hook            (internal)
   hooks install   Install session hooks        plugin install  Install plugins
 
 Service:
@@ -82,21 +82,21 @@ Service:
   completions  Print a shell completion script
 
 Options:
-  -c, --config <FILE>  Additional settings file; overrides the others
+  -c, --config <FILE>  Settings file; overrides your own and ./swarm.toml
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
 Start with:  swarm demo
-Then:        swarm loop 'fix the tests' --check 'make test' -- claude -p
-Read more:   man swarm, man swarm-troubleshooting, swarm loop --help\n";
+Then:        swarm loop 'fix the tests' --check 'make test' -- claude
+Read more:   swarm loop --help, man swarm, man swarm-troubleshooting\n";
 
 /// Sections that only the man page has.
 const LONG: &str = "\
 Exit status:
-  0    Success. For a loop: its done pattern matched, or all iterations were
-       used.
-  1    The command failed, or the loop failed (five failures in a row, killed,
-       lost, paused).
+  0    Success. For a loop: all its gates hold. A loop without --check and
+       --promise also succeeds when all iterations are used and one succeeded.
+  1    The command failed, or the loop failed, was killed, is lost or paused
+       (see swarm-loop(1)).
   2    Invalid command line, or unknown worker (the ralph verbs exit with 1
        then).
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
@@ -104,8 +104,8 @@ Exit status:
   4    The client and the running daemon use different protocols (swarm daemon
        restart).
   5    A wait timed out, or the daemon does not answer.
-  130  Second Ctrl-C: the follower left. Its agent continues, and the loop
-       pauses afterwards.
+  130  Second Ctrl-C: the command ended. The agent continues, and the loop
+       pauses after it.
 
 A command for several workers (kill, clean, send --all) handles each worker separately and exits with the \
 highest status. wait and events exit with 2 if one of the names is unknown. A full standard output is an error (1). \
@@ -126,12 +126,12 @@ Files:
 See also: swarm-config(5), swarm-state(5), swarm-promises(7), swarm-protocol(7), swarm-session(7), \
 swarm-troubleshooting(7).";
 
-/// Supervise coding agents in tmux, and loop them until their work is verified
+/// Supervise coding agents in tmux, and rerun them until your checks pass
 #[derive(Debug, Parser)]
 #[command(
     name = "swarm",
     version,
-    long_about = "Supervise coding agents in tmux, and loop them until their work is verified.\n\n\
+    long_about = "Supervise coding agents in tmux, and rerun them until your checks pass.\n\n\
         A background daemon starts each agent in its own tmux window, watches it, and runs its loop. The first \
         command that needs the daemon starts it. Agents continue when you close the terminal, and also when \
         the daemon stops.",
@@ -143,7 +143,7 @@ swarm-troubleshooting(7).";
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Additional settings file; overrides the others
+    /// Settings file; overrides your own and ./swarm.toml
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 
@@ -158,7 +158,7 @@ pub enum Command {
     /// Start an agent; with --ralph, run it in a loop
     #[command(long_about = spawn::SPAWN_LONG)]
     Spawn(Box<Spawn>),
-    /// Run an agent in a loop until its work is verified
+    /// Run an agent in a loop until your checks pass
     #[command(long_about = looping::LOOP_LONG)]
     Loop(Box<Loop>),
     /// List workers
@@ -170,14 +170,7 @@ pub enum Command {
     /// Print a worker's output
     Logs(Logs),
     /// Type text into a worker
-    #[command(long_about = "Type text into a worker, press Enter, and check that the agent accepted it.\n\n\
-        An agent that is still starting gets the text when it is ready, after its prompt. In a dialog, swarm types \
-        only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a question, \
-        or an empty text, which presses Enter. A text sent with --all never answers a dialog. If swarm has no profile \
-        for the agent, it treats two things as a dialog: a numbered list with a marked line, and [y/N] at the end of \
-        the screen.\n\n\
-        The command fails if the text could not be typed or may have been lost. It prints a warning if the agent has \
-        not read the text yet. Everything after NAME is sent literally, including --help.")]
+    #[command(long_about = worker::SEND_LONG)]
     Send(Send),
     /// Press Ctrl-C in a worker
     Interrupt(Interrupt),
@@ -204,13 +197,7 @@ pub enum Command {
     #[command(long_about = after::EVENTS_LONG)]
     Events(Events),
     /// Stop workers and all their processes
-    #[command(long_about = "Stop workers and all their processes.\n\n\
-        A killed loop is finished; swarm respawn starts it again from the first iteration. The worktree stays unless you \
-        set --rm-worktree. Its branch is deleted only if it has no commit of its own. To remove a worktree with \
-        uncommitted work, also set --force-dirty. To remove one with ignored files outside caches, also set \
-        --discard-ignored (swarm clean --help lists the caches).\n\n\
-        With several names, swarm stops each worker separately. The exit status is the highest of the results: 0 \
-        stopped, or finished before; 1 not stopped, or its worktree remains; 2 unknown worker; 5 timed out.")]
+    #[command(long_about = worker::KILL_LONG)]
     Kill(Kill),
     /// Start a worker again with the same settings
     #[command(long_about = worker::RESPAWN_LONG)]

@@ -8,10 +8,11 @@ use super::format::PageFormat;
 pub(super) const WAIT_LONG: &str = "\
 Wait until workers reach a state.
 
-With several workers, the command waits for each of them. It prints one line per worker as soon as the result is \
-known: on standard output if the worker reached the state and ended well, otherwise on standard error. The command \
-keeps waiting for a paused loop, but not for a lost worker. It also keeps waiting while the daemon is restarted or \
-killed.";
+With several workers, the command waits for each of them. It prints one line for a worker as soon as the result is \
+known: on standard output if the worker reached the state, otherwise on standard error.
+
+The command keeps waiting for a paused loop, but not for a lost worker. It also waits through a restart or crash of \
+the daemon; `swarm daemon stop` ends the wait (exit status 3).";
 
 pub(super) const EVENTS_LONG: &str = "\
 Show events: runs that start and end, iterations, waits for a person, warnings.
@@ -26,39 +27,45 @@ With --format json, each line is one object. `seq` grows from notice to notice, 
 pub(super) const CLEAN_LONG: &str = "\
 Delete finished workers and their files.
 
-swarm deletes everything that belongs to the worker's name: the record, the logs, the prompts, and the state of its loop \
-and of earlier loops with that name. It also removes the worker's worktree, unless work would be lost: changed or \
-untracked files, an unfinished operation (a rebase, a merge), a commit that no branch contains, or a nested repository \
-(even an ignored one) with such work or with commits that none of its remotes has. In that case, swarm keeps the worker \
-with all its files and lists what is in the way; --force-dirty deletes such work. swarm also keeps the worker while one \
-of its processes still uses the worktree. swarm deletes a branch only if it created the branch and the branch is \
-merged. Stashes stay in the repository.
+swarm deletes everything that belongs to the worker's name: the record, the logs, the prompts, and the state of its \
+loop and of earlier loops with that name. swarm refuses to delete a worker that is live (see swarm ls --help), a \
+paused loop or a lost loop; stop it first with swarm kill.
 
-Of the files that git ignores, swarm deletes caches with the worktree and lists them: directories called target, node_modules, \
-__pycache__, .venv, .tox, .nox, .eggs, .pytest_cache, .mypy_cache, .ruff_cache, .gradle, .next, .nuxt, .svelte-kit, \
-.turbo or .parcel-cache, directories with a CACHEDIR.TAG or a pyvenv.cfg, and files that end in .pyc, .pyo, .o or \
-.class, or are called .DS_Store. If there is any other ignored file, such as .env, a \
-database or a result, swarm keeps the worktree and lists the file with its size. --discard-ignored deletes such files \
-too; --force-dirty alone does not.
+swarm also removes the worker's worktree, unless work would be lost. Work is:
+  - changed or untracked files
+  - an unfinished operation (a rebase, a merge)
+  - a commit that no branch contains
+  - any of these in a nested repository, even in an ignored one, and commits
+    of a nested repository that none of its remotes has
 
-swarm refuses to delete a worker that is not finished; stop it first with swarm kill. For a worker \
-that an earlier swarm created, swarm only removes it from the list, once it has ended there. Name such a worker; --all \
-skips it.
+If there is work, swarm keeps the worker with all its files and lists the work. --force-dirty deletes all of it. \
+swarm also keeps the worker while one of its processes still uses the worktree. swarm deletes the branch of the \
+worktree only if swarm created the branch and the branch is merged. Stashes stay in the repository.
 
-With several names, swarm deletes each worker separately. The exit status is the highest of the results: 0 deleted, 1 \
-refused, 2 unknown worker.";
+swarm deletes ignored caches together with the worktree and prints their names. Caches are:
+  - directories called target, node_modules, __pycache__, .venv, .tox, .nox,
+    .eggs, .pytest_cache, .mypy_cache, .ruff_cache, .gradle, .next, .nuxt,
+    .svelte-kit, .turbo or .parcel-cache
+  - directories with a CACHEDIR.TAG or a pyvenv.cfg
+  - files that end in .pyc, .pyo, .o or .class, or are called .DS_Store
+
+If there is another ignored file, such as .env or a database, swarm keeps the worker and lists the file with its \
+size. --discard-ignored deletes such files too; --force-dirty alone does not.
+
+A worker of swarm's Python predecessor is only removed from the list, after it has ended. --all skips such workers; \
+give the name.";
 
 /// The state to wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WaitFor {
-    /// The worker, or its whole loop, has finished
+    /// The worker, or its whole loop, has finished with success
     #[default]
     Exit,
-    /// The worker has finished and ended well
+    /// Same as exit
     Done,
     /// The agent shows its input box
     Ready,
-    /// The agent's turn is over: its hook reported so, or its input box has not changed for a few seconds
+    /// The agent's turn has ended: reported by its hook, or its input box has been quiet for a few seconds
     Idle,
     /// The agent waits for a person: a dialog, a login, a question
     Waiting,
@@ -80,26 +87,27 @@ impl WaitFor {
 /// `swarm wait`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-swarm detects the states ready and idle on the screen. A worker whose agent has no profile ([agents] in the settings) \
-may never reach them.
+Without hooks, swarm detects the states ready and idle on the screen. A worker whose agent has no profile (see \
+swarm-config(5)) may never reach them.
 
 Exit status:
-  0  All workers reached the state, and those that finished ended well. With
-     --all and no live worker, the command prints a note and exits at once.
-  1  A worker failed, was killed or is lost, or it finished without reaching the
-     state.
+  0  Every worker reached the state. A worker finishes with success if its
+     command exits with 0, its done pattern matches or its loop exits with 0.
+     With --all and no live worker, the command prints a note and exits.
+  1  A worker failed, was killed or is lost, or it finished before it reached
+     the state.
   2  A name is unknown. The command then waits for none of the workers.
   3  The daemon was stopped (swarm daemon stop).
   5  The timeout expired. The command names the workers it still waited for.
 
 Examples:
-  swarm wait build test && swarm wait deploy --for done --timeout 3600
+  swarm wait build test && swarm wait deploy --timeout 3600
   swarm send agent 'run the tests' && swarm wait agent --for idle")]
 pub struct Wait {
     /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Wait for every live worker
+    /// Wait for every live worker (see swarm ls --help)
     #[arg(long)]
     pub all: bool,
     /// State to wait for
@@ -116,11 +124,11 @@ pub struct Wait {
 /// `swarm events`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --since SEQ, you get every notice after SEQ, or a line that reports a gap. The daemon keeps notices in memory. If \
-SEQ is older than the oldest of them, or comes from an earlier daemon, the first line has the current state of all \
+With --since SEQ, you get every notice after SEQ, or a line that reports a gap. The daemon keeps notices in memory. \
+If SEQ is older than the oldest of them, or comes from an earlier daemon, the first line has the current state of all \
 workers (kind `snapshot`, `gap` true; its `seq` is that of the last notice that this state includes). Then the kept \
-notices follow. The command prints the same line when it missed notices while following. The line also appears at the start of --follow \
-without --since, with `gap` false. --since 0 shows all kept notices.
+notices follow. The command prints the same line when it missed notices while following. The line also appears at the \
+start of --follow without --since, with `gap` false. --since 0 shows all kept notices.
 
 Exit status:
   0  Success, also if the reader went away
@@ -147,6 +155,13 @@ pub struct Events {
 
 /// `swarm clean`
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  Deleted
+  1  Refused
+  2  Unknown worker
+
+With several names, swarm deletes each worker separately. The exit status is the highest of the results.")]
 pub struct Clean {
     /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
@@ -160,7 +175,7 @@ pub struct Clean {
     /// Delete worktrees even with uncommitted work
     #[arg(long)]
     pub force_dirty: bool,
-    /// Also delete ignored files outside caches
+    /// Also delete ignored files that are not caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
 }

@@ -6,13 +6,14 @@ use swarm_state::promise::OnNoWork;
 
 /// Gates.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Gates (all requested gates must hold)")]
+#[command(next_help_heading = "Gates (conditions for a complete loop)")]
 pub struct GateArgs {
     /// Shell command that must exit with 0 (repeatable)
     ///
-    /// Checks run in order, with `sh -c` in the worker's directory, without input and in the agent's environment.
-    /// SWARM_CHECK names the file that receives the output. When a check ends, swarm ends every process that the check
-    /// started, even a daemon such as those of sccache and Gradle. Start such a daemon yourself before the loop.
+    /// swarm runs all checks one after another (see --check-jobs), also after one has failed. It runs each with `sh -c`
+    /// in the worker's directory, without input and with the agent's environment. The variable SWARM_CHECK has the path
+    /// of the file that receives the check's output. When a check ends, swarm ends every process that it started, also
+    /// build daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
     /// Time limit for each check [default: 120]
@@ -23,59 +24,69 @@ pub struct GateArgs {
     pub check_jobs: Option<u32>,
     /// Require the agent to print <promise>TOKEN</promise>
     ///
-    /// Only the agent's own text counts. swarm reads it in the CLI's transcript if there is one (Claude Code, Codex),
-    /// otherwise in the JSON that the agent prints, otherwise on the screen, where the promise must be alone on a line
-    /// of new output and a tool can print it as well. `swarm why` and `swarm report` show the source: transcript,
-    /// result or screen.
+    /// swarm looks for the promise in the agent's transcript (Claude Code, Codex), else in the JSON that the agent
+    /// prints, else on the screen. On the screen it must be alone on a line of new output. There, swarm cannot
+    /// distinguish the agent's text from the output of a tool. `swarm why` and `swarm report` show the source:
+    /// transcript, result or screen.
     #[arg(long, visible_alias = "completion-tag", value_name = "TOKEN")]
     pub promise: Option<String>,
     /// Tool calls required for a promise to count [default: 1]
     ///
-    /// They are counted in the iteration of the promise. With 0, every promise counts.
+    /// Only calls in the same iteration as the promise count. 0 accepts every promise.
     #[arg(hide_short_help = true, long, value_name = "N")]
     pub min_tool_calls: Option<u64>,
-    /// Response to a promise without tool calls [default: reject]
+    /// Response to a promise with fewer tool calls [default: reject]
     #[arg(hide_short_help = true, long, value_name = "WHAT", value_enum)]
     pub on_promise_no_work: Option<NoWork>,
-    /// Require only the checks that passed in the baseline
+    /// Ignore checks that failed before the first iteration
+    ///
+    /// If all checks failed then and there is no other gate, the loop fails.
     #[arg(hide_short_help = true, long)]
     pub allow_preexisting: bool,
-    /// Files that no iteration may change (repeatable)
+    /// Watch these files; a change needs approval (repeatable)
     ///
-    /// `**` matches subdirectories.
+    /// GLOB is relative to the worker's directory; `**` matches subdirectories. While a watched file is changed, no
+    /// iteration counts as done. `swarm ralph approve NAME` accepts the change.
     #[arg(long, value_name = "GLOB")]
     pub protect: Vec<String>,
-    /// Allow changes to protected files and check scripts
+    /// Watch no files; changed checks need no approval
     #[arg(hide_short_help = true, long)]
     pub allow_changed_checks: bool,
 }
 
 /// Budgets.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Budgets")]
+#[command(next_help_heading = "Budgets (limits of a loop; none unless stated)")]
 pub struct BudgetArgs {
-    /// Stop the loop after this time, checks included
+    /// Stop the loop and its agent after this time
     ///
-    /// Time while the machine is suspended does not count.
+    /// The time of checks counts. The time of a pause without an agent and of a suspended machine does not.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_time: Option<u64>,
-    /// Stop once the total cost exceeds USD
+    /// Stop once the total cost reaches USD
     ///
-    /// swarm stops the loop after the iteration that exceeds the limit, and pauses it if an iteration reports no cost.
-    /// Claude Code reports its cost with --output-format json. For an agent that reports only tokens, set prices in the
-    /// settings.
+    /// swarm stops the loop after the iteration that reaches the limit. If an iteration reports no cost, swarm pauses
+    /// the loop. `claude -p` reports its cost with --output-format json. For an agent that reports only tokens, set
+    /// prices in the settings (see swarm-config(5)).
     #[arg(long, value_name = "USD", value_parser = parse_dollars)]
     pub max_cost: Option<u64>,
-    /// Stop once the tokens exceed N; cached ones do not count
+    /// Stop once input and output tokens reach N in total
+    ///
+    /// Cached tokens do not count. swarm stops the loop after the iteration that reaches the limit, and pauses it if an
+    /// iteration reports no tokens.
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Failures in a row that stop the loop [default: 5]
+    /// Failed iterations in a row that stop the loop [default: 5]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: Option<u32>,
     /// End an iteration after this time and start the next
+    ///
+    /// swarm still runs the checks. The iteration counts toward --max-iterations and is not a failure.
     #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub iteration_timeout: Option<u64>,
-    /// Pause after N iterations in a row without changes
+    /// Pause after N iterations in a row without progress
+    ///
+    /// An iteration without progress changes neither a file nor the set of failing checks. This needs a git repository.
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub no_progress: Option<u32>,
 }

@@ -14,8 +14,9 @@ Session hooks let swarm continue a session that you started yourself. At the end
 `swarm hook EVENT`. This is how a loop inside a session continues, and how swarm reads /ralph-loop and the other loop \
 commands. Sessions that swarm starts need no installation: they get their hooks for the run, and none of your files \
 changes.\n\n\
-install keeps everything else in the settings file, and saves a copy of the file. uninstall restores the same bytes. If \
-the file was changed since, uninstall removes only swarm's hooks. If the swarm program is missing, the hooks do nothing.";
+install keeps everything else in the settings file, and saves a copy of the file. uninstall restores the same bytes. \
+If the file was changed since, uninstall removes only swarm's hooks. If the swarm program is missing, the hooks do \
+nothing.";
 
 /// The sections after the options of `hooks`.
 pub(super) const HOOKS_AFTER: &str = "\
@@ -25,13 +26,16 @@ Files:
   codex, project   .codex/hooks.json in the current directory
   codex, user      ~/.codex/hooks.json, or in CODEX_HOME
 
-Claude Code: version 2.1 or newer is required. An older one may run no hook at all if the file names an event that is new to it. \
-The commands /ralph-loop, /ulw-loop and /cancel-ralph need files in .claude/commands, which `swarm plugin install` writes.
+Claude Code:
+Version 2.1 or newer is required. An older one may run no hook at all if the file names an event that is new to it. \
+The commands /ralph-loop, /ulw-loop and /cancel-ralph need files in .claude/commands, which `swarm plugin \
+install` writes.
 
-Codex: the window asks once whether new hooks may run ('Trust all and continue'). `codex exec` skips untrusted hooks without \
-a message, unless it gets --dangerously-bypass-hook-trust. Codex reads a project's hooks only if the project is trusted: \
-accept the question in its window, or set trust_level = \"trusted\" under [projects.\"DIR\"] in its config.toml. Codex \
-has no custom commands. Type a space first, so that the line is a prompt, which the hook reads:
+Codex:
+The window asks once whether new hooks may run ('Trust all and continue'). `codex exec` skips untrusted hooks \
+without a message, unless it gets --dangerously-bypass-hook-trust. Codex reads a project's hooks only if the project \
+is trusted: accept the question in its window, or set trust_level = \"trusted\" under [projects.\"DIR\"] in its \
+config.toml. Codex has no custom commands. Type a space first, so that the line is a prompt, which the hook reads:
    /ralph-loop \"TASK\" --max-iterations 20 --completion-promise DONE
    /ulw-loop \"TASK\"
    /cancel-ralph
@@ -39,7 +43,8 @@ has no custom commands. Type a space first, so that the line is a prompt, which 
    /do-it:cancel-ralph
 `codex exec` needs no space: codex exec '/ralph-loop \"TASK\"'.
 
-opencode: it has plugins instead of such hooks; run swarm plugin install --agent opencode.";
+opencode:
+opencode has plugins instead of such hooks; run swarm plugin install --agent opencode.";
 
 /// `swarm hooks`
 #[derive(Debug, Args)]
@@ -130,11 +135,11 @@ impl HookAgent {
 /// The help of `plugin` in long form and in its man page.
 pub(super) const PLUGIN_LONG: &str = "\
 Manage agent plugins that add loop commands.\n\n\
-For Claude Code, install writes two plugins, swarm and do-it, into a directory that is a plugin marketplace. It names the \
-marketplace in the settings file of the scope, enables both plugins, and puts the commands /ralph-loop, /ulw-loop and \
-/cancel-ralph into .claude/commands. The plugins include the hooks. If a file of the same name exists that swarm did not \
-write, nothing is installed. A running session does not see the plugins. The first new session may print 'Unknown \
-command' until it has loaded the marketplace.\n\n\
+For Claude Code, install writes two plugins, swarm and do-it, into a directory that is a plugin marketplace. It names \
+the marketplace in the settings file of the scope, enables both plugins, and puts the commands /ralph-loop, /ulw-loop \
+and /cancel-ralph into .claude/commands. The plugins include the hooks. If a file of the same name exists that swarm \
+did not write, nothing is installed. A running session does not see the plugins. The first new session may print \
+'Unknown command' until it has loaded the marketplace.\n\n\
 For opencode, install writes one plugin file, which does the same at the end of each turn.";
 
 /// The sections after the options of `plugin`.
@@ -143,10 +148,10 @@ Commands in Claude Code:
   /ralph-loop \"TASK\" [--max-iterations N] [--completion-promise TEXT]
               [--min-tool-calls M] [--on-promise-no-work reject|warn|accept]
                      Start a loop
-  /ulw-loop \"TASK\"   Start a loop that tells the agent to work at full strength
+  /ulw-loop \"TASK\"   Start a loop with the ultrawork instructions in each turn
   /cancel-ralph      Cancel the loop
   /do-it:ralph [MAX_ITERATIONS]
-                     Loop a do-it project
+                     Work through the specs of a do-it project
   /do-it:cancel-ralph
                      Cancel that loop
 

@@ -12,46 +12,70 @@ use super::spawn::{Route, WorktreeArgs, parse_size};
 
 /// The help of `loop` in long form and in its man page.
 pub(super) const LOOP_LONG: &str = "\
-Run an agent in a loop until its work is verified.
+Run an agent in a loop until your checks pass.
 
-Each iteration starts the agent again with a clean context. swarm gives it the task, the rules, the changes since the \
-start, the checks that failed last time, and the progress so far. When the agent ends, swarm runs every check. The loop \
-is complete when all checks exit with 0 and the agent has printed exactly <promise>COMPLETE</promise> in its own text. \
---promise changes the word; --no-promise requires none.
+Each iteration starts the agent again with a fresh context. swarm gives it the task, the rules of the loop (the \
+checks that must pass, the promise to print), the changes since the start, the checks that failed last time, and the \
+progress so far. When the agent ends, swarm runs every check. The loop is complete when all checks exit with 0 and \
+the agent has printed <promise>COMPLETE</promise> in the same iteration, in its own text. --promise TOKEN sets \
+another word. With --no-promise, the checks decide without a promise.
 
-swarm also runs the checks once before the first iteration. This baseline shows which of them failed already, and swarm \
+swarm also runs the checks once before the first iteration. This baseline shows which of them fail already, and swarm \
 reports those to the agent.
 
-Some files are watched: programs and scripts named in a check's own command, the file that make or just reads, the \
-scripts in the package.json that npm, pnpm, yarn or bun reads, and the files named with --protect. Scripts that these \
-run in turn are not watched. An iteration that changes a watched file does not count as done until the file is restored \
-or you run `swarm ralph approve NAME`. `swarm why NAME` lists the watched files.
+The command prints the loop's progress until the loop ends, and exits with 0 only if the loop is complete. Ctrl-C \
+pauses the loop: swarm lets the current agent finish and starts no further iteration.
 
-After each iteration, swarm saves the whole tree, except ignored files and nested repositories, as a commit under \
-refs/swarm/. `swarm ralph restore` checks it out again. The command follows the loop and exits with 0 only if the loop is \
-complete. Ctrl-C pauses the loop. `swarm spawn --ralph` accepts the same gates and budgets.
+Use `swarm loop` with a task and checks; swarm then writes the prompt. Use `swarm spawn --ralph` with a prompt file \
+of your own; it accepts the same gates and budgets.";
 
-swarm passes hooks to Claude Code and Codex for each run. An interactive agent then reports the end of its turn, and any \
-agent reports a full context. Both reports end the iteration. swarm-spawn(1) lists the other reports and the setting \
-that turns hooks off.";
+const LOOP_NOTES: &str = "\
+Watched files:
+swarm watches the files that decide whether the work is done, so that an agent cannot weaken them:
+  - programs and scripts named in a check's command
+  - the makefile or justfile that a check uses
+  - the scripts in package.json, and the settings of npm, pnpm, yarn or bun,
+    if a check uses one of them
+  - files named with --protect
+  - the task file, if it is in the worker's directory
+
+An iteration that changes a watched file does not count as done until the file is restored or you run `swarm ralph \
+approve NAME`. The loop continues meanwhile. `swarm why NAME` lists the watched files. swarm does not watch other \
+files that these scripts run; name them with --protect.
+
+Snapshots:
+In a git repository, swarm saves the files after each iteration as a commit under refs/swarm/, with untracked files, \
+but without ignored files and nested repositories. `swarm ralph diff` shows the changes of an iteration, and `swarm \
+ralph restore` checks out its files into a new worktree.
+
+Hooks:
+swarm passes hooks to Claude Code and Codex for each run. Through them, the agent reports a full context and, if it \
+is interactive, the end of its turn. Each of these reports ends the iteration. swarm-spawn(1) lists the other reports \
+and the setting that turns hooks off.";
 
 const LOOP_EXAMPLES: &str = "\
 Examples:
   swarm loop 'make the tests pass' --check 'cargo test' -- \\
       claude -p --dangerously-skip-permissions
   swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 \\
-      --max-time 1800 -- claude -p --output-format json
+      --max-time 1800 -- claude -p --output-format json \\
+      --permission-mode acceptEdits
   swarm loop 'fix the types' --check 'mypy src/' --no-promise -- \\
       codex exec --full-auto";
 
-/// The table of ends, and examples.
+/// The sections after the options of `loop`: with the table of ends, and examples.
 fn loop_after() -> String {
     format!(
-        "How a loop ends: stop_reason of the result, status in state.json, exit status, meaning. If several apply, \
-         the first one in the table is reported; but repeated failures come before max_iterations.\n\n{}\n\
-         A paused loop has not ended: `swarm ralph resume` continues it. A loop is paused by Ctrl-C, when the daemon \
-         stops, and with the reasons no_progress and budget_unseen. Its follower exits with 1, or with 130 after a \
-         second Ctrl-C, which leaves at once.\n\n{LOOP_EXAMPLES}",
+        "{LOOP_NOTES}\n\n\
+         Exit status:\n\
+         STOP_REASON is in the output of --format json, STATUS in state.json. The reason in state.json can be more \
+         specific, such as all_failed. If several reasons apply at the end of an iteration, swarm reports the first \
+         one in this table.\n\n{}\n\
+         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. A loop pauses on \
+         Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
+         (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
+         budget_unseen). The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
+         the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }
@@ -63,19 +87,19 @@ pub struct Loop {
     /// Task for the agent
     #[arg(value_name = "TASK", conflicts_with = "spec")]
     pub task: Option<String>,
-    /// Task file instead of TASK, read for each iteration
+    /// Read the task from FILE, again for each iteration
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
     /// Maximum iterations, 1 to 100 [default: 25]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub max_iterations: Option<u32>,
-    /// Require no promise
+    /// Require no promise, only the checks
     #[arg(long, conflicts_with = "promise")]
     pub no_promise: bool,
-    /// Agent profile [default: derived from the command]
+    /// Kind of agent [default: derived from the command]
     ///
-    /// One of claude, codex, opencode, gemini, qwen, aider, or one in your settings. Without COMMAND, swarm runs the
-    /// profile's command.
+    /// The profile by which swarm starts the agent and reads its screen (see swarm-config(5)): claude, codex, opencode,
+    /// gemini, qwen, aider, or one in your settings. Without COMMAND, swarm runs the profile's command.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Model, passed to the agent's command
@@ -87,19 +111,23 @@ pub struct Loop {
     /// Output format of the result
     #[arg(hide_short_help = true, long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
-    /// Return without following the loop
+    /// Return without printing the loop's progress
     #[arg(short, long)]
     pub detach: bool,
     /// Also print the agent's output
     #[arg(hide_short_help = true, long, conflicts_with_all = ["detach", "quiet"])]
     pub stream: bool,
-    /// Worker name [default: derived from the directory]
+    /// Worker name [default: from the directory's name]
+    ///
+    /// If another worker has the default name, swarm appends a number.
     #[arg(long)]
     pub name: Option<WorkerName>,
     /// Directory the agent works in [default: current directory]
     #[arg(hide_short_help = true, long, visible_alias = "project-dir", value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable; KEY alone copies it from your environment
+    /// Set a variable (repeatable); KEY alone copies your value
+    ///
+    /// The agent also gets your other variables, except TMUX*, SWARM_* and those that name a git directory.
     #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
     /// Label for the worker (repeatable)
@@ -108,31 +136,33 @@ pub struct Loop {
     /// Stop a live worker with the same name first
     #[arg(hide_short_help = true, long)]
     pub replace: bool,
-    /// Save the agent's raw output
+    /// Save the raw terminal output in ~/.swarm/logs/NAME.raw
     #[arg(hide_short_help = true, long)]
     pub record: bool,
-    /// Way to deliver the prompt; auto depends on the command
+    /// How to deliver the prompt
     #[arg(hide_short_help = true, long, value_name = "HOW", value_enum, default_value_t)]
     pub prompt_via: Route,
-    /// Additional gate: output to match, a regular expression
+    /// One more gate: the agent's output matches
     ///
-    /// The syntax is that of Python's re. ^ and $ match at the start and the end of each line.
+    /// The prompt itself does not count as output. The syntax is that of Python's re. ^ and $ match at the start and
+    /// the end of each line.
     #[arg(hide_short_help = true, long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
     /// End an iteration after this time without activity [default: 60]
     ///
-    /// For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
+    /// Activity is a change of the screen, a longer transcript, a report of a hook, or CPU use by the agent's
+    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
     #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
-    /// Time to answer an agent's question; 0: no limit [default: 600]
+    /// Your time to answer the agent's question; 0: no limit [default: 600]
     ///
-    /// If nobody answers in time, the iteration fails.
+    /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "SECONDS")]
     pub question_timeout: Option<u64>,
     /// Window size, 20x5 to 1000x500 [default: 200x50]
     #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
     pub size: Option<(u16, u16)>,
-    /// tmux server: a socket path, or a name as in tmux -L
+    /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
     #[arg(hide_short_help = true, long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
     /// The gates.

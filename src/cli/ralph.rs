@@ -11,21 +11,24 @@ use super::format::{Format, PageFormat};
 pub(super) const RALPH_LONG: &str = "\
 Manage loops.
 
-`swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh context and the \
-current prompt file. Iterations share nothing but the files in the working directory. The loop ends when its done \
-pattern matches or its other gates hold, when its iterations are used up, or after five failures in a row.
+`swarm spawn --ralph` and `swarm loop` start a loop. Each iteration starts the agent again with a fresh context and \
+the current prompt file. Iterations share nothing except the files in the working directory. The loop ends when all \
+its gates hold (a done pattern is one), when its iterations or another budget are used up, after five failures in a \
+row (--max-failures), or when you kill it.
 
 An iteration ends when the agent exits or finishes its turn. It also ends when the agent shows no activity for \
---inactivity-timeout seconds (60, or 1800 for a one-shot command such as `claude -p`, which prints its answer at the \
-end), or when its output matches --done-pattern and the agent is quiet. The echo of the prompt is not output.
+--inactivity-timeout seconds: 60, or 1800 for a one-shot command such as `claude -p`, which prints its answer at the \
+end. If the output matches --done-pattern, the iteration ends once the agent has been quiet for four seconds. The \
+prompt itself does not count as output, even where the screen repeats it.
 
-An iteration fails if swarm cannot deliver the prompt, or if the agent exits with a nonzero status. It also fails if the \
-inactivity timeout ends a one-shot command or an agent that printed nothing, or if nobody answers the agent's question \
-within --question-timeout seconds (600). While the question is open, the worker's status is `waiting`.
+An iteration fails if swarm cannot deliver the prompt, if the agent exits with a nonzero status, or if nobody answers \
+the agent's question within --question-timeout seconds (600). While the question is open, the worker's status is \
+`waiting`. If the inactivity timeout ends an interactive agent that printed something, the iteration succeeds. If it \
+ends an agent that printed nothing, or a one-shot command, the iteration fails.
 
-A failed iteration counts toward --max-iterations. swarm starts the next one after 1, 2, 4, 8 seconds; the fifth failure \
-in a row ends the loop. If no iteration succeeds, the loop fails. `swarm why NAME` shows the reason and the agent's last \
-output.";
+A failed iteration counts toward --max-iterations. After a failure, swarm waits 1, 2, 4, 8 seconds and so on, at most \
+five minutes, before the next iteration. The fifth failure in a row ends the loop. If the iterations are used up and \
+none succeeded, the loop fails. `swarm why NAME` shows the reason and the agent's last output.";
 
 /// `swarm ralph`
 #[derive(Debug, Args)]
@@ -46,45 +49,55 @@ pub enum RalphCommand {
     Status(RalphStatus),
     /// Pause a loop after the current iteration
     #[command(long_about = "Pause a loop after the current iteration.\n\n\
-        The current agent may finish, and no other starts. swarm sends nothing to the agent. If the loop waits after a \
-        failure, the wait ends at once. A pause is kept even if the disk is full.")]
+        swarm lets the current agent finish, sends nothing to it, and starts no further iteration. If the loop is \
+        waiting to retry after a failure, it pauses at once. swarm saves the pause even if the disk is full.")]
     Pause(RalphPause),
     /// Resume a paused or lost loop
-    #[command(long_about = "Resume a paused or lost loop.\n\n\
-        The iteration count continues. If the agent still runs, the loop waits for it; otherwise the next iteration \
-        starts. An iteration that was lost with the tmux server is repeated. On a full disk swarm refuses to resume, \
-        because it could not save the change.\n\n\
+    #[command(
+        long_about = "Resume a paused or lost loop, or end its wait for a usage limit or another outage.\n\n\
+        The iteration count continues. If the agent of the current iteration still runs, swarm waits for its end; \
+        otherwise it starts the next iteration. swarm repeats an iteration that was lost with the tmux server. On a \
+        full disk, swarm refuses to resume, because it could not save the change. To start a finished loop again, use \
+        swarm respawn.\n\n\
         --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
-        environment, so that no process list shows it.")]
+        environment, so that no process list shows it."
+    )]
     Resume(RalphResume),
     /// List loops
     Ls(RalphLs),
     /// Print a loop's iterations.log
     Logs(RalphLogs),
-    /// Change a setting of a running loop
-    #[command(long_about = "Change a setting of a running loop.\n\n\
-        The change applies from the next iteration. The keys are:\n\n  \
+    /// Change a setting of a loop that has not finished
+    #[command(
+        long_about = "Change a setting of a running, paused or lost loop.\n\n\
+        The change applies from the next iteration. Other gates and budgets cannot be changed. The keys are:\n\n  \
           max_iterations      Maximum iterations\n  \
           inactivity_timeout  Seconds without activity that end an iteration\n  \
           question_timeout    Seconds to answer an agent's question\n  \
           done_pattern        Regular expression; null removes it\n  \
-          prompt_file         Prompt file")]
+          prompt_file         Path of the prompt file, relative to the current\n                      \
+                              directory",
+        after_long_help = "\
+Examples:
+  swarm ralph set agent max_iterations=20
+  swarm ralph set agent done_pattern=null"
+    )]
     Set(RalphSet),
     /// Show what an iteration changed
     #[command(long_about = "Show what an iteration changed, or all changes since the loop began.\n\n\
-        After each iteration, swarm saves the tree as a commit, with untracked files and without ignored ones. Its ref is \
-        refs/swarm/NAME/LOOP/ITERATION, which git log, git show and git diff accept.")]
+        After each iteration, swarm saves the files as a commit, with untracked files and without ignored ones. Its ref \
+        is refs/swarm/NAME/LOOP/ITERATION, which git log, git show and git diff accept.")]
     Diff(RalphDiff),
-    /// Check out an iteration's tree into a new worktree
-    #[command(long_about = "Check out an iteration's tree into a new worktree.\n\n\
-        Existing files stay as they are. Iteration 0 is the tree before the first iteration. The last line of the output \
-        is the path of the new worktree.")]
+    /// Check out an iteration's files into a new worktree
+    #[command(long_about = "Check out an iteration's files into a new worktree.\n\n\
+        Existing files stay as they are. Iteration 0 stands for the files before the first iteration. The last line of \
+        the output is the path of the new worktree.")]
     Restore(RalphRestore),
     /// Accept changes to check scripts
     #[command(long_about = "Accept changes to check scripts and protected files.\n\n\
-        An iteration does not count as done if it changed a script that a check runs, a file named with --protect, or \
-        the loop's task file. Look at the change (swarm ralph diff NAME), and accept it with this command if it is \
-        right.\n\n\
+        An iteration does not count as done while a watched file is changed: a script or makefile that a check uses, a \
+        file named with --protect, or the loop's task file (swarm loop --help lists them all). Look at the change \
+        (swarm ralph diff NAME), and accept it with this command if it is right.\n\n\
         An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
@@ -129,7 +142,7 @@ pub struct RalphPause {
 pub struct RalphResume {
     /// Worker name
     pub name: WorkerName,
-    /// Set a variable; KEY alone copies it from your environment
+    /// Set a variable (repeatable); KEY alone copies your value
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
 }
@@ -209,7 +222,7 @@ pub struct RalphDiff {
 pub struct RalphRestore {
     /// Worker name
     pub name: WorkerName,
-    /// Iteration number; 0 is the tree before the first
+    /// Iteration number; 0: the files before the first
     #[arg(value_name = "ITERATION")]
     pub iteration: u32,
     /// Directory [default: REPOSITORY-worktrees/NAME-ITERATION]
@@ -230,7 +243,7 @@ pub struct RalphApprove {
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
-    /// Worker name
+    /// Name of a loop; for other workers, use swarm status
     pub name: WorkerName,
 }
 

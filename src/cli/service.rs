@@ -10,11 +10,12 @@ use super::format::PageFormat;
 pub(super) const DAEMON_LONG: &str = "\
 Manage the daemon.
 
-The daemon supervises the workers. Every command that needs it starts it, so you rarely have to. Agents run in tmux and \
-continue without the daemon.";
+The daemon supervises the workers. Every command that needs it starts it, so you rarely have to. Agents run in tmux \
+and continue without the daemon.";
 
 /// The sections after the options of `daemon`.
 pub(super) const DAEMON_AFTER: &str = "\
+Systemd service:
 As a systemd service, the daemon also starts after a reboot or a crash. In swarm's source tree, run:
   sh scripts/install.sh --unit            # install the user unit
   swarm daemon stop                       # stop a running daemon
@@ -23,8 +24,8 @@ As a systemd service, the daemon also starts after a reboot or a crash. In swarm
   journalctl --user -u swarm              # show its log
 
 Stopping or restarting the unit ends only the daemon, as `swarm daemon stop` does: agents continue and loops pause. \
-`swarm ralph resume NAME` resumes a loop. On systems where a logout ends all processes of the session, agents survive if \
-lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.";
+`swarm ralph resume NAME` resumes a loop. On systems where a logout ends all processes of the session, agents survive \
+if lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.";
 
 /// `swarm daemon`
 #[derive(Debug, Args)]

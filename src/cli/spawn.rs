@@ -14,34 +14,54 @@ use crate::settings;
 pub(super) const SPAWN_LONG: &str = "\
 Start an agent in its own tmux window and supervise it.
 
-Without --ralph, the command returns as soon as the agent runs. `swarm attach NAME` shows the agent.
+The command returns as soon as the agent runs. `swarm attach NAME` shows the agent.
 
-With --restart, swarm starts the worker again when it ends, after 1, 2, 4, 8 seconds and so on, up to five minutes. \
-on-failure restarts it after every end except exit status 0; a signal, a missing pane and a lost tmux server also count \
-as failures. always restarts it after every end. Exit status 0 and a run of ten minutes reset the restart count. After \
---max-restarts restarts in a row, the worker has failed. swarm does not restart a worker that was killed or whose done \
-pattern matched. A run that fails counts as a failure even if it printed the pattern. While the daemon is stopped, nothing is \
-restarted; afterwards the waits continue where they stopped. Each run gets the environment and the prompt of the first \
-run, but a prompt file is read again.
+With --ralph, swarm runs the agent in a loop. The command then prints the loop's progress until the loop ends, and \
+exits with its result. Use --ralph with a prompt file of your own; without gates, swarm passes it to the agent \
+unchanged. Use `swarm loop` with a task and checks; swarm then writes the prompt.";
 
-With --ralph, swarm starts the agent again each time it ends, and when it shows no activity for the inactivity \
-timeout. Each start is an iteration: it has a fresh context and reads the prompt file again. The command follows the \
-loop and exits with its result: 0 if the done pattern matched or all iterations were used, 1 if the loop failed. \
-Closing the terminal does not end the loop. Ctrl-C pauses it: the current agent may finish, and no other starts. A second \
-Ctrl-C leaves at once. With --detach, the command returns when the first agent runs. With --check or --promise, \
---detach returns earlier, when the baseline begins, because its checks may take long. Use `swarm why` or `swarm wait` \
-to see whether an agent started.
+/// The sections after the options of `spawn`.
+const SPAWN_AFTER: &str = "\
+Loops:
+Each start of the agent is an iteration: the agent has a fresh context, and swarm reads the prompt file again. The \
+next iteration starts when the agent has ended. swarm ends an agent that shows no activity for --inactivity-timeout \
+seconds. swarm-ralph(1) has all rules. Gates and budgets need --ralph.
 
-swarm passes hooks to Claude Code (as --settings FILE, merged with your own --settings) and to Codex (as -c arguments) \
-for each run. It changes none of your files. Through these hooks the agent reports that it received its \
-prompt, that its turn is over, that it has a question, that its API failed, and that its context is full. An \
-interactive iteration then ends one second after the agent's turn, unless another hook or a background task continues the \
-turn. It also ends when the context is full. An API error fails the iteration; for a usage limit or an outage, \
-swarm waits instead. The worker's status is then `waiting`, with the reason. A command that runs once (claude -p, codex exec) ends by \
-itself as usual. Without hooks, swarm relies on the screen alone. To turn hooks off, set hooks = \"off\" under \
-[agents.claude] in the settings.";
+The command exits with 0 if all gates hold. A loop without --check and --promise also succeeds when all iterations \
+are used and one succeeded. Otherwise the command exits with 1; swarm-loop(1) lists the reasons.
 
-const SPAWN_EXAMPLES: &str = "\
+Closing the terminal does not end the loop. Ctrl-C pauses it: swarm lets the current agent finish and starts no \
+further iteration, and the command exits with 1. A second Ctrl-C ends the command at once (exit status 130); the \
+agent continues, and the loop pauses after it.
+
+With --detach, the command returns when the first agent runs. With --check or --promise, it returns earlier, because \
+swarm first runs the checks to see which of them fail already (the baseline). `swarm why NAME` shows whether the \
+agent started.
+
+Restarts:
+With --restart, swarm restarts a worker that ended. It first waits 1 second. After each further failure in a row it \
+waits twice as long, at most five minutes. on-failure restarts the worker after every end except exit status 0; an \
+end by a signal, a closed pane and a stopped tmux server also count as failures. always restarts it after every end. \
+Exit status 0 and a run of ten minutes reset the count of failures. If the worker fails again after --max-restarts \
+restarts in a row, its status is failed.
+
+swarm does not restart a killed worker, or one whose done pattern matched. If a run printed the pattern and then \
+exited with an error, swarm restarts the worker. While the daemon is stopped, nothing is restarted; the next daemon \
+continues the pending delays. Each run gets the same environment and prompt as the first, but swarm reads a prompt \
+file again.
+
+Hooks:
+swarm passes hooks to Claude Code (as --settings FILE, merged with your own --settings) and to Codex (as -c \
+arguments) for each run. It does not change your settings files for this. The hooks report an accepted prompt, the \
+end of a turn, a question, an API error, and a full context. Without hooks, swarm detects the end of a turn and a \
+question on the screen. To turn hooks off, set hooks = \"off\" under [agents.claude] in the settings.
+
+An interactive agent (claude, codex) stays open when its turn ends, that is, when it waits for the next prompt. In a \
+loop, swarm ends it one second after the end of its turn, unless another hook or a background task continues the \
+turn. A one-shot command (claude -p, codex exec) exits by itself. A full context also ends the iteration, and an API \
+error fails it. While a usage limit, an overloaded API or a refused login lasts, swarm waits and uses up no \
+iteration; the worker's status is then `waiting`.
+
 Examples:
   swarm spawn --name fix --prompt 'Fix the failing test' -- claude
   swarm spawn --name agent --ralph --prompt-file PROMPT.md --max-iterations 10 \\
@@ -51,33 +71,37 @@ Examples:
 
 /// `swarm spawn`
 #[derive(Debug, Args)]
-#[command(after_long_help = SPAWN_EXAMPLES)]
+#[command(after_long_help = SPAWN_AFTER)]
 pub struct Spawn {
-    /// Worker name [default: derived from the directory]
+    /// Worker name [default: from the directory's name]
+    ///
+    /// If another worker has the default name, swarm appends a number.
     #[arg(long)]
     pub name: Option<WorkerName>,
     /// Directory the agent works in [default: current directory]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
-    /// Set a variable; KEY alone copies it from your environment
+    /// Set a variable (repeatable); KEY alone copies your value
+    ///
+    /// The agent also gets your other variables, except TMUX*, SWARM_* and those that name a git directory.
     #[arg(hide_short_help = true, long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
     /// Label for the worker (repeatable)
     #[arg(hide_short_help = true, long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     pub tag: Vec<String>,
-    /// Return without following the loop
+    /// With --ralph: return without printing the loop's progress
     #[arg(short, long)]
     pub detach: bool,
     /// Stop a live worker with the same name first
     #[arg(hide_short_help = true, long)]
     pub replace: bool,
-    /// Save the agent's raw output
+    /// Save the raw terminal output in ~/.swarm/logs/NAME.raw
     #[arg(hide_short_help = true, long)]
     pub record: bool,
     /// Window size, 20x5 to 1000x500 [default: 200x50]
     #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]
     pub size: Option<(u16, u16)>,
-    /// tmux server: a socket path, or a name as in tmux -L
+    /// tmux server: a path, or a name as in tmux -L [default: swarm's own]
     #[arg(hide_short_help = true, long, value_name = "SOCKET")]
     pub tmux_socket: Option<String>,
     /// Ignored; accepted for compatibility
@@ -119,18 +143,22 @@ pub struct PromptArgs {
     /// Prompt file, read again for each iteration
     #[arg(long, value_name = "FILE")]
     pub prompt_file: Option<PathBuf>,
-    /// Way to deliver the prompt; auto depends on the command
+    /// How to deliver the prompt
     #[arg(hide_short_help = true, long, value_name = "HOW", value_enum, default_value_t)]
     pub prompt_via: Route,
-    /// Wait until the agent accepts input (a loop always does)
+    /// Wait until the agent accepts input
     #[arg(hide_short_help = true, long)]
     pub ready_wait: bool,
     /// Maximum time until the agent accepts input
+    ///
+    /// After this time, the worker's status is `waiting`. With --ready-wait, the command then exits with 5; the worker
+    /// stays.
     #[arg(hide_short_help = true, long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     pub ready_timeout: u64,
-    /// Stop when the output matches this regular expression
+    /// End the worker or loop when the output matches
     ///
-    /// The syntax is that of Python's re. ^ and $ match at the start and the end of each line.
+    /// With --check or --promise, it is one more gate. The prompt itself does not count as output. The syntax is that
+    /// of Python's re. ^ and $ match at the start and the end of each line.
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
 }
@@ -169,25 +197,30 @@ impl ValueEnum for Restart {
 
 /// The options that make a worker a loop.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Loop")]
+#[command(next_help_heading = "Loop (with --ralph)")]
 pub struct LoopArgs {
     /// Loop the agent with a fresh context each time
     #[arg(long)]
     pub ralph: bool,
-    /// Maximum iterations; required with --ralph
+    /// Maximum iterations; required unless the settings set it
+    ///
+    /// --ralph-dir sets it too.
     #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
     /// End an iteration after this time without activity [default: 60]
     ///
-    /// For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
+    /// Activity is a change of the screen, a longer transcript, a report of a hook, or CPU use by the agent's
+    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
     #[arg(hide_short_help = true, long, value_name = "SECONDS", requires = "ralph", value_parser = clap::value_parser!(u64).range(1..))]
     pub inactivity_timeout: Option<u64>,
-    /// Time to answer an agent's question; 0: no limit [default: 600]
+    /// Your time to answer the agent's question; 0: no limit [default: 600]
     ///
-    /// If nobody answers in time, the iteration fails.
+    /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
     #[arg(hide_short_help = true, long, value_name = "SECONDS", requires = "ralph")]
     pub question_timeout: Option<u64>,
-    /// Same as --prompt-file DIR/prompt.md --max-iterations 15
+    /// Use DIR/prompt.md as the prompt file, for 15 iterations
+    ///
+    /// --prompt-file and --max-iterations override this.
     #[arg(hide_short_help = true, long, value_name = "DIR", requires = "ralph")]
     pub ralph_dir: Option<PathBuf>,
     /// Also print the agent's output
@@ -221,7 +254,7 @@ impl ValueEnum for Route {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
-            PromptVia::Auto => "Depends on the command",
+            PromptVia::Auto => "As the agent's profile defines (see swarm-config(5))",
             PromptVia::Stdin => "On standard input, as in `cat PROMPT | agent`",
             PromptVia::Arg => "As an argument",
             PromptVia::Paste => "Paste into the agent's input box when it is ready",

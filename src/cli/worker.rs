@@ -11,20 +11,48 @@ use super::format::{Format, PageFormat};
 pub(super) const RESPAWN_LONG: &str = "\
 Start a worker again with the same command, directory, environment, prompt and worktree.
 
-If the worker is live, swarm first stops it and all its processes. With --clean-first, swarm also removes the worktree \
-and creates it again. If that would lose work, swarm refuses and stops nothing. Ignored files outside caches are also a \
-reason to refuse, unless you set --discard-ignored (swarm clean --help lists the caches). While a respawn is in progress, \
-swarm refuses another respawn, a spawn and a clean of the same name. A kill cancels the respawn.
+If the worker is live, swarm first stops it and all its processes. With --clean-first, swarm also removes the \
+worktree and creates it again. If that would lose work, swarm refuses and stops nothing. It also refuses if the \
+worktree has ignored files that are not caches, unless you set --discard-ignored (swarm clean --help lists the \
+caches). While a respawn is in progress, swarm refuses another respawn, a spawn and a clean of the same name. A kill \
+cancels the respawn.
 
 A loop starts again at iteration 1, with the limits as changed by swarm ralph set. The state of the earlier loop \
-is kept as NAME.1, NAME.2 and so on. The command follows the loop, or returns with --detach, as `swarm spawn` does.";
+is kept as NAME.1, NAME.2 and so on. The command prints the loop's progress until the loop ends, or returns with \
+--detach, as `swarm spawn` does.";
+
+/// The help of `send` in long form and in its man page.
+pub(super) const SEND_LONG: &str = "\
+Type text into a worker, press Enter, and check that the agent accepted it.
+
+If the agent is still starting, swarm types the text when the agent is ready, after its prompt. In a dialog, swarm \
+types only an answer that the dialog shows: the number of a row, a letter in parentheses, the y or n of a question, \
+or an empty text, which presses Enter. If swarm has no profile for the agent (see swarm-config(5)), it treats two \
+things as a dialog: a numbered list with a cursor mark such as > on one line, and [y/N] at the end of the screen.
+
+The command fails if the text could not be typed or may have been lost. If the program has not read the text yet, the \
+terminal queues it; the command then prints a warning and exits with 0.
+
+Put options before the text. swarm sends everything from the first word of the text on literally. --help after NAME \
+is text too.";
+
+/// The help of `kill` in long form and in its man page.
+pub(super) const KILL_LONG: &str = "\
+Stop workers and all their processes.
+
+swarm sends SIGTERM to the processes, and after 5 seconds SIGKILL to those that remain. A killed loop is finished; \
+swarm respawn starts it again from the first iteration.
+
+The worktree stays unless you set --rm-worktree. swarm then also deletes its branch, if swarm created the branch and \
+it is merged. To remove a worktree with uncommitted work, also set --force-dirty. To remove one with ignored files \
+that are not caches, also set --discard-ignored (swarm clean --help lists the caches).";
 
 /// The workers to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum WhichStatus {
-    /// Workers that swarm supervises
+    /// Live workers
     Running,
-    /// Workers that have ended
+    /// Workers that are stopped, failed or lost
     Stopped,
     /// All workers
     #[default]
@@ -33,6 +61,27 @@ pub enum WhichStatus {
 
 /// `swarm ls`
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Columns:
+  ITER  Iteration of a loop, and its maximum
+  AGE   Time since the spawn
+
+Status:
+  starting     The agent is starting and accepts no input yet, or swarm runs
+               the checks of a loop before the first iteration.
+  running      The agent runs, or swarm runs the checks after an iteration.
+  waiting      The agent waits for a person, or swarm waits for the end of a
+               usage limit or another outage.
+  backing_off  swarm waits before it starts the agent again.
+  unreachable  tmux does not answer; the state of the agent is unknown.
+  stopped      The worker finished with success or was killed, or its loop is
+               paused and has no agent.
+  failed       The worker finished without success.
+  lost         The tmux server is gone. swarm ralph resume (a loop) or swarm
+               respawn starts the worker again.
+
+A worker with one of the first five statuses is live. The option --all of kill, send and wait selects live workers. \
+`swarm status NAME` shows the reason of a status.")]
 pub struct Ls {
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -49,9 +98,10 @@ pub struct Ls {
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
-  0  swarm supervises the worker: starting, running, waiting, backing_off or
-     unreachable.
-  1  The worker has ended: stopped, failed or lost.
+  0  The worker is live: starting, running, waiting, backing_off or
+     unreachable (swarm ls --help explains each status).
+  1  The worker is stopped, failed or lost. A paused loop without an agent is
+     stopped.
   2  Unknown worker.")]
 pub struct StatusArgs {
     /// Worker name
@@ -105,10 +155,8 @@ pub struct Logs {
 #[derive(Debug, Args)]
 #[command(
     override_usage = "swarm send [OPTIONS] <NAME> <TEXT>...\n       swarm send [OPTIONS] <NAME> -\n       \
-        swarm send [OPTIONS] <NAME> --file <FILE>\n       swarm send [OPTIONS] --all <TEXT>...",
+        swarm send [OPTIONS] --file <FILE> <NAME>\n       swarm send [OPTIONS] --all <TEXT>...",
     after_long_help = "\
-Put options before the text. Everything after its first word is text.
-
 Examples:
   swarm send agent 'run the tests again'
   swarm send --no-enter agent y
@@ -119,7 +167,7 @@ pub struct Send {
     /// Worker name; left out with --all
     #[arg(allow_hyphen_values = true, required_unless_present = "all")]
     pub name: Option<String>,
-    /// Text; its words are joined by spaces, - reads standard input
+    /// Text; spaces join its words, and - reads standard input
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub text: Vec<String>,
     /// Send the contents of this file
@@ -128,10 +176,12 @@ pub struct Send {
     /// Do not press Enter after the text
     #[arg(long)]
     pub no_enter: bool,
-    /// Type key by key instead of pasting, for slash commands
+    /// Type the text key by key; slash commands need this
     #[arg(long)]
     pub keys: bool,
-    /// Send the text to every live worker
+    /// Send the text to every live worker (see swarm ls --help)
+    ///
+    /// The command fails for a worker that shows a dialog.
     #[arg(long)]
     pub all: bool,
 }
@@ -162,11 +212,19 @@ pub struct Attach {
 
 /// `swarm kill`
 #[derive(Debug, Args)]
+#[command(after_long_help = "\
+Exit status:
+  0  The worker is stopped, or was finished before.
+  1  The worker could not be stopped, or its worktree remains.
+  2  Unknown worker.
+  5  The worker did not stop within 60 seconds.
+
+With several names, swarm stops each worker separately. The exit status is the highest of the results.")]
 pub struct Kill {
     /// Worker names
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub names: Vec<WorkerName>,
-    /// Stop every live worker
+    /// Stop every live worker (see swarm ls --help)
     #[arg(long)]
     pub all: bool,
     /// Also remove worktrees, unless work would be lost
@@ -175,7 +233,7 @@ pub struct Kill {
     /// Remove worktrees even with uncommitted work
     #[arg(long, requires = "rm_worktree")]
     pub force_dirty: bool,
-    /// Also delete ignored files outside caches
+    /// Also delete ignored files that are not caches
     #[arg(long, requires = "rm_worktree")]
     pub discard_ignored: bool,
 }
@@ -188,10 +246,10 @@ pub struct Respawn {
     /// Create the worktree again, unless work would be lost
     #[arg(long)]
     pub clean_first: bool,
-    /// Also delete ignored files outside caches
+    /// Also delete ignored files that are not caches
     #[arg(long, requires = "clean_first")]
     pub discard_ignored: bool,
-    /// Return without following the loop
+    /// For a loop: return without printing its progress
     #[arg(short, long)]
     pub detach: bool,
     /// Also print the agent's output (loops only)

@@ -194,8 +194,8 @@ fn exit_text(exit: Exit) -> String {
     }
 }
 
-/// How a loop ended, in order of precedence: of two that apply, swarm reports the earlier. One exception: too many
-/// failures in a row come before the iteration limit, since a loop that only fails must not look as if it had finished.
+/// How a loop ended, in order of precedence: of two that apply at the end of an iteration, swarm reports the earlier.
+/// Too many failures come before the iteration limit, since a loop that only fails must not look as if it had finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
@@ -205,14 +205,14 @@ pub enum LoopEnd {
     PromiseAccepted,
     /// The done pattern matched, and no other gate was requested.
     DonePattern,
+    /// Too many failures in a row, no iteration that succeeded, or an error that a retry does not fix.
+    Failed,
     /// The iteration limit was reached.
     MaxIterations,
     /// The cost or token limit was reached.
     BudgetExhausted,
     /// The time limit was reached.
     Timeout,
-    /// Too many failures in a row, no iteration that succeeded, or an error that a retry does not fix.
-    Failed,
     /// A person or script killed the loop.
     Killed,
     /// The user interrupted a loop that ran in the foreground.
@@ -237,10 +237,10 @@ impl LoopEnd {
         Self::AllChecksPassed,
         Self::PromiseAccepted,
         Self::DonePattern,
+        Self::Failed,
         Self::MaxIterations,
         Self::BudgetExhausted,
         Self::Timeout,
-        Self::Failed,
         Self::Killed,
         Self::Cancelled,
         Self::PromptMissing,
@@ -256,25 +256,30 @@ impl LoopEnd {
                 row("all_checks_passed", Stopped, 0, "all gates hold, including a check")
             }
             Self::PromiseAccepted => {
-                row("promise_accepted", Stopped, 0, "all gates hold, with a promise and no check")
+                row("promise_accepted", Stopped, 0, "all gates hold, with a promise\nand no check")
             }
             Self::DonePattern => {
-                row("done_pattern", Stopped, 0, "the done pattern matched; it is the only gate")
+                row("done_pattern", Stopped, 0, "the done pattern matched and is the\nonly gate")
             }
+            Self::Failed => row(
+                "failed",
+                Failed,
+                1,
+                "too many failures in a row, no iteration\nsucceeded, or an error that a retry does\nnot fix",
+            ),
             Self::MaxIterations => {
-                row("max_iterations", Stopped, 0, "iterations used up; no gate but a done pattern")
+                row("max_iterations", Stopped, 0, "iterations used up; no --check and no\n--promise was set")
             }
             Self::BudgetExhausted => {
-                row("budget_exhausted", Failed, 1, "the cost or token limit was exceeded")
+                row("budget_exhausted", Failed, 1, "the cost or token limit was reached")
             }
             Self::Timeout => row("timeout", Failed, 1, "the time limit was reached"),
-            Self::Failed => row("failed", Failed, 1, "failures in a row, no success, or a fatal error"),
             Self::Killed => row("killed", Stopped, 1, "the loop was killed"),
-            Self::Cancelled => row("cancelled", Paused, 1, "the user canceled it in the foreground"),
+            Self::Cancelled => row("cancelled", Paused, 1, "you pressed Ctrl-C"),
             Self::PromptMissing => {
-                row("prompt_missing", Failed, 1, "the prompt or task file is missing, unreadable")
+                row("prompt_missing", Failed, 1, "the prompt or task file is missing or\ncannot be read")
             }
-            Self::Lost => row("lost", Running, 1, "the tmux server is gone; resume continues"),
+            Self::Lost => row("lost", Running, 1, "the tmux server is gone"),
         }
     }
 
@@ -299,13 +304,18 @@ impl LoopEnd {
     }
 }
 
-/// The table for the man page: every end, its status and its exit status.
+/// The table for the man page: every end, its status and its exit status, below a line with the headings.
 pub fn table() -> String {
-    let row = |end: LoopEnd, missed: bool, meaning: &str| {
-        let (status, code) = (end.status(missed).as_str(), end.exit_code(missed));
-        format!("  {:<18} {status:<8} {code}  {meaning}\n", end.word())
+    let line = |word: &str, status: &str, code: &str, meaning: &str| {
+        format!("  {word:<18} {status:<8} {code:<5} {meaning}").trim_end().to_owned() + "\n"
     };
-    let mut text = String::new();
+    let row = |end: LoopEnd, missed: bool, meaning: &str| {
+        let (status, code) = (end.status(missed).as_str(), end.exit_code(missed).to_string());
+        let mut lines = meaning.lines();
+        let first = line(end.word(), status, &code, lines.next().unwrap_or_default());
+        first + &lines.map(|more| line("", "", "", more)).collect::<String>()
+    };
+    let mut text = line("STOP_REASON", "STATUS", "EXIT", "MEANING");
     for end in LoopEnd::ALL {
         text += &row(end, false, end.row().meaning);
         if end == LoopEnd::MaxIterations {
@@ -330,8 +340,12 @@ mod tests {
     #[test]
     fn the_table_has_every_end_once_and_the_iterations_twice() {
         let table = table();
-        let rows: Vec<Vec<&str>> =
-            table.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+        let rows: Vec<Vec<&str>> = table
+            .lines()
+            .skip(1)
+            .filter(|line| !line.starts_with("   "))
+            .map(|line| line.split_whitespace().take(3).collect())
+            .collect();
         assert_eq!(rows.len(), LoopEnd::ALL.len() + 1);
         for end in LoopEnd::ALL {
             for missed in [false, true] {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use swarm::cli::Cli;
 
+mod page;
 mod words;
 
 /// Returns every generated page: file name and text. Hand-written pages are in other sections.
@@ -23,14 +24,7 @@ fn add(command: &clap::Command, name: &str, pages: &mut BTreeMap<String, String>
     for child in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         add(child, &format!("{name}-{}", child.get_name()), pages);
     }
-    // Without the version, a page changes only when its text does.
-    let page = clap_mangen::Man::new(command.clone().display_name(name).version(None::<&str>))
-        .title(name.to_owned())
-        .source("swarm".to_owned())
-        .manual("swarm manual".to_owned());
-    let mut text = Vec::new();
-    page.render(&mut text).expect("a page is rendered to memory");
-    pages.insert(format!("{name}.1"), String::from_utf8(text).expect("a page is text"));
+    pages.insert(format!("{name}.1"), page::page(command, name));
 }
 
 fn directory() -> PathBuf {
@@ -86,12 +80,40 @@ fn pages_list_the_exit_codes() {
     assert!(pages.values().all(|page| !page.contains("ready-on-stdout")), "a hidden flag is shown");
 }
 
+#[test]
+fn pages_show_the_text_and_default_of_every_option() {
+    fn check(command: &clap::Command, name: &str, pages: &BTreeMap<String, String>) {
+        let page = &pages[&format!("{name}.1")];
+        let unescaped = page.replace("\\-", "-").replace("\\*(Aq", "'");
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set()) {
+            let text = arg.get_long_help().or(arg.get_help()).expect("an option has help").to_string();
+            let help = text.lines().next().unwrap_or_default();
+            assert!(
+                unescaped.contains(&format!("\n{help}\n")),
+                "{name}.1 has no text for {}: {help}",
+                arg.get_id()
+            );
+            let takes_value = arg.get_action().takes_values();
+            for default in arg.get_default_values().iter().filter(|_| takes_value) {
+                let default = format!("[default: {}]", default.to_string_lossy());
+                assert!(unescaped.contains(&default), "{name}.1: {} {default}", arg.get_id());
+            }
+        }
+        for child in command.get_subcommands().filter(|child| !child.is_hide_set()) {
+            check(child, &format!("{name}-{}", child.get_name()), pages);
+        }
+    }
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    check(&root, "swarm", &pages());
+}
+
 /// The page and the code have the same table of ends.
 #[test]
 fn page_of_loop_has_the_table_of_ends() {
     let page = &pages()["swarm-loop.1"];
     for line in swarm_state::ends::table().lines() {
-        assert!(page.contains(&to_roff(line)), "{line} in {page}");
+        assert!(page.contains(&to_roff(line.trim())), "{line} in {page}");
     }
 }
 

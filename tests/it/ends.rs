@@ -62,7 +62,7 @@ fn a_loop_that_is_given_up_in_the_foreground_is_cancelled_and_can_go_on() {
     let d = Desk::new();
     let mut follower = followed(&d, &[]);
     follower.signal(Signal::SIGINT);
-    follower.until_says(&d.w, "pausing a: its current agent may finish");
+    follower.until_says(&d.w, "pausing a: its current agent finishes first");
     d.w.until("it is paused", || (d.w.ralph_state("a")["status"] == "paused").then_some(()));
     fs::write(d.path("go"), "").unwrap();
     let state = [json!("paused"), Value::Null];

@@ -191,7 +191,7 @@ impl Machine {
             return vec![FollowAction::End(FollowEnd { code: 130, error: None, hint })];
         }
         self.asked = true;
-        let note = format!("pausing {name}: its current agent may finish (Ctrl-C again: detach)");
+        let note = format!("pausing {name}: its current agent finishes first (Ctrl-C again: detach)");
         vec![FollowAction::Note(note), FollowAction::Pause]
     }
 

@@ -1,0 +1,124 @@
+//! Renders the man page of a command.
+//!
+//! `clap_mangen` renders the options and the list of subcommands. The synopsis and the prose are rendered here: the
+//! synopsis as the help shows it, and the text after the options in sections of its own. Deliberately absent: what the
+//! pages say. That is the help of [`swarm::cli`].
+
+use std::io;
+
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+/// Two definitions that `clap_mangen` writes at the top of each part.
+const PREAMBLE_LINES: usize = 2;
+
+/// The maximum length of a line that is a heading, such as `Exit status:`.
+const MAX_HEADING_CHARS: usize = 40;
+
+/// The heading of text after the options that has none.
+const NOTES: &str = "NOTES";
+
+/// Returns the page of a command that was built.
+pub(super) fn page(command: &clap::Command, name: &str) -> String {
+    // `-h` hides options, and `clap_mangen` leaves out the text of those that have no long help.
+    let command = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let usage = command.clone().render_usage().to_string();
+    let long_about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
+    let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let has_commands = command.get_subcommands().any(|child| !child.is_hide_set());
+    let program = command.get_bin_name().unwrap_or(name).to_owned();
+    // Without the version, a page changes only when its text does.
+    let man = Man::new(command.display_name(name).version(None::<&str>))
+        .title(name.to_owned())
+        .source("swarm".to_owned())
+        .manual("swarm manual".to_owned());
+    let mut prose = Roff::new();
+    prose.control("SH", ["SYNOPSIS"]);
+    synopsis(&mut prose, &program, &usage);
+    prose.control("SH", ["DESCRIPTION"]);
+    body(&mut prose, &long_about.unwrap_or_default());
+    let mut text = rendered(|out| man.render_title(out));
+    text += &without_preamble(&rendered(|out| man.render_name_section(out)));
+    text += &without_preamble(&prose.render());
+    text += &without_preamble(&rendered(|out| man.render_options_section(out)));
+    if has_commands {
+        text += &without_preamble(&rendered(|out| man.render_subcommands_section(out)));
+    }
+    text + &without_preamble(&sections(&after))
+}
+
+fn rendered(render: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> String {
+    let mut text = Vec::new();
+    render(&mut text).expect("a page is rendered to memory");
+    String::from_utf8(text).expect("a page is text")
+}
+
+fn without_preamble(text: &str) -> String {
+    text.lines().skip(PREAMBLE_LINES).map(|line| line.to_owned() + "\n").collect()
+}
+
+/// Each form of the command on a line of its own.
+fn synopsis(roff: &mut Roff, program: &str, usage: &str) {
+    for (index, line) in usage.trim_start_matches("Usage:").lines().enumerate() {
+        let line = line.trim();
+        if index > 0 {
+            roff.control("br", []);
+        }
+        match line.strip_prefix(program) {
+            Some(arguments) => roff.text([bold(program), roman(arguments)]),
+            None => roff.text([roman(line)]),
+        };
+    }
+}
+
+/// The text after the options. A heading such as `Examples:` begins a section, and so does `See also:`.
+fn sections(after: &str) -> String {
+    let mut found: Vec<(String, String)> = vec![];
+    let mut is_first_of_paragraph = true;
+    for line in after.lines() {
+        let heading = line.strip_suffix(':').filter(|heading| {
+            is_first_of_paragraph && !heading.starts_with(' ') && heading.chars().count() < MAX_HEADING_CHARS
+        });
+        is_first_of_paragraph = line.is_empty();
+        if let Some(heading) = heading {
+            found.push((heading.to_uppercase(), String::new()));
+        } else if let Some(pages) = line.strip_prefix("See also: ") {
+            found.push(("SEE ALSO".to_owned(), pages.to_owned()));
+        } else {
+            if found.is_empty() {
+                found.push((NOTES.to_owned(), String::new()));
+            }
+            if let Some((_, text)) = found.last_mut() {
+                *text += line;
+                text.push('\n');
+            }
+        }
+    }
+    let mut roff = Roff::new();
+    for (heading, text) in found {
+        roff.control("SH", [heading.as_str()]);
+        body(&mut roff, text.trim_matches('\n'));
+    }
+    roff.render()
+}
+
+/// Paragraphs, and indented lines as they are.
+fn body(roff: &mut Roff, text: &str) {
+    let mut is_example = false;
+    for line in text.lines() {
+        let indented = line.strip_prefix("  ");
+        match (is_example, indented.is_some()) {
+            (false, true) => roff.control("EX", []),
+            (true, false) => roff.control("EE", []),
+            (false, false) | (true, true) => roff,
+        };
+        is_example = indented.is_some();
+        match indented.unwrap_or(line) {
+            "" => roff.control("PP", []),
+            line => roff.text([roman(line)]),
+        };
+    }
+    if is_example {
+        roff.control("EE", []);
+    }
+}
