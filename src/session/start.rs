@@ -88,7 +88,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     };
     let noted = sessions
         .keep_book(&request.session, &book)
-        .and_then(|()| sessions.log(&request.session, &line(&state, now, "started")));
+        .and_then(|()| sessions.log(&request.session, &LogLine::unread(now, state.iteration, STARTED)));
     if let Err(error) = noted {
         warnings.push(format!("the loop runs, but its log cannot be written: {error}"));
     }
@@ -209,18 +209,8 @@ fn was_kept(sessions: &SessionStore, request: &StartRequest, book: &Book) -> boo
     in_doubt || matches!(book.status, Some(SessionStatus::HostCap | SessionStatus::Paused))
 }
 
+/// The log line of a new loop.
 const STARTED: &str = "started";
-
-fn line(state: &SessionLoop, now: DateTime<Utc>, why: &str) -> LogLine {
-    LogLine {
-        time: now,
-        iteration: state.iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: None,
-        why: why.to_owned(),
-    }
-}
 
 /// The error for a task that is too long.
 pub fn too_long() -> Error {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use swarm_state::hook::{HookEvent, HookHost, HookInput};
 use swarm_state::session::{
-    After, Book, Decision, Failure, LogLine, PromiseFound, SessionId, SessionKind, SessionLoop, Stop,
-    StopAnswer, StopKey, StopOutcome, decide,
+    After, Book, Failure, LogLine, SessionId, SessionKind, SessionLoop, Stop, StopAnswer, StopKey,
+    StopOutcome, decide,
 };
 
 use super::git::tree_of;
@@ -263,14 +263,7 @@ fn needs_work(state: &SessionLoop, book: &Book, last_message: Option<&str>) -> b
 
 /// The log line for a stop that was allowed because something failed or is unknown.
 pub(crate) fn doubt_line(iteration: u32, why: String) -> LogLine {
-    LogLine {
-        time: Utc::now(),
-        iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: None,
-        why,
-    }
+    LogLine::unread(Utc::now(), iteration, why)
 }
 
 /// Adds a note to the project's progress file, if the project has a `.do-it` directory.
