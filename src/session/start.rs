@@ -127,7 +127,7 @@ fn resume_existing(
         return Ok(StartedLoop { path, state, resumed: false, repeated: true, warnings: vec![] });
     }
     let is_own = state.session().is_none_or(|session| *session == request.session);
-    let where_it_is = format!("iteration {} of {}", state.iteration, limit(&state));
+    let where_it_is = state.position();
     if !is_own && state.active {
         let owner = state.session().map(ToString::to_string).unwrap_or_default();
         return Err(Error::new(
@@ -180,10 +180,6 @@ fn skip_paused_text(mut book: Book) -> Book {
         mark.position = fs::metadata(&mark.transcript).map_or(mark.position, |found| found.len());
     }
     book
-}
-
-fn limit(state: &SessionLoop) -> String {
-    if state.max_iterations == 0 { "unlimited".to_owned() } else { state.max_iterations.to_string() }
 }
 
 /// Whether another hook has just started the same loop for the same prompt.
