@@ -145,8 +145,8 @@ fn resume_existing(
     let (state, mut warnings) = with_new_limit(state, &request.words);
     warnings.extend(warning(&state));
     let outcome = resume(&state, &skip_paused_text(book), &request.session, now);
-    let after = apply(sessions, &request.session, found, &outcome)?;
-    let state = after.unwrap_or(state);
+    apply(sessions, &request.session, found, &outcome)?;
+    let state = if let After::Write(resumed) = outcome.after { *resumed } else { state };
     Ok(StartedLoop { path: found.path.clone(), state, resumed: true, repeated: false, warnings })
 }
 
@@ -264,7 +264,7 @@ pub fn cancel_loop(
     let book = owner.as_ref().map(|owner| sessions.book(owner)).unwrap_or_default();
     let outcome = cancel(state, &book, Utc::now());
     match owner {
-        Some(owner) => drop(apply(sessions, &owner, &found, &outcome)?),
+        Some(owner) => apply(sessions, &owner, &found, &outcome)?,
         None => remove(&found.path)?,
     }
     Ok(Some(found))
@@ -305,33 +305,19 @@ pub fn find_loop(
     }
 }
 
-/// Applies an outcome to the files, and returns the new state of the loop if there is one.
+/// Applies an outcome to the files.
 fn apply(
     sessions: &SessionStore,
     session: &SessionId,
     found: &LocatedLoop,
     outcome: &StopOutcome,
-) -> Result<Option<SessionLoop>> {
-    let after = match (&outcome.after, &found.file) {
-        (After::Write(state), Ok(file)) => {
-            let mut file = file.clone();
-            file.set((**state).clone());
-            write_state(&found.path, &file)
-                .map_err(|e| Error::system(format!("cannot write {}", found.path.display()), e))?;
-            Some((**state).clone())
-        }
-        (After::Remove, _) => {
-            remove(&found.path)?;
-            None
-        }
-        (After::Unchanged | After::Write(_), _) => None,
-    };
-    // The state file alone decides; without the book and the log, less is known about the loop.
-    let _ = sessions.keep_book(session, &outcome.book);
-    if let Some(line) = &outcome.log {
-        let _ = sessions.log(session, line);
-    }
-    Ok(after)
+) -> Result<()> {
+    let verb = if outcome.after == After::Remove { "remove" } else { "write" };
+    found
+        .apply(&outcome.after)
+        .map_err(|e| Error::system(format!("cannot {verb} {}", found.path.display()), e))?;
+    sessions.note(session, &outcome.book, outcome.log.as_ref());
+    Ok(())
 }
 
 fn remove(path: &Path) -> Result<()> {
