@@ -12,9 +12,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::client::connect::own_program;
 use crate::out::{Color, Out};
 use crate::out::{CommandResult, Failure};
+use crate::paths::own_program;
 use crate::runtime::{CaughtSignals, block_on};
 
 use crate::error::{Error, Result};
