@@ -11,11 +11,10 @@
 //! `daemon restart`).
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::cli::Command;
-use crate::error::Error;
 use crate::out::{CommandResult, Out};
+use crate::runtime::block_on;
 
 pub mod connect;
 
@@ -43,13 +42,6 @@ mod testing;
 /// # Errors
 /// Whatever stopped it; `main` prints it and takes the exit status from its code.
 pub fn run(command: Command, config: Option<PathBuf>, out: Out) -> CommandResult {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::system("cannot start", e))?;
     let context = context::ClientContext { out, config };
-    let result = runtime.block_on(verbs::run(&context, command));
-    // A read of stdin cannot be canceled; the process must not wait for it.
-    runtime.shutdown_timeout(Duration::ZERO);
-    result
+    block_on(verbs::run(&context, command))?
 }

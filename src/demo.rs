@@ -7,14 +7,15 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use crate::client::connect::own_program;
 use crate::out::{Color, Out};
 use crate::out::{CommandResult, Failure};
+use crate::paths::own_program;
+use crate::runtime::{CaughtSignals, block_on};
 
 use crate::error::{Error, Result};
 
@@ -54,26 +55,17 @@ const STATUS_AFTER: &str = "[ralph] demo: starting iteration 3/10";
 /// # Errors
 /// The first step that failed or had unexpected output.
 pub fn run(out: Out) -> CommandResult {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::system("cannot start", e))?;
-    runtime.block_on(perform(out))
+    block_on(perform(out))?
 }
 
 async fn perform(out: Out) -> CommandResult {
-    let on = |kind| signal(kind).map_err(|e| Error::system("cannot listen for signals", e));
-    let mut interrupt = on(SignalKind::interrupt())?;
-    let mut terminate = on(SignalKind::terminate())?;
-    let mut hang_up = on(SignalKind::hangup())?;
+    let mut signals = CaughtSignals::new(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP])?;
     let workspace = Workspace::build(PROMPT, TODO, TASKS)?;
     let result = tokio::select! {
         result = timeout(DEMO_TIMEOUT, run_steps(out, &workspace)) => result.unwrap_or_else(|_| {
             Err(Error::invalid(format!("the demo took over {} s", DEMO_TIMEOUT.as_secs())).into())
         }),
-        _ = interrupt.recv() => Ok(130),
-        _ = terminate.recv() => Ok(143),
-        _ = hang_up.recv() => Ok(129),
+        signal = signals.next() => Ok(128 + signal as u8),
     };
     // The cleanup must be completed, whatever keys are pressed.
     let removed = workspace.remove_all().await;

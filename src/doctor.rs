@@ -23,9 +23,9 @@ use check::{Check, Level};
 use observed::{Observed, own_server};
 
 use crate::cli::{Doctor, PageFormat};
-use crate::error::Error;
 use crate::out::{Failure, Out};
 use crate::paths::Paths;
+use crate::runtime::block_on;
 use crate::store;
 use crate::tmux::ServerSurvey;
 
@@ -45,15 +45,10 @@ struct DoctorReport {
 /// # Errors
 /// When the output cannot be written.
 pub fn run(args: &Doctor, out: Out) -> Result<u8, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::system("cannot start", e))?;
-    let checks = runtime.block_on(async { timeout(DOCTOR_TIMEOUT, look()).await }).unwrap_or_else(|_| {
+    let checks = block_on(async { timeout(DOCTOR_TIMEOUT, look()).await })?.unwrap_or_else(|_| {
         let message = format!("the checks took longer than {} s", DOCTOR_TIMEOUT.as_secs());
         vec![Check::fail("doctor", message, "check whether a disk or a network file system hangs")]
     });
-    runtime.shutdown_timeout(Duration::ZERO);
     let report = DoctorReport { ok: checks.iter().all(|check| check.level != Level::Fail), checks };
     match args.format {
         PageFormat::Json => out.json(&report)?,

@@ -38,6 +38,7 @@
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`ralph`]: a loop as a library
 //! * [`procs`], [`descriptors`], `environ`, `shell`: processes, descriptors, environments, shell words
+//! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * [`doctor`]: checks the whole installation and changes nothing
 //! * [`error`]: the error type, its codes and exit statuses
@@ -64,6 +65,7 @@ pub mod paths;
 pub mod procs;
 pub mod protocol;
 pub mod ralph;
+mod runtime;
 pub mod session;
 pub mod settings;
 mod shell;

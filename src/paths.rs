@@ -253,6 +253,16 @@ pub(crate) fn private_dir(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The path of the running program. Linux marks a program that was removed or replaced; the mark is cut off.
+///
+/// # Errors
+/// When the system does not return the path.
+pub fn own_program() -> Result<PathBuf> {
+    let path = env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
+    let unmarked = path.as_os_str().as_bytes().strip_suffix(b" (deleted)");
+    Ok(unmarked.map(|bytes| PathBuf::from(OsStr::from_bytes(bytes))).unwrap_or(path))
+}
+
 /// The home directory from `HOME`. The system's user list is not consulted: a service without `HOME` would get a
 /// swarm that its user cannot find.
 ///

@@ -1,4 +1,4 @@
-//! Settings files: which are read, which keys they may have, and which file set which key.
+//! Settings files: which are read, and which keys they may have.
 //!
 //! The client reads them before a spawn and sends the daemon what it needs. Later files win, key by key: the user's
 //! `config.toml`, then `swarm.toml` in the current directory, then `-c FILE`. An unknown key or a bad value is an
@@ -76,8 +76,6 @@ pub struct Settings {
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
-    /// Which file set which key, sorted by key; for one key, in the order of the files.
-    pub sources: Vec<Setting>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
 }
@@ -124,21 +122,6 @@ pub struct TmuxSettings {
     pub size: Option<(u16, u16)>,
 }
 
-/// One key in one file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its full name, `ralph.max_iterations`.
-    pub key: String,
-    /// Its value as written in the file.
-    pub value: String,
-    /// The file.
-    pub file: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
-    /// A later file set the key again.
-    pub overridden: bool,
-}
-
 impl Settings {
     /// Reads and merges the files. `user` and `local` may be missing, `explicit` (`-c`) may not.
     ///
@@ -160,151 +143,105 @@ impl Settings {
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
             if let Some(text) = read_file(path, required)? {
                 settings.files.push(path.to_owned());
-                settings.apply(&SettingsFile::new(path, &text), &mut changes)?;
+                SettingsFile::new(path, &text).each(|entry| settings.read(entry, &mut changes))?;
             }
         }
         settings.agents = agents::merge(built_in, &changes.agents)?;
         outage::spread(&changes.outage, &mut settings.agents);
-        settings.mark_overridden();
-        settings.check_agent()?;
+        settings.check_agent(&changes.agent_place)?;
         Ok(settings)
     }
 
     /// Any file may add an agent, so its name is looked up after all files are read.
-    fn check_agent(&self) -> Result<()> {
-        const AGENT_KEY: &str = "ralph_loop.agent";
+    fn check_agent(&self, place: &str) -> Result<()> {
         let Some(agent) = &self.ralph_loop.agent else { return Ok(()) };
         if self.agents.iter().any(|profile| profile.name == *agent) {
             return Ok(());
         }
-        let set = self.sources.iter().rfind(|setting| setting.key == AGENT_KEY);
-        let place = set.map(|s| format!("{}:{}: ", s.file.display(), s.line)).unwrap_or_default();
         let names: Vec<&str> = self.agents.iter().map(|profile| profile.name.as_str()).collect();
-        Err(Error::invalid(format!("{place}'{AGENT_KEY}' names an unknown agent"))
+        Err(Error::invalid(format!("{place}: 'ralph_loop.agent' names an unknown agent"))
             .hint(format!("one of: {}", names.join(", "))))
     }
 
-    /// Merges one file.
-    fn apply(&mut self, file: &SettingsFile<'_>, changes: &mut Changes) -> Result<()> {
-        let table = file.parse()?;
-        let mut faults = vec![];
-        for entry in file.entries(&table) {
-            if let Err(fault) = self.top(&entry, changes) {
-                faults.extend(fault);
-            }
-        }
-        match faults.into_iter().min_by_key(|fault| fault.at) {
-            Some(fault) => Err(file.error(&fault)),
-            None => Ok(()),
-        }
-    }
-
-    fn top(&mut self, entry: &SettingEntry<'_>, changes: &mut Changes) -> Result<(), Vec<Fault>> {
+    /// Reads one top-level key.
+    fn read(&mut self, entry: &SettingEntry<'_>, changes: &mut Changes) -> Result<(), Fault> {
         match entry.key {
-            "command" => self.set(entry, |s| {
-                s.command = Some(entry.command()?);
+            "command" => set(&mut self.command, entry.command()),
+            "ralph" => entry.each(|entry| set_key(RALPH_KEYS, &mut self.ralph, entry)),
+            "ralph_loop" => entry.each(|entry| {
+                if entry.key == "agent" {
+                    changes.agent_place = entry.place();
+                }
+                set_key(LOOP_KEYS, &mut self.ralph_loop, entry)
+            }),
+            "outage" => entry.each(|entry| {
+                let (word, patterns) = outage::key(entry)?;
+                changes.outage.insert(word, patterns);
                 Ok(())
             }),
-            "ralph" => entry.each(|entry| self.ralph(entry)),
-            "ralph_loop" => entry.each(|entry| self.ralph_loop(entry)),
-            "outage" => entry.each(|entry| {
-                let (word, patterns) = outage::key(entry).map_err(|fault| vec![fault])?;
-                changes.outage.insert(word, patterns);
-                self.set(entry, |_| Ok(()))
-            }),
-            "tmux" => entry.each(|entry| self.tmux(entry)),
+            "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
-                changes.agents.entry(agent.key.to_owned()).or_default();
+                let changes = changes.agents.entry(agent.key.to_owned()).or_default();
                 agent.each(|entry| {
-                    let (field, value) = agents::read(entry).map_err(|fault| vec![fault])?;
-                    changes.agents.entry(agent.key.to_owned()).or_default().insert(field.to_owned(), value);
-                    self.set(entry, |_| Ok(()))
+                    let (field, value) = agents::read(entry)?;
+                    changes.insert(field.to_owned(), value);
+                    Ok(())
                 })
             }),
-            _ => {
-                let known = ["command", "ralph", "ralph_loop", "outage", "tmux", "agents"];
-                Err(vec![entry.unknown(&known)])
-            }
-        }
-    }
-
-    fn ralph(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
-        self.set(entry, |settings| {
-            let ralph = &mut settings.ralph;
-            match entry.key {
-                "prompt_file" => ralph.prompt_file = Some(entry.path()?),
-                "max_iterations" => ralph.max_iterations = Some(entry.count()?),
-                "inactivity_timeout" => ralph.inactivity_timeout = Some(entry.count()?),
-                "question_timeout" => ralph.question_timeout = Some(entry.count_or_zero()?),
-                "done_pattern" => ralph.done_pattern = Some(entry.pattern()?),
-                _ => {
-                    let known = [
-                        "prompt_file",
-                        "max_iterations",
-                        "inactivity_timeout",
-                        "question_timeout",
-                        "done_pattern",
-                    ];
-                    return Err(entry.unknown(&known));
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn ralph_loop(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
-        self.set(entry, |settings| {
-            let defaults = &mut settings.ralph_loop;
-            match entry.key {
-                "max_iterations" => defaults.max_iterations = Some(entry.count_to(MAX_ITERATIONS)?),
-                "max_cost" => defaults.max_cost = Some(entry.dollars()?),
-                "max_time" => defaults.max_time = Some(entry.count()?),
-                "completion_tag" => defaults.completion_tag = Some(tag(entry)?),
-                "agent" => defaults.agent = Some(entry.text()?),
-                _ => {
-                    let known = ["max_iterations", "max_cost", "max_time", "completion_tag", "agent"];
-                    return Err(entry.unknown(&known));
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn tmux(&mut self, entry: &SettingEntry<'_>) -> Result<(), Vec<Fault>> {
-        self.set(entry, |settings| {
-            match entry.key {
-                "source" => settings.tmux.source = Some(entry.path()?),
-                "size" => settings.tmux.size = Some(size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE))?),
-                _ => return Err(entry.unknown(&["source", "size"])),
-            }
-            Ok(())
-        })
-    }
-
-    /// Sets one key and records its source.
-    fn set(
-        &mut self,
-        entry: &SettingEntry<'_>,
-        set: impl FnOnce(&mut Self) -> Result<(), Fault>,
-    ) -> Result<(), Vec<Fault>> {
-        set(self).map_err(|fault| vec![fault])?;
-        self.sources.push(entry.setting());
-        Ok(())
-    }
-
-    fn mark_overridden(&mut self) {
-        // The sort is stable, so the sources of one key stay in the order of the files.
-        self.sources.sort_by(|a, b| a.key.cmp(&b.key));
-        for at in 1..self.sources.len() {
-            self.sources[at - 1].overridden = self.sources[at - 1].key == self.sources[at].key;
+            _ => Err(entry.unknown(&["command", "ralph", "ralph_loop", "outage", "tmux", "agents"])),
         }
     }
 }
 
-/// The changes to profiles, from all files.
+/// Reads the value of a key into its field.
+type SetField<T> = fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>;
+
+/// The keys of `[ralph]`.
+const RALPH_KEYS: &[(&str, SetField<RalphDefaults>)] = &[
+    ("prompt_file", |to, entry| set(&mut to.prompt_file, entry.path())),
+    ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count())),
+    ("inactivity_timeout", |to, entry| set(&mut to.inactivity_timeout, entry.count())),
+    ("question_timeout", |to, entry| set(&mut to.question_timeout, entry.count_or_zero())),
+    ("done_pattern", |to, entry| set(&mut to.done_pattern, entry.pattern())),
+];
+
+/// The keys of `[ralph_loop]`.
+const LOOP_KEYS: &[(&str, SetField<LoopDefaults>)] = &[
+    ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
+    ("max_cost", |to, entry| set(&mut to.max_cost, entry.dollars())),
+    ("max_time", |to, entry| set(&mut to.max_time, entry.count())),
+    ("completion_tag", |to, entry| set(&mut to.completion_tag, tag(entry))),
+    ("agent", |to, entry| set(&mut to.agent, entry.text())),
+];
+
+/// The keys of `[tmux]`.
+const TMUX_KEYS: &[(&str, SetField<TmuxSettings>)] = &[
+    ("source", |to, entry| set(&mut to.source, entry.path())),
+    ("size", |to, entry| {
+        let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
+        set(&mut to.size, size)
+    }),
+];
+
+fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {
+    *field = Some(value?);
+    Ok(())
+}
+
+/// Sets the field of one key, or refuses an unknown key.
+fn set_key<T>(keys: &[(&str, SetField<T>)], to: &mut T, entry: &SettingEntry<'_>) -> Result<(), Fault> {
+    match keys.iter().find(|(key, _)| *key == entry.key) {
+        Some((_, set_field)) => set_field(to, entry),
+        None => Err(entry.unknown(&keys.iter().map(|(key, _)| *key).collect::<Vec<_>>())),
+    }
+}
+
+/// Values from all files that [`Settings`] does not hold.
 #[derive(Default)]
 struct Changes {
+    /// `FILE:LINE` of the last `ralph_loop.agent`.
+    agent_place: String,
     agents: agents::ProfileChanges,
     outage: outage::Wordings,
 }

@@ -4,9 +4,11 @@
 //! highest of theirs, so that an unknown name has the same status alone and among others. Deliberately absent: what is
 //! printed on success.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use swarm_state::model::WorkerName;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -15,12 +17,21 @@ use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure, Out};
-use crate::protocol::{Call, Empty, Listing};
+use crate::protocol::{Call, Empty, Listing, WorkerView};
 
-/// Returns the names of the live workers.
-pub(super) async fn live_workers(ctx: &ClientContext) -> Result<Vec<String>> {
-    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
+/// Returns the named workers, each once, or with `all` every worker that `is_meant`.
+pub(super) async fn names(
+    ctx: &ClientContext,
+    named: &[WorkerName],
+    all: bool,
+    is_meant: fn(&WorkerView) -> bool,
+) -> Result<Vec<String>> {
+    if all {
+        let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
+        return Ok(listing.workers.into_iter().filter(is_meant).map(|w| w.name).collect());
+    }
+    let mut seen = BTreeSet::new();
+    Ok(named.iter().filter(|name| seen.insert(*name)).map(ToString::to_string).collect())
 }
 
 /// The daemon accepts a limited number of clients; this leaves places for others.

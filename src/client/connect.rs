@@ -28,8 +28,6 @@ mod start;
 use lines::LineReader;
 use start::{START_TIMEOUT, start};
 
-pub use start::own_program;
-
 /// How long the daemon may take for an answer from memory.
 pub const QUICK_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use nix::sys::signal::Signal;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::paths::Paths;
 use crate::protocol::Spawned;
+use crate::runtime::CaughtSignals;
 
 mod machine;
 mod progress;
@@ -304,27 +305,17 @@ async fn next(
 }
 
 /// The signals that end a follower. They are caught before anything is printed, so that Ctrl-C always pauses the loop.
-pub(super) struct FollowSignals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
+pub(super) struct FollowSignals(CaughtSignals);
 
 impl FollowSignals {
     pub(super) fn new() -> Result<Self> {
-        let on = |kind| signal(kind).map_err(|e| Error::system("cannot listen for signals", e));
-        Ok(Self {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
-            hang_up: on(SignalKind::hangup())?,
-        })
+        CaughtSignals::new(&[Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP]).map(Self)
     }
 
     async fn next(&mut self) -> FollowInput {
-        tokio::select! {
-            _ = self.interrupt.recv() => FollowInput::Interrupt,
-            _ = self.terminate.recv() => FollowInput::Interrupt,
-            _ = self.hang_up.recv() => FollowInput::HangUp,
+        match self.0.next().await {
+            Signal::SIGHUP => FollowInput::HangUp,
+            _ => FollowInput::Interrupt,
         }
     }
 }

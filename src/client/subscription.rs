@@ -5,6 +5,7 @@
 //! The socket tells the two cases apart: only a daemon that ends in order removes it. Deliberately absent: what the
 //! notices mean.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -47,9 +48,10 @@ pub(super) struct DurableSubscription {
 }
 
 impl DurableSubscription {
-    /// Subscribes to one worker or to all, after the notice `since` or from now on. The first connection is not
-    /// retried.
-    pub(super) fn new(paths: Paths, worker: Option<String>, since: Option<u64>) -> Self {
+    /// Subscribes to a single named worker, else to all, after the notice `since` or from now on. The first connection
+    /// is not retried.
+    pub(super) fn new(paths: Paths, names: &BTreeSet<&str>, since: Option<u64>) -> Self {
+        let worker = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
         Self { paths, worker, since, client: None, retries: false }
     }
 
@@ -122,6 +124,16 @@ impl DurableSubscription {
             sleep(SETTLE_DELAY).await;
         }
         false
+    }
+}
+
+/// Refuses names that no worker has.
+pub(super) fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
+    match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls"))
+        }
     }
 }
 

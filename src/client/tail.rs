@@ -30,19 +30,23 @@ pub(super) struct OutputTail {
 }
 
 impl OutputTail {
-    /// Follows from the worker's first run on. Must be called soon after the spawn.
-    ///
-    /// # Errors
-    /// As [`Client::call`].
-    pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
-        let mut tail = Self {
+    fn new(name: &str) -> Self {
+        Self {
             name: name.to_owned(),
             new_lines: NewLines::default(),
             run: 0,
             visible_chars: 0,
             full_screen: false,
             last_header: None,
-        };
+        }
+    }
+
+    /// Follows from the worker's first run on. Must be called soon after the spawn.
+    ///
+    /// # Errors
+    /// As [`Client::call`].
+    pub(super) async fn from_start(name: &str, client: &mut Client) -> Result<Self> {
+        let mut tail = Self::new(name);
         let peeked = tail.peek(client, FEW_LINES).await?;
         tail.run = peeked.run;
         let over = peeked.run.saturating_sub(u64::from(peeked.live));
@@ -58,14 +62,7 @@ impl OutputTail {
     /// # Errors
     /// As [`Client::call`].
     pub(super) async fn from_now(name: &str, client: &mut Client) -> Result<Self> {
-        let mut tail = Self {
-            name: name.to_owned(),
-            new_lines: NewLines::default(),
-            run: 0,
-            visible_chars: 0,
-            full_screen: false,
-            last_header: None,
-        };
+        let mut tail = Self::new(name);
         let peeked = tail.peek(client, MANY_LINES).await?;
         tail.run = peeked.run;
         if peeked.live {

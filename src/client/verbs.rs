@@ -1,9 +1,15 @@
-//! The verbs of the client, one file each.
+//! The verbs of the client, one file each. A verb that only makes one call for one worker needs no file.
+
+use std::time::Duration;
+
+use swarm_state::model::WorkerName;
 
 use crate::cli::{Command, DaemonCommand, RalphCommand};
+use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
+use crate::protocol::{Call, Empty, Named};
 
 mod attach;
 mod clean;
@@ -12,9 +18,7 @@ mod daemon_restart;
 mod daemon_start;
 mod daemon_status;
 mod daemon_stop;
-mod eof;
 mod events;
-mod interrupt;
 mod kill;
 mod logs;
 mod r#loop;
@@ -52,8 +56,9 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Peek(args) => peek::run(ctx, &args).await,
         Command::Logs(args) => logs::run(ctx, &args).await,
         Command::Send(args) => send::run(ctx, args).await,
-        Command::Interrupt(args) => interrupt::run(ctx, &args).await,
-        Command::Eof(args) => eof::run(ctx, &args).await,
+        Command::Interrupt(args) => call_worker(ctx, Call::Interrupt, &args.name, QUICK_TIMEOUT).await,
+        // Behind what was sent before it, which may wait for the agent.
+        Command::Eof(args) => call_worker(ctx, Call::Eof, &args.name, SLOW_TIMEOUT).await,
         Command::Wait(args) => wait::run(ctx, &args).await,
         Command::Events(args) => events::run(ctx, &args).await,
         Command::Clean(args) => clean::run(ctx, &args).await,
@@ -72,6 +77,17 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
             Err(Error::new(ErrorCode::Internal, "`main` carries this command out itself").into())
         }
     }
+}
+
+/// Makes a call for one worker. Its answer is empty, so nothing is printed.
+async fn call_worker(
+    ctx: &ClientContext,
+    call: fn(Named) -> Call,
+    name: &WorkerName,
+    limit: Duration,
+) -> CommandResult {
+    let Empty {} = ctx.call(&call(Named { name: name.to_string() }), limit).await?;
+    Ok(0)
 }
 
 async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult {

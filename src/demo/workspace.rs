@@ -12,9 +12,8 @@ use nix::unistd::Pid;
 use tokio::process::Command;
 use tokio::time::{sleep, timeout};
 
-use crate::client::connect::own_program;
 use crate::error::{Error, Result};
-use crate::paths::Paths;
+use crate::paths::{Paths, own_program};
 use crate::tmux::{Socket, Tmux, TmuxOptions};
 
 /// The timeout of each cleanup step.

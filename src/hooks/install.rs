@@ -113,18 +113,17 @@ fn here() -> Result<PathBuf> {
     env::current_dir().map_err(|e| Error::system("cannot find the current directory", e))
 }
 
-/// Returns the path of this program, to be written into files. After an upgrade Linux appends ` (deleted)`, which is
-/// removed.
+/// Returns the path of this program, to be written into files.
 ///
 /// # Errors
 /// When the path is unknown or not UTF-8.
 pub fn program() -> Result<PathBuf> {
-    let exe = env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
-    let text = exe.to_str().ok_or_else(|| {
-        Error::invalid(format!("the path of this program is not valid UTF-8: '{}'", exe.display()))
-            .hint("put swarm into a directory whose name is UTF-8")
-    })?;
-    Ok(PathBuf::from(text.strip_suffix(" (deleted)").unwrap_or(text)))
+    let path = paths::own_program()?;
+    if path.to_str().is_none() {
+        let message = format!("the path of this program is not valid UTF-8: '{}'", path.display());
+        return Err(Error::invalid(message).hint("put swarm into a directory whose name is UTF-8"));
+    }
+    Ok(path)
 }
 
 /// Installs the required hooks in `place`, with `program` as swarm's path.

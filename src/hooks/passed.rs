@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use swarm_state::hook::HookEvent;
 use swarm_state::profiles::{HookStyle, Profile};
 
 use super::command::{TIMEOUT_SECONDS, command};
+use super::merge::with_hooks;
 use crate::error::{Error, Result};
 use crate::store::{read_bounded, write_unsynced};
 
@@ -75,11 +76,11 @@ impl Launch<'_> {
         // Claude Code uses only the last --settings, so the user's settings are merged into swarm's file.
         let theirs = match &given {
             Some((_, value)) => read_settings(value, self.cwd)?,
-            None => Map::new(),
+            None => json!({}),
         };
         let once = self.profile.is_one_shot(self.argv);
         let events: &[HookEvent] = if once { &CLAUDE_ONCE } else { &CLAUDE };
-        let settings = with_hooks(theirs, program, events)?;
+        let settings = with_hooks(&theirs, events, program).map_err(|error| refused(error.0))?;
         let file = dir.join("settings.json");
         let bytes =
             serde_json::to_vec(&settings).map_err(|e| Error::system("cannot write the hooks down", e))?;
@@ -105,10 +106,7 @@ fn given_settings(argv: &[String]) -> Option<(std::ops::Range<usize>, String)> {
 }
 
 /// Reads the value of `--settings`: the path of a file, or JSON text.
-fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
-    let refused = |why: String| {
-        Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
-    };
+fn read_settings(value: &str, cwd: &Path) -> Result<Value> {
     let text = if value.trim_start().starts_with('{') {
         value.as_bytes().to_vec()
     } else {
@@ -116,29 +114,11 @@ fn read_settings(value: &str, cwd: &Path) -> Result<Map<String, Value>> {
         read_bounded(&path, MAX_SETTINGS_BYTES)
             .map_err(|error| refused(format!("{}: {error}", path.display())))?
     };
-    match serde_json::from_slice(&text) {
-        Ok(Value::Object(settings)) => Ok(settings),
-        Ok(_) => Err(refused("they are no JSON object".into())),
-        Err(error) => Err(refused(error.to_string())),
-    }
+    serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))
 }
 
-/// Adds swarm's hooks after the existing ones.
-fn with_hooks(mut settings: Map<String, Value>, program: &Path, events: &[HookEvent]) -> Result<Value> {
-    let odd = |what: &str| {
-        Error::invalid(format!("its --settings cannot be joined with ours: {what} has another shape"))
-    };
-    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
-    let hooks = hooks.as_object_mut().ok_or_else(|| odd("`hooks`"))?;
-    for event in events {
-        let Some(name) = event.setting() else { continue };
-        let groups =
-            hooks.entry(name).or_insert_with(|| json!([])).as_array_mut().ok_or_else(|| odd(name))?;
-        let hook =
-            json!({ "type": "command", "command": command(program, *event), "timeout": TIMEOUT_SECONDS });
-        groups.push(json!({ "hooks": [hook] }));
-    }
-    Ok(Value::Object(settings))
+fn refused(why: String) -> Error {
+    Error::invalid(format!("its --settings cannot be joined with the hooks that swarm passes: {why}"))
 }
 
 /// Returns the arguments with Codex's hooks, and the flag without which Codex ignores them.

@@ -21,7 +21,7 @@ pub struct OwnHook {
 
 /// Parses `line` when it is a hook of swarm: `sh` with [`SHELL_NAME`], or a bare `swarm hook WORD`.
 pub fn recognize(line: &str) -> Option<OwnHook> {
-    let words = split(line)?;
+    let words = shlex::split(line)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (binary, word) = match words[..] {
         ["sh", "-c", _, SHELL_NAME, binary, word] if is_word(word) => (binary, word),
@@ -36,47 +36,10 @@ fn is_word(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
 }
 
+/// Whether the path is one of swarm and not a part of a longer command that the shell would expand or split.
 fn is_named_swarm(binary: &str) -> bool {
-    Path::new(binary).file_name().is_some_and(|name| name == "swarm")
-}
-
-/// The words of a simple command; `None` for everything that a shell would do more with.
-fn split(line: &str) -> Option<Vec<String>> {
-    let mut words = vec![];
-    let mut word: Option<String> = None;
-    let mut chars = line.trim().chars();
-    while let Some(c) = chars.next() {
-        match c {
-            ' ' | '\t' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '\'' => break,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        '"' => break,
-                        '\\' => word.push(chars.next().filter(|c| matches!(c, '$' | '`' | '"' | '\\'))?),
-                        '$' | '`' => return None,
-                        c => word.push(c),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().push(chars.next()?),
-            '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '\n' | '*' | '?' | '[' | '#' | '~' => {
-                return None;
-            }
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Some(words)
+    let is_plain = !binary.starts_with('~') && !binary.contains(|c| "|&;<>()$`*?[\n".contains(c));
+    is_plain && Path::new(binary).file_name().is_some_and(|name| name == "swarm")
 }
 
 #[cfg(test)]
@@ -118,6 +81,8 @@ mod tests {
             "swarm hook 'stop",
             "$HOME/bin/swarm hook stop",
             "echo swarm hook stop",
+            "guard;/usr/bin/swarm hook stop",
+            "\"$(guard)/swarm\" hook stop",
         ];
         for line in foreign {
             assert_eq!(recognize(line), None, "{line}");

@@ -5,22 +5,23 @@ use std::time::Duration;
 
 use swarm_state::session::DO_IT_FILE;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::git;
+use crate::runtime::block_on;
 
 /// Returns a fingerprint of the working tree; `None` when git does not return it in time.
 pub(super) fn tree_of(project: &Path, scratch: &Path, limit: Duration) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    runtime.block_on(async { tokio::time::timeout(limit, git::tree(project, scratch)).await.ok()?.ok()? })
+    let tree = async { tokio::time::timeout(limit, git::tree(project, scratch)).await };
+    block_on(tree).ok()?.ok()?.ok()?
 }
 
 pub(super) fn has_branch(root: &Path, branch: &str) -> Result<Option<bool>> {
-    block_on(git::has_branch(root, branch))
+    block_on(git::has_branch(root, branch))?
 }
 
 /// Makes a branch and checks it out.
 pub(super) fn make_branch(root: &Path, branch: &str) -> Result<()> {
-    block_on(git::make_branch(root, branch))
+    block_on(git::make_branch(root, branch))?
 }
 
 /// Excludes state files from git, since each belongs to one session only.
@@ -31,9 +32,4 @@ pub(super) fn exclude(root: &Path, state_file: &Path) {
         if is_do_it { "**/.claude/do-it-ralph.local.md" } else { "**/.claude/ralph-loop.*.local.md" };
     // If the exclusion fails, git shows one more untracked file.
     let _ = block_on(git::exclude(root, pattern));
-}
-
-fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|e| Error::system("cannot start", e))?.block_on(work)
 }

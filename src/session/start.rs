@@ -88,7 +88,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
     };
     let noted = sessions
         .keep_book(&request.session, &book)
-        .and_then(|()| sessions.log(&request.session, &line(&state, now, "started")));
+        .and_then(|()| sessions.log(&request.session, &LogLine::unread(now, state.iteration, STARTED)));
     if let Err(error) = noted {
         warnings.push(format!("the loop runs, but its log cannot be written: {error}"));
     }
@@ -127,7 +127,7 @@ fn resume_existing(
         return Ok(StartedLoop { path, state, resumed: false, repeated: true, warnings: vec![] });
     }
     let is_own = state.session().is_none_or(|session| *session == request.session);
-    let where_it_is = format!("iteration {} of {}", state.iteration, limit(&state));
+    let where_it_is = state.position();
     if !is_own && state.active {
         let owner = state.session().map(ToString::to_string).unwrap_or_default();
         return Err(Error::new(
@@ -145,8 +145,8 @@ fn resume_existing(
     let (state, mut warnings) = with_new_limit(state, &request.words);
     warnings.extend(warning(&state));
     let outcome = resume(&state, &skip_paused_text(book), &request.session, now);
-    let after = apply(sessions, &request.session, found, &outcome)?;
-    let state = after.unwrap_or(state);
+    apply(sessions, &request.session, found, &outcome)?;
+    let state = if let After::Write(resumed) = outcome.after { *resumed } else { state };
     Ok(StartedLoop { path: found.path.clone(), state, resumed: true, repeated: false, warnings })
 }
 
@@ -182,10 +182,6 @@ fn skip_paused_text(mut book: Book) -> Book {
     book
 }
 
-fn limit(state: &SessionLoop) -> String {
-    if state.max_iterations == 0 { "unlimited".to_owned() } else { state.max_iterations.to_string() }
-}
-
 /// Whether another hook has just started the same loop for the same prompt.
 fn is_repeated(state: &SessionLoop, book: &Book, request: &StartRequest, now: DateTime<Utc>) -> bool {
     let is_fresh = state.started_at.is_some_and(|at| now.signed_duration_since(at).abs() < REPEAT_WINDOW);
@@ -209,18 +205,8 @@ fn was_kept(sessions: &SessionStore, request: &StartRequest, book: &Book) -> boo
     in_doubt || matches!(book.status, Some(SessionStatus::HostCap | SessionStatus::Paused))
 }
 
+/// The log line of a new loop.
 const STARTED: &str = "started";
-
-fn line(state: &SessionLoop, now: DateTime<Utc>, why: &str) -> LogLine {
-    LogLine {
-        time: now,
-        iteration: state.iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: None,
-        why: why.to_owned(),
-    }
-}
 
 /// The error for a task that is too long.
 pub fn too_long() -> Error {
@@ -278,7 +264,7 @@ pub fn cancel_loop(
     let book = owner.as_ref().map(|owner| sessions.book(owner)).unwrap_or_default();
     let outcome = cancel(state, &book, Utc::now());
     match owner {
-        Some(owner) => drop(apply(sessions, &owner, &found, &outcome)?),
+        Some(owner) => apply(sessions, &owner, &found, &outcome)?,
         None => remove(&found.path)?,
     }
     Ok(Some(found))
@@ -319,33 +305,19 @@ pub fn find_loop(
     }
 }
 
-/// Applies an outcome to the files, and returns the new state of the loop if there is one.
+/// Applies an outcome to the files.
 fn apply(
     sessions: &SessionStore,
     session: &SessionId,
     found: &LocatedLoop,
     outcome: &StopOutcome,
-) -> Result<Option<SessionLoop>> {
-    let after = match (&outcome.after, &found.file) {
-        (After::Write(state), Ok(file)) => {
-            let mut file = file.clone();
-            file.set((**state).clone());
-            write_state(&found.path, &file)
-                .map_err(|e| Error::system(format!("cannot write {}", found.path.display()), e))?;
-            Some((**state).clone())
-        }
-        (After::Remove, _) => {
-            remove(&found.path)?;
-            None
-        }
-        (After::Unchanged | After::Write(_), _) => None,
-    };
-    // The state file alone decides; without the book and the log, less is known about the loop.
-    let _ = sessions.keep_book(session, &outcome.book);
-    if let Some(line) = &outcome.log {
-        let _ = sessions.log(session, line);
-    }
-    Ok(after)
+) -> Result<()> {
+    let verb = if outcome.after == After::Remove { "remove" } else { "write" };
+    found
+        .apply(&outcome.after)
+        .map_err(|e| Error::system(format!("cannot {verb} {}", found.path.display()), e))?;
+    sessions.note(session, &outcome.book, outcome.log.as_ref());
+    Ok(())
 }
 
 fn remove(path: &Path) -> Result<()> {

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use swarm_state::hook::{HookEvent, HookHost, HookInput};
 use swarm_state::session::{
-    After, Book, Decision, Failure, LogLine, PromiseFound, SessionId, SessionKind, SessionLoop, Stop,
-    StopAnswer, StopKey, StopOutcome, decide,
+    Book, Failure, LogLine, SessionId, SessionKind, SessionLoop, Stop, StopAnswer, StopKey, StopOutcome,
+    decide,
 };
 
 use super::git::tree_of;
-use super::store::{LocatedLoop, SessionStore, write_state};
+use super::store::{LocatedLoop, SessionStore};
 use super::tail::{self, TailStart, TranscriptTail};
 
 /// How long to wait for a transcript that does not contain the last answer yet.
@@ -97,25 +97,17 @@ impl StopRequest<'_> {
         // The loop may have changed before the lock was acquired.
         let found = self.locate(sessions, &session)?;
         let book = sessions.book(&session);
-        let mut file = match &found.file {
-            Ok(file) => file.clone(),
+        let state = match &found.file {
+            Ok(file) => file.state(),
             Err(error) => {
                 let why = format!("{} cannot be read: {error}", found.path.display());
                 let _ = sessions.log(&session, &doubt_line(0, why));
                 return None;
             }
         };
-        let state = file.state().clone();
-        let stop = self.gather(sessions, &session, &state, &book, &found);
-        let outcome = decide(&state, &book, &stop);
-        let kept = match &outcome.after {
-            After::Unchanged => Ok(()),
-            After::Write(state) => {
-                file.set((**state).clone());
-                write_state(&found.path, &file)
-            }
-            After::Remove => fs::remove_file(&found.path),
-        };
+        let stop = self.gather(sessions, &session, state, &book, &found);
+        let outcome = decide(state, &book, &stop);
+        let kept = found.apply(&outcome.after);
         self.write_down(sessions, &session, &found, &outcome, &kept);
         // The agent must not get a turn that could not be counted.
         kept.is_ok().then_some(outcome.answer)
@@ -241,10 +233,7 @@ impl StopRequest<'_> {
             project_dir: Some(found.project()),
             ..outcome.book.clone()
         };
-        let _ = sessions.keep_book(session, &book);
-        if let Some(line) = &outcome.log {
-            let _ = sessions.log(session, line);
-        }
+        sessions.note(session, &book, outcome.log.as_ref());
         if let Some(note) = &outcome.note {
             let _ = add_note(&found.project(), note);
         }
@@ -263,14 +252,7 @@ fn needs_work(state: &SessionLoop, book: &Book, last_message: Option<&str>) -> b
 
 /// The log line for a stop that was allowed because something failed or is unknown.
 pub(crate) fn doubt_line(iteration: u32, why: String) -> LogLine {
-    LogLine {
-        time: Utc::now(),
-        iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: None,
-        why,
-    }
+    LogLine::unread(Utc::now(), iteration, why)
 }
 
 /// Adds a note to the project's progress file, if the project has a `.do-it` directory.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use fs2::FileExt;
 use md5::{Digest, Md5};
 use swarm_state::session::{
-    Book, DO_IT_FILE, FileError, LogLine, STATE_DIR, SessionFile, SessionId, SessionKind,
+    After, Book, DO_IT_FILE, FileError, LogLine, STATE_DIR, SessionFile, SessionId, SessionKind,
 };
 
 use crate::paths::{Paths, private_dir};
@@ -58,6 +58,19 @@ impl LocatedLoop {
         let bytes = read_bounded(&path, MAX_STATE_BYTES).ok()?;
         Some(Self { file: SessionFile::parse(&bytes), path })
     }
+
+    /// Writes or removes the state file.
+    pub(super) fn apply(&self, after: &After) -> io::Result<()> {
+        match (after, &self.file) {
+            (After::Write(state), Ok(file)) => {
+                let mut file = file.clone();
+                file.set((**state).clone());
+                write_state(&self.path, &file)
+            }
+            (After::Remove, _) => fs::remove_file(&self.path),
+            (After::Unchanged | After::Write(_), _) => Ok(()),
+        }
+    }
 }
 
 /// Held while a state file is read and written. The kernel releases it when the process ends.
@@ -95,6 +108,12 @@ impl SessionStore {
     /// The error of the file system.
     pub fn log(&self, session: &SessionId, line: &LogLine) -> io::Result<()> {
         Self::log_in(&self.dir(session), line)
+    }
+
+    /// Writes the book and adds a line to the log. The state file alone decides, so errors are ignored.
+    pub(super) fn note(&self, session: &SessionId, book: &Book, line: Option<&LogLine>) {
+        let _ = self.keep_book(session, book);
+        let _ = line.map(|line| self.log(session, line));
     }
 
     /// Adds a line to the log of the stops whose session is unknown.

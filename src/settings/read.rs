@@ -6,14 +6,13 @@ use swarm_state::pattern::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::Setting;
 use crate::error::{Error, Result};
 use crate::paths::{home, pin};
 
 /// An error at a byte of the file.
 #[derive(Debug)]
 pub(super) struct Fault {
-    pub(super) at: usize,
+    at: usize,
     message: String,
 }
 
@@ -30,28 +29,28 @@ impl<'a> SettingsFile<'a> {
         Self { path, text: text.strip_prefix('\u{feff}').unwrap_or(text) }
     }
 
-    /// Parses the whole file as a table.
-    pub(super) fn parse(&self) -> Result<DeTable<'a>> {
+    /// Calls `visit` for every top-level key.
+    ///
+    /// # Errors
+    /// The error that is first in the file.
+    pub(super) fn each(&self, visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>) -> Result<()> {
         let table = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
             self.error(&Fault { at, message: error.message().to_owned() })
         })?;
-        Ok(table.into_inner())
+        visit_all(&entries(self, "", table.get_ref()), visit).map_err(|fault| self.error(&fault))
     }
 
-    /// The top-level keys.
-    pub(super) fn entries(&'a self, table: &'a DeTable<'a>) -> Vec<SettingEntry<'a>> {
-        entries(self, "", table)
-    }
-
-    pub(super) fn error(&self, fault: &Fault) -> Error {
+    fn error(&self, fault: &Fault) -> Error {
         // One sentence on one line, whatever the parser's message or a value contains.
         let message = fault.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        Error::invalid(format!("{}:{}: {message}", self.path.display(), self.line(fault.at)))
+        Error::invalid(format!("{}: {message}", self.place(fault.at)))
     }
 
-    fn line(&self, at: usize) -> usize {
-        self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+    /// `FILE:LINE`.
+    fn place(&self, at: usize) -> String {
+        let line = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+        format!("{}:{line}", self.path.display())
     }
 }
 
@@ -62,6 +61,15 @@ fn entries<'a>(source: &'a SettingsFile<'a>, prefix: &str, table: &'a DeTable<'a
         SettingEntry { source, key: name, full, at: key.span().start, value }
     };
     table.iter().map(entry).collect()
+}
+
+/// Calls `visit` for every key; returns the error that is first in the file.
+fn visit_all(
+    entries: &[SettingEntry<'_>],
+    visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let faults = entries.iter().map(visit).filter_map(Result::err);
+    faults.min_by_key(|fault| fault.at).map_or(Ok(()), Err)
 }
 
 /// A key and its value.
@@ -77,17 +85,15 @@ pub(super) struct SettingEntry<'a> {
 }
 
 impl SettingEntry<'_> {
-    /// Calls `visit` for every key of a table; returns all errors.
+    /// Calls `visit` for every key of a table.
+    ///
+    /// # Errors
+    /// The error that is first in the file.
     pub(super) fn each(
         &self,
-        mut visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Vec<Fault>>,
-    ) -> Result<(), Vec<Fault>> {
-        let DeValue::Table(table) = self.value.get_ref() else {
-            return Err(vec![self.must_be("a table")]);
-        };
-        let visited = entries(self.source, &self.full, table).into_iter().map(|entry| visit(&entry));
-        let faults: Vec<Fault> = visited.filter_map(Result::err).flatten().collect();
-        if faults.is_empty() { Ok(()) } else { Err(faults) }
+        visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        visit_all(&self.table()?, visit)
     }
 
     /// A text that is not empty.
@@ -191,7 +197,7 @@ impl SettingEntry<'_> {
         (amount.is_finite() && (0.0..=1e9).contains(&amount)).then(|| (amount * 1e6).round() as u64)
     }
 
-    /// The keys of a table, for a value that is read as a whole.
+    /// The keys of a table.
     pub(super) fn table(&self) -> Result<Vec<SettingEntry<'_>>, Fault> {
         let DeValue::Table(table) = self.value.get_ref() else { return Err(self.must_be("a table")) };
         Ok(entries(self.source, &self.full, table))
@@ -264,14 +270,8 @@ impl SettingEntry<'_> {
         Fault { at: self.at, message: format!("'{}' {what}", self.full) }
     }
 
-    /// The source of this value.
-    pub(super) fn setting(&self) -> Setting {
-        Setting {
-            key: self.full.clone(),
-            value: self.source.text.get(self.value.span()).unwrap_or_default().to_owned(),
-            file: self.source.path.to_owned(),
-            line: self.source.line(self.at),
-            overridden: false,
-        }
+    /// `FILE:LINE` of the value.
+    pub(super) fn place(&self) -> String {
+        self.source.place(self.at)
     }
 }

@@ -79,11 +79,6 @@ impl Pattern {
         Ok(Self { source: source.to_owned(), engine, loose, anchored, varying })
     }
 
-    /// The text it was compiled from.
-    pub fn as_str(&self) -> &str {
-        &self.source
-    }
-
     /// True when it matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.engine.is_match(text)

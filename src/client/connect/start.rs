@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::lines::LineReader;
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::Paths;
+use crate::paths::{Paths, own_program};
 
 /// How long a daemon may take to start. It syncs files, for which a busy disk can take many seconds.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,17 +82,6 @@ fn is_scrubbed(name: &OsStr) -> bool {
         || name.starts_with(b"TMUX")
         || [&b"SWARM_WORKER"[..], b"SWARM_RUN", b"SWARM_CHECK", b"SWARM_GIT", b"SWARM_SPAWNED_BY"]
             .contains(&name)
-}
-
-/// Returns the path of the running program, also after its file was replaced by a newer one.
-pub fn own_program() -> Result<PathBuf> {
-    let path =
-        std::env::current_exe().map_err(|e| Error::system("cannot find the path of this program", e))?;
-    if path.exists() {
-        return Ok(path);
-    }
-    let text = path.to_string_lossy();
-    Ok(text.strip_suffix(" (deleted)").map(PathBuf::from).unwrap_or(path))
 }
 
 /// The error for a daemon that did not start: the `error CODE MESSAGE` that it printed, else the end of its log.

@@ -16,7 +16,6 @@ use nix::unistd::Pid;
 use swarm_state::advice::next_step;
 use swarm_state::model::Status;
 use tokio::process::Command;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use crate::cli::Attach;
@@ -27,6 +26,7 @@ use crate::client::worker::situation;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
 use crate::protocol::{AttachView, Call, Named, WorkerView};
+use crate::runtime::CaughtSignals;
 use crate::tmux::{AttachPlan, Socket, Tmux, TmuxOptions};
 
 /// How often the daemon is polled for the run after a window that closed.
@@ -75,7 +75,9 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
     let view = client.call(&Call::Attach(named(name)), QUICK_TIMEOUT).await?;
     drop(client);
     terminal(name, std::env::var("TERM").ok().as_deref())?;
-    let mut signals = AttachSignals::new()?;
+    // They are caught so that the window's size is restored before this command ends.
+    let mut signals =
+        CaughtSignals::new(&[Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT])?;
     let mut run_view = AttachedRun { view, iteration: worker.metadata().iteration };
     let mut term = None;
     loop {
@@ -144,7 +146,7 @@ async fn look(
     term: Option<&str>,
     name: &str,
     run_view: &AttachedRun,
-    signals: &mut AttachSignals,
+    signals: &mut CaughtSignals,
 ) -> Result<AttachEnd> {
     // The run may have ended since the daemon's answer, and a new tmux server may have reused its ids.
     if !tmux.is_pane_of(&run_view.view.pane, name).await? {
@@ -219,7 +221,7 @@ async fn wait(
     ctx: &ClientContext,
     name: &str,
     ended: Option<u64>,
-    signals: &mut AttachSignals,
+    signals: &mut CaughtSignals,
 ) -> Result<std::result::Result<AttachedRun, u8>> {
     let of_loop = ended.map(|n| format!("swarm: {name}: iteration {n} ended, waiting for the next"));
     let of_plain = format!("swarm: {name}: its run ended, waiting for the next");
@@ -322,36 +324,6 @@ fn end_message(name: &str, worker: Option<&WorkerView>) -> (String, Option<Strin
 }
 
 // ---- signals ----
-
-/// The signals that end a process. They are caught so that the window's size is restored before this command ends.
-struct AttachSignals {
-    hangup: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    quit: tokio::signal::unix::Signal,
-}
-
-impl AttachSignals {
-    fn new() -> Result<Self> {
-        let catch = |kind| signal(kind).map_err(|e| Error::system("cannot catch signals", e));
-        Ok(Self {
-            hangup: catch(SignalKind::hangup())?,
-            terminate: catch(SignalKind::terminate())?,
-            interrupt: catch(SignalKind::interrupt())?,
-            quit: catch(SignalKind::quit())?,
-        })
-    }
-
-    /// Returns the next signal.
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.hangup.recv() => Signal::SIGHUP,
-            _ = self.terminate.recv() => Signal::SIGTERM,
-            _ = self.interrupt.recv() => Signal::SIGINT,
-            _ = self.quit.recv() => Signal::SIGQUIT,
-        }
-    }
-}
 
 fn signal_status(which: Signal) -> u8 {
     exit_status(128 + which as i32)

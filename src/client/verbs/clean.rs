@@ -1,27 +1,19 @@
 //! `swarm clean`: delete finished workers and their files.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::kill::deleted_ignored;
 use crate::cli::Clean;
-use crate::client::batch::{BatchErrors, call_each};
-use crate::client::connect::QUICK_TIMEOUT;
+use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::context::ClientContext;
-use crate::error::Result;
 use crate::out::CommandResult;
-use crate::protocol::{Call, CleanParams, Empty, Forgotten, Listing, WorkerView};
+use crate::protocol::{Call, CleanParams, Forgotten, WorkerView};
 
 /// How long the removal of a worktree and the files of many iterations may take.
 const CLEAN_TIMEOUT: Duration = Duration::from_secs(330);
 
 pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
-    let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
-    if args.all {
-        names = finished_workers(ctx).await?;
-    }
-    let mut seen = BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
+    let names = names(ctx, &args.names, args.all, is_finished).await?;
     if names.is_empty() {
         ctx.out.note("no finished workers");
         return Ok(0);
@@ -44,12 +36,9 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
     failures.end()
 }
 
-/// Returns the names of the finished workers. Those of an earlier swarm are not included, since that swarm may still
-/// need them: each has to be named.
-async fn finished_workers(ctx: &ClientContext) -> Result<Vec<String>> {
-    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    let is_finished = |w: &WorkerView| w.outcome.is_some() && !w.metadata().earlier_swarm;
-    Ok(listing.workers.into_iter().filter(is_finished).map(|w| w.name).collect())
+/// Whether `clean --all` includes the worker. An earlier swarm may still need its own workers: each has to be named.
+fn is_finished(worker: &WorkerView) -> bool {
+    worker.outcome.is_some() && !worker.metadata().earlier_swarm
 }
 
 fn result_lines(name: &str, forgotten: &Forgotten) -> Vec<String> {

@@ -9,16 +9,15 @@ use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat};
 use crate::client::context::ClientContext;
-use crate::client::subscription::{DurableSubscription, Update, daemon_stopped};
-use crate::error::{Error, ErrorCode, Result};
+use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
+use crate::error::{Error, Result};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
-    let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
     let since = args.since.or((!args.follow).then_some(0));
-    let mut subscription = DurableSubscription::new(ctx.paths()?, alone, since);
+    let mut subscription = DurableSubscription::new(ctx.paths()?, &names, since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
     let (mut begun, mut left) = (false, 0);
@@ -56,16 +55,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
 /// Whether requested notices are missing. With `--since 0` the first notice is not known, so none counts as missing.
 fn is_missed(snapshot: &Snapshot, since: Option<u64>) -> bool {
     since.is_some_and(|since| since > 0) && (snapshot.gap || snapshot.foreign)
-}
-
-/// Refuses unknown names.
-fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
-    match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
-        None => Ok(()),
-        Some(name) => {
-            Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls"))
-        }
-    }
 }
 
 /// Formats the current status of the workers.

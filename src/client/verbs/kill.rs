@@ -5,7 +5,7 @@ use std::time::Duration;
 use swarm_state::ignored::IgnoredFiles;
 
 use crate::cli::Kill;
-use crate::client::batch::{BatchErrors, call_each, live_workers};
+use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
@@ -15,12 +15,7 @@ use crate::protocol::{Call, KillParams, Killed};
 const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(ctx: &ClientContext, args: &Kill) -> CommandResult {
-    let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
-    if args.all {
-        names = live_workers(ctx).await?;
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
+    let names = names(ctx, &args.names, args.all, |w| w.status.is_live()).await?;
     if names.is_empty() {
         ctx.out.note("no live workers");
         return Ok(0);

@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cli::{PageFormat, Wait, WaitFor};
 use crate::client::context::ClientContext;
-use crate::client::subscription::{DurableSubscription, Update, daemon_stopped};
+use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
@@ -46,10 +46,9 @@ struct Waiter {
 
 pub(super) async fn run(ctx: &ClientContext, args: &Wait) -> CommandResult {
     let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
-    let alone = names.first().filter(|_| names.len() == 1).map(|name| (*name).to_owned());
     // A timeout that overflows the clock is no timeout.
     let deadline = args.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
-    let mut subscription = DurableSubscription::new(ctx.paths()?, alone, None);
+    let mut subscription = DurableSubscription::new(ctx.paths()?, &names, None);
     let Update::Snapshot(mut snapshot) = subscription.next().await? else {
         return Err(Error::new(ErrorCode::Internal, "a subscription without a snapshot").into());
     };
@@ -108,15 +107,10 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
         is_loop: is_loop(worker),
         decided: false,
     };
-    if names.is_empty() {
-        return Ok(snapshot.workers.iter().filter(|w| w.status.is_live()).map(waiter).collect());
-    }
-    let find = |name: &&str| {
-        let unknown =
-            || Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls");
-        snapshot.workers.iter().find(|w| w.name == **name).map(waiter).ok_or_else(unknown)
-    };
-    names.iter().map(find).collect()
+    refuse_unknown(names, snapshot)?;
+    let is_meant =
+        |w: &&WorkerView| if names.is_empty() { w.status.is_live() } else { names.contains(w.name.as_str()) };
+    Ok(snapshot.workers.iter().filter(is_meant).map(waiter).collect())
 }
 
 /// Reports that the time ran out, and for which workers.

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use swarm_state::session::{Ceiling, SessionKind, Words, brief, do_it_words, loop_words, start_text};
 
-use super::status::{turns, view};
+use super::status::view;
 use crate::cli::{PageFormat, SessionStart};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
@@ -92,12 +92,7 @@ fn page(started: &StartedLoop) -> Vec<String> {
     let mut lines = match state.kind {
         SessionKind::DoIt => brief(state).lines().map(ToOwned::to_owned).collect(),
         SessionKind::Ralph | SessionKind::Ulw => {
-            vec![format!(
-                "the {} loop {what}: iteration {} of {}",
-                state.kind.word(),
-                state.iteration,
-                turns(state)
-            )]
+            vec![format!("the {} loop {what}: {}", state.kind.word(), state.position())]
         }
     };
     lines.push(format!("state file: {}", started.path.display()));

@@ -54,10 +54,6 @@ pub(super) fn view(path: Option<&PathBuf>, state: &SessionLoop, book: Option<&Bo
     }
 }
 
-pub(super) fn turns(state: &SessionLoop) -> String {
-    if state.max_iterations == 0 { "unlimited".to_owned() } else { state.max_iterations.to_string() }
-}
-
 pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> CommandResult {
     let Some(found) = find_loop(sessions, &args.place)? else {
         let last = last_session(sessions, &args.place)?.map(|session| row(sessions, &session));
@@ -79,13 +75,7 @@ pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> Com
     match args.format {
         PageFormat::Json => out.json(&view(Some(&found.path), state, Some(&book)))?,
         PageFormat::Text => out.lines(&[
-            format!(
-                "{} loop, {}: iteration {} of {}",
-                state.kind.word(),
-                standing(state, &book),
-                state.iteration,
-                turns(state)
-            ),
+            format!("{} loop, {}: {}", state.kind.word(), standing(state, &book), state.position()),
             format!("session: {}", printable(start::owner_of(state))),
             format!("state file: {}", found.path.display()),
             format!("tool calls so far: {}", book.tool_calls),

@@ -231,6 +231,12 @@ impl Book {
 }
 
 impl LogLine {
+    /// The line of an event at which nobody looked for a promise and the agent may stop.
+    pub fn unread(time: DateTime<Utc>, iteration: u32, why: impl Into<String>) -> Self {
+        let (promise, decision) = (PromiseFound::Unread, Decision::Allow);
+        Self { time, iteration, promise, decision, status: None, why: why.into() }
+    }
+
     /// Reads a line; `None` for one that is torn or from elsewhere.
     pub fn parse(line: &str) -> Option<Self> {
         serde_json::from_str(line).ok()

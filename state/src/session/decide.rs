@@ -59,21 +59,13 @@ pub fn decide(state: &SessionLoop, book: &Book, stop: &Stop) -> StopOutcome {
 /// Ends a loop by a person's order.
 pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutcome {
     let why = "cancelled by hand";
-    let log = LogLine {
-        time: now,
-        iteration: state.iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: Some(SessionStatus::Cancelled),
-        why: why.to_owned(),
-    };
+    let status = Some(SessionStatus::Cancelled);
     StopOutcome {
         answer: StopAnswer::Allow(None),
         after: After::Remove,
-        book: Book { status: Some(SessionStatus::Cancelled), why: Some(why.to_owned()), ..book.clone() }
-            .of(state),
-        log: Some(log),
-        status: Some(SessionStatus::Cancelled),
+        book: Book { status, why: Some(why.to_owned()), ..book.clone() }.of(state),
+        log: Some(LogLine { status, ..LogLine::unread(now, state.iteration, why) }),
+        status,
         note: None,
     }
 }
@@ -82,14 +74,6 @@ pub fn cancel(state: &SessionLoop, book: &Book, now: DateTime<Utc>) -> StopOutco
 /// loop, so the caller moves [`Book::mark`] to the end of the transcript where it knows one.
 pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTime<Utc>) -> StopOutcome {
     let state = SessionLoop { active: true, owner: Owner::Session(session.clone()), ..state.clone() };
-    let log = LogLine {
-        time: now,
-        iteration: state.iteration,
-        promise: PromiseFound::Unread,
-        decision: Decision::Allow,
-        status: None,
-        why: "resumed".to_owned(),
-    };
     let book = Book {
         last_stop: None,
         blocks_in_a_row: 0,
@@ -103,9 +87,9 @@ pub fn resume(state: &SessionLoop, book: &Book, session: &SessionId, now: DateTi
     };
     StopOutcome {
         answer: StopAnswer::Allow(None),
+        log: Some(LogLine::unread(now, state.iteration, "resumed")),
         after: After::Write(Box::new(state)),
         book,
-        log: Some(log),
         status: None,
         note: None,
     }

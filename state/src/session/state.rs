@@ -230,6 +230,14 @@ impl SessionLoop {
         }
     }
 
+    /// The current turn and the limit, as in `iteration 3 of 20`.
+    pub fn position(&self) -> String {
+        match self.max_iterations {
+            0 => format!("iteration {} of unlimited", self.iteration),
+            limit => format!("iteration {} of {limit}", self.iteration),
+        }
+    }
+
     /// True when the current turn is the last one.
     pub fn is_last_turn(&self) -> bool {
         self.max_iterations > 0 && self.iteration >= self.max_iterations
@@ -255,16 +263,6 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
-    /// All, in the order of the documents.
-    pub const ALL: [Self; 6] = [
-        Self::PromiseAccepted,
-        Self::MaxIterationsReached,
-        Self::Paused,
-        Self::Cancelled,
-        Self::NotActive,
-        Self::HostCap,
-    ];
-
     /// The word.
     pub fn word(self) -> &'static str {
         match self {

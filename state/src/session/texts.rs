@@ -140,14 +140,14 @@ fn reminder(state: &SessionLoop, found: PromiseFound, tool_calls: u64) -> String
 
 /// Returns the text for the user when a do-it loop begins or continues.
 pub fn brief(state: &SessionLoop) -> String {
-    let (of, ceiling) = match state.max_iterations {
-        0 => ("unlimited".to_owned(), "none: this loop has no limit".to_owned()),
-        turns => (turns.to_string(), turns.to_string()),
+    let ceiling = match state.max_iterations {
+        0 => "none: this loop has no limit".to_owned(),
+        turns => turns.to_string(),
     };
     let marker = |promise: &Option<Promise>| promise.as_ref().map_or("(none)".to_owned(), Promise::marker);
     format!(
         "\
-Ralph loop active — iteration {} of {of}.
+Ralph loop active — {}.
 It runs in THIS session. After each turn, the Stop hook feeds the same contract
 back and I work the next task. I stop automatically when:
   • every spec is satisfied → {}
@@ -157,7 +157,7 @@ Cancel any time with /do-it:cancel-ralph (or delete .claude/do-it-ralph.local.md
 Watch progress in .do-it/progress.md. Context accumulates across iterations; for
 very long runs, cancel, /clear, and re-run /do-it:ralph to reset.
 ",
-        state.iteration,
+        state.position(),
         marker(&state.completion),
         marker(&state.pause),
     )

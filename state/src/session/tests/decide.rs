@@ -369,7 +369,14 @@ fn a_session_id_can_be_part_of_a_files_name() {
 
 #[test]
 fn words_of_statuses_are_those_of_the_log() {
-    for status in SessionStatus::ALL {
+    for status in [
+        SessionStatus::PromiseAccepted,
+        SessionStatus::MaxIterationsReached,
+        SessionStatus::Paused,
+        SessionStatus::Cancelled,
+        SessionStatus::NotActive,
+        SessionStatus::HostCap,
+    ] {
         assert_eq!(serde_json::to_value(status).unwrap(), status.word());
     }
     let line = LogLine {
