@@ -31,10 +31,6 @@ const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
 
-/// Verdicts as older releases wrote them.
-const OLD_DONE: &[u8] = b"done";
-const OLD_NOT_DONE: &[u8] = b"not done";
-
 /// A run that ended.
 pub(crate) struct EndedRun {
     pub(crate) run: Run,
@@ -60,7 +56,7 @@ pub(crate) async fn judge(
     reader: &SharedReader,
 ) -> Verdict {
     let mark = context.run_dir(ended.run).join("verdict");
-    let verdict = match std::fs::read(&mark).ok().and_then(|said| marked(spec, &said)) {
+    let verdict = match std::fs::read(&mark).ok().and_then(|json| serde_json::from_slice(&json).ok()) {
         Some(verdict) => verdict,
         None => {
             let output = kept_output(context, ended, spec).await;
@@ -79,16 +75,6 @@ pub(crate) async fn judge(
         context.report(RunReport::Unclosed);
     }
     verdict
-}
-
-/// Parses a verdict file.
-fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
-    let done = match said {
-        OLD_DONE => true,
-        OLD_NOT_DONE => false,
-        json => return serde_json::from_slice(json).ok(),
-    };
-    Some(Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done), ..Verdict::default() })
 }
 
 async fn try_gates(
