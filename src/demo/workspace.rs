@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::client::connect::own_program;
 use crate::error::{Error, Result};
 use crate::paths::Paths;
-use crate::tmux::{Socket, Tmux, TmuxOptions};
+use crate::tmux::{Tmux, TmuxOptions};
 
 /// The timeout of each cleanup step.
 const CLEANUP_STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,14 +80,8 @@ impl Workspace {
             }
         }
         let daemon = end_daemon(&paths).await;
-        let options = TmuxOptions {
-            socket: Socket::Path(paths.tmux_socket()),
-            config: paths.tmux_conf(),
-            source: None,
-            session: "swarm".to_owned(),
-        };
-        let server =
-            if paths.tmux_socket().exists() { Tmux::new(options).kill_server().await } else { Ok(()) };
+        let server = Tmux::new(TmuxOptions::own(&paths));
+        let server = if paths.tmux_socket().exists() { server.kill_server().await } else { Ok(()) };
         for socket in [paths.socket(), paths.tmux_socket()] {
             let _ = std::fs::remove_file(socket);
         }
