@@ -76,8 +76,8 @@ impl Store {
     /// # Errors
     /// When a directory cannot be removed.
     pub fn remove_run_dirs(&self, name: &WorkerName) -> Result<()> {
-        let own = self.run_dirs().into_iter().filter(|(of, _)| of == name);
-        own.map(|(_, run)| self.remove_run_dir(name, run)).collect()
+        let mut own = self.run_dirs().into_iter().filter(|(of, _)| of == name);
+        own.try_for_each(|(_, run)| self.remove_run_dir(name, run))
     }
 
     /// All runs that have a directory.
