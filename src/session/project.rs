@@ -8,10 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use swarm_state::promise::Promise;
 use swarm_state::session::{
-    Branch, Change, DO_IT_COMPLETE, DO_IT_PAUSE, DoItOptions, Doc, Missing, Project, ProjectType, Ready,
-    SessionKind, SessionLoop, built_in_contract, preflight, substitute,
+    Branch, Change, DoItOptions, Doc, Missing, Project, ProjectType, SessionLoop, built_in_contract,
+    preflight, substitute,
 };
 
 use super::git;
@@ -76,7 +75,9 @@ pub fn prepare(
     }
     // The next run compares its branch with this one. Without it, the next run archives nothing.
     let _ = sessions.keep_last_branch(root, &ready.branch_name);
-    let state = state_of(root, request, &ready, &contract, now)?;
+    let body = substitute(&contract, &ready.values(&root.to_string_lossy()));
+    let state = SessionLoop::do_it(request.session.clone(), &ready, body);
+    let state = SessionLoop { started_at: Some(now), ..state };
     let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));
     let options = DoItOptions {
         no_diff_limit: words.no_diff_limit.unwrap_or(0),
@@ -84,29 +85,6 @@ pub fn prepare(
         contract: pinned.transpose().map_err(|e| Error::system("cannot use the contract", e))?,
     };
     Ok((state, options, warnings))
-}
-
-fn state_of(
-    root: &Path,
-    request: &StartRequest,
-    ready: &Ready,
-    contract: &[u8],
-    now: DateTime<Utc>,
-) -> Result<SessionLoop> {
-    let token = |text: &str| Promise::new(text).map_err(|e| Error::invalid(e.to_string()));
-    let mut state = SessionLoop::ralph(
-        SessionKind::DoIt,
-        request.session.clone(),
-        "",
-        ready.ceiling,
-        token(DO_IT_COMPLETE)?,
-    );
-    state.pause = Some(token(DO_IT_PAUSE)?);
-    state.started_at = Some(now);
-    state.project.clone_from(&ready.project_name);
-    state.branch.clone_from(&ready.branch_name);
-    state.body = substitute(contract, &ready.values(&root.to_string_lossy()));
-    Ok(state)
 }
 
 fn refused(missing: &[Missing]) -> Error {
