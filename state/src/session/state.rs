@@ -255,16 +255,6 @@ pub enum SessionStatus {
 }
 
 impl SessionStatus {
-    /// All, in the order of the documents.
-    pub const ALL: [Self; 6] = [
-        Self::PromiseAccepted,
-        Self::MaxIterationsReached,
-        Self::Paused,
-        Self::Cancelled,
-        Self::NotActive,
-        Self::HostCap,
-    ];
-
     /// The word.
     pub fn word(self) -> &'static str {
         match self {
