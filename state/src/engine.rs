@@ -41,6 +41,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -56,7 +57,7 @@ pub use restart::Restarts;
 pub use screen_watch::Watch;
 
 use crate::budget::{Budgets, Spent};
-use crate::model::{Exit, QUESTION_TIMEOUT_SECONDS, Run};
+use crate::model::{Exit, Run, default_question_timeout};
 use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
 
@@ -112,7 +113,7 @@ pub struct Loop {
     /// Seconds of an unchanged screen that end an iteration.
     pub inactivity_timeout: u64,
     /// Seconds that a question during work may stay unanswered; 0: no limit.
-    #[serde(default = "question_timeout")]
+    #[serde(default = "default_question_timeout")]
     pub question_timeout: u64,
     /// Failures in a row.
     pub failures: u32,
@@ -161,17 +162,26 @@ pub struct Loop {
     last_end: Option<(u32, Entry)>,
 }
 
-/// A changed setting of a running loop.
+/// The settings of a loop that a person changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
-    /// A new iteration limit (at least 1).
+    /// A new limit, at least 1. It may be below the current iteration: then that one is the last.
     pub max_iterations: Option<u32>,
-    /// A new inactivity timeout, seconds (at least 1).
+    /// A new inactivity timeout in seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
-    /// The done pattern has changed: a match of the old one does not count.
-    pub done_pattern: bool,
     /// A new limit for unanswered questions, seconds; 0: none.
     pub question_timeout: Option<u64>,
+    /// A new done pattern (never empty); `Some(None)` removes it. A match of the old one does not count.
+    pub done_pattern: Option<Option<String>>,
+    /// A new prompt file, absolute.
+    pub prompt_file: Option<PathBuf>,
+}
+
+impl Edits {
+    /// True when nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One worker.
@@ -200,10 +210,6 @@ pub struct Worker {
 
 fn yes() -> bool {
     true
-}
-
-fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT_SECONDS
 }
 
 /// Why a person is needed.
