@@ -50,7 +50,7 @@ impl RunContext {
         drop(self.inbox.send(Input::Report {
             worker: self.name.clone(),
             incarnation: self.incarnation,
-            report,
+            report: Box::new(report),
         }));
     }
 
