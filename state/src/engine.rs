@@ -62,16 +62,16 @@ use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
 
 /// The time between SIGTERM and SIGKILL, and between two SIGKILLs.
-pub const KILL_DELAY: Duration = Duration::from_secs(5);
+pub(crate) const KILL_DELAY: Duration = Duration::from_secs(5);
 
 /// How long the screen must be still after the done pattern matched before swarm ends the agent.
-pub const DONE_QUIET_TIME: Duration = Duration::from_secs(4);
+pub(crate) const DONE_QUIET_TIME: Duration = Duration::from_secs(4);
 
 /// How long the delivery of a prompt may take before it counts as failed.
-pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How many inactivity timeouts in total an agent may exceed while it is computing.
-pub const MAX_TIMEOUTS: u32 = 10;
+pub(crate) const MAX_TIMEOUTS: u32 = 10;
 
 /// The current time, as an argument: the engine reads no clock.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -39,7 +39,7 @@ pub enum Why {
 
 impl Why {
     /// The text after "ending: ".
-    pub fn phrase(self) -> &'static str {
+    pub(crate) fn phrase(self) -> &'static str {
         match self {
             Self::Inactivity | Self::Silent => "inactivity",
             Self::Undelivered => "its prompt was not delivered",
