@@ -20,7 +20,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use check::{Check, Level};
-use observed::{Observed, own_server};
+use observed::Observed;
 
 use crate::cli::{Doctor, PageFormat};
 use crate::out::{Failure, Out};
@@ -28,6 +28,7 @@ use crate::paths::Paths;
 use crate::runtime::block_on;
 use crate::store;
 use crate::tmux::ServerSurvey;
+use crate::tmux::{Tmux, TmuxOptions};
 
 /// The time limit for all checks together; each has a shorter one of its own.
 const DOCTOR_TIMEOUT: Duration = Duration::from_secs(40);
@@ -82,7 +83,7 @@ async fn look() -> Vec<Check> {
     checks.extend(place::directory(&paths));
     checks.push(place::room(&paths));
     checks.push(place::settings(&paths));
-    let own = own_server(&paths);
+    let own = Tmux::new(TmuxOptions::own(&paths));
     let (tmux, git, server) = tokio::join!(tools::tmux(), tools::git(), own.survey());
     // Lists the panes first: a worker's record exists before its pane.
     let observed = Observed { disk: store::survey(&paths), paths, server };

@@ -62,9 +62,7 @@ pub(crate) struct Created {
 pub(crate) struct Removed {
     /// Its former path.
     pub path: PathBuf,
-    /// Its branch was deleted too.
-    pub branch_deleted: bool,
-    /// A note for the user: why the branch was kept.
+    /// A note for the user: why the branch was kept. `None` if it was deleted too.
     pub note: Option<String>,
     /// The ignored files that were deleted with it.
     pub ignored: IgnoredFiles,
@@ -183,7 +181,7 @@ pub(crate) async fn remove_worktree(wt: &Worktree, permission: Permission) -> Re
         let _ = fs::remove_dir(parent);
     }
     let note = delete_branch(&repo, &wt.branch).await?;
-    Ok(Removed { path: wt.path.clone(), branch_deleted: note.is_none(), note, ignored })
+    Ok(Removed { path: wt.path.clone(), note, ignored })
 }
 
 /// Checks what would be lost, and right after that removes the directory and git's entry. Returns the ignored files.

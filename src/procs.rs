@@ -134,14 +134,14 @@ pub fn signal_one(pid: i32, signal: Signal) -> Option<Proc> {
     if pid <= 1 || pid == std::process::id() as i32 {
         return None;
     }
-    let proc = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap_or(0), comm: name(pid)?, sid: 0 };
+    let proc = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap_or(0), comm: name(pid)? };
     kill(Pid::from_raw(pid), signal).ok().map(|()| proc)
 }
 
 /// Sends a signal to the process with this pid and start time. False if it does not exist.
 pub fn signal_same(pid: i32, start_time: u64, signal: Signal) -> bool {
     #[cfg(target_os = "linux")]
-    return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new(), sid: 0 }, signal);
+    return linux::send(&Proc { pid, ppid: 0, start_time, comm: String::new() }, signal);
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (pid, start_time, signal);

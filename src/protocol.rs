@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::error::Error;
 
 mod events;
-mod flag;
 mod hook;
 mod output;
 mod ralph;

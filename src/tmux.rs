@@ -41,10 +41,10 @@ pub mod watch;
 mod window;
 
 pub use attach::AttachPlan;
-pub use config::{DEFAULT_SIZE, HISTORY_LIMIT};
 pub use handle::Tmux;
 pub use probe::is_server_at;
 pub use rows::pane_number;
+pub use server::usable_version;
 pub use survey::ServerSurvey;
 pub use types::{Captured, Glance, Health, NewWindow, PANE_TERM, PaneRow, PasteOutcome, Socket, TmuxOptions};
 pub use version::Version;

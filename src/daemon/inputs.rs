@@ -63,7 +63,7 @@ impl Supervisor {
             Input::Subscribe { params, reply } => {
                 drop(reply.send(self.subscribe(params)));
             }
-            Input::Report { worker, incarnation, report } => self.report(&worker, incarnation, report),
+            Input::Report { worker, incarnation, report } => self.report(&worker, incarnation, *report),
             Input::Looked(looked) => self.looked(*looked),
             Input::Found { socket, found, look } => self.reconcile_late(&socket, &found, look),
             Input::Swept { socket, found } => self.swept(&socket, &found),
@@ -132,12 +132,7 @@ impl Supervisor {
             RunReport::Prompt(run, Ok(PromptOutcome::Accepted)) => Event::PromptSent(run),
             RunReport::Prompt(run, Ok(PromptOutcome::Blocked(dialog))) => Event::PromptBlocked(run, dialog),
             RunReport::Prompt(run, Err(error)) => Event::PromptFailed(run, error.message),
-            RunReport::Exited(run, exit) => Event::Exited(run, exit),
-            RunReport::PaneLost(run) => Event::PaneLost(run),
-            RunReport::ServerLost(run) => Event::ServerLost(run),
-            RunReport::Typed(run) => Event::Typed(run),
-            RunReport::Grew(run, ago) => Event::Grew(run, ago),
-            RunReport::Probed(run, busy) => Event::Probed(run, busy),
+            RunReport::Event(event) => event,
             RunReport::Judged(run, verdict) => {
                 if slot.pane.as_ref().is_some_and(|p| p.run == run) {
                     slot.pane = None;

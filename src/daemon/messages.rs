@@ -5,7 +5,6 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use swarm_state::engine::{Ended, Event, Evidence, SpawnError};
@@ -47,7 +46,7 @@ pub(crate) enum Input {
     /// A client subscribes to notices.
     Subscribe { params: SubscribeParams, reply: oneshot::Sender<Result<Subscription>> },
     /// A driver's report.
-    Report { worker: WorkerName, incarnation: u64, report: RunReport },
+    Report { worker: WorkerName, incarnation: u64, report: Box<RunReport> },
     /// A look at screens has ended.
     Looked(Box<LookRound>),
     /// A respawn can continue: the previous step is done.
@@ -139,18 +138,8 @@ pub(crate) enum RunReport {
     SpawnFailed(Run, SpawnError),
     /// How the delivery of the prompt ended.
     Prompt(Run, Result<PromptOutcome>),
-    /// The run ended.
-    Exited(Run, Exit),
-    /// Its pane vanished.
-    PaneLost(Run),
-    /// Its server vanished.
-    ServerLost(Run),
-    /// A person typed something into it.
-    Typed(Run),
-    /// Whether its processes are computing.
-    Probed(Run, bool),
-    /// When its transcript last grew.
-    Grew(Run, Duration),
+    /// An event that the engine handles as it is.
+    Event(Event),
     /// Processes that had to be killed.
     Forced(Vec<String>),
     /// The output cannot be stored yet; the driver retries.

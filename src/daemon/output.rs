@@ -7,7 +7,7 @@ use swarm_state::screen;
 
 use crate::daemon::pages::{LinesWanted, MAX_PAGE_BYTES};
 use crate::daemon::slot::Slot;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::protocol::{LogsParams, is_run_header};
 use crate::store::{MAX_LOG_BYTES, Store};
 use crate::tmux::Tmux;
@@ -56,10 +56,6 @@ impl OutputSource {
 
 pub(crate) fn wish(params: &LogsParams) -> LinesWanted {
     LinesWanted { last: params.lines.map(|n| n as usize), from: params.from }
-}
-
-pub(crate) fn stopping() -> Error {
-    Error::new(ErrorCode::NoDaemon, "the daemon is stopping")
 }
 
 pub(crate) fn lines_of(text: &str) -> Vec<String> {

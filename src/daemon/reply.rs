@@ -33,3 +33,8 @@ impl Reply {
         });
     }
 }
+
+/// The error for a request that the daemon cannot answer any more.
+pub(crate) fn stopping() -> Error {
+    Error::new(ErrorCode::NoDaemon, "the daemon is stopping").hint("swarm daemon start")
+}

@@ -5,14 +5,11 @@
 //! then: a kill or a pause is recorded by a mark, which needs no disk space; any other change is refused and undone
 //! ([`Supervisor::step_if_saved`]).
 
-use std::sync::Arc;
-
 use swarm_state::engine::{Edits, Effect, Event, Worker};
 use swarm_state::format::{self, RalphFile};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
 use swarm_state::pattern::Pattern;
-use swarm_state::spec::Prompt;
 
 use crate::daemon::slot::{SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
@@ -183,7 +180,7 @@ fn write(store: &Store, slot: &mut Slot) -> Result<()> {
     store.save(&slot.record()?)
 }
 
-/// Applies changes of the spec, and returns those for the engine; `None` if nothing was changed.
+/// Checks the changes of the file, and applies those of the spec. `None` if nothing was changed.
 fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Option<Edits>, String> {
     let edits = format::edits(known, on_disk)?;
     if edits.is_empty() {
@@ -192,19 +189,6 @@ fn edited(slot: &mut Slot, known: &RalphFile, on_disk: &RalphFile) -> Result<Opt
     if let Some(Some(pattern)) = &edits.done_pattern {
         Pattern::compile(pattern).map_err(|e| format!("done_pattern: {e}"))?;
     }
-    let spec = Arc::make_mut(&mut slot.spec);
-    let done_pattern = edits.done_pattern.is_some();
-    if let Some(pattern) = edits.done_pattern {
-        spec.done_pattern = pattern;
-        // The live run is watched with the new pattern too.
-        slot.rebuild_reader();
-    }
-    let spec = Arc::make_mut(&mut slot.spec);
-    if let (Some(file), Some(ralph)) = (edits.prompt_file, &mut spec.ralph) {
-        ralph.prompt_file.clone_from(&file);
-        spec.prompt = Prompt::File(file);
-    }
-    let (max_iterations, inactivity_timeout) = (edits.max_iterations, edits.inactivity_timeout);
-    let question_timeout = edits.question_timeout;
-    Ok(Some(Edits { max_iterations, inactivity_timeout, question_timeout, done_pattern }))
+    slot.edit_spec(&edits);
+    Ok(Some(edits))
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::daemon::messages::{Input, Subscription};
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::socket::SocketListener;
 use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
@@ -198,10 +198,6 @@ async fn follow(
 
 fn pass(inbox: &mpsc::UnboundedSender<Input>, input: Input) -> Result<()> {
     inbox.send(input).map_err(|_| stopping())
-}
-
-fn stopping() -> Error {
-    Error::new(ErrorCode::NoDaemon, "the daemon is stopping").hint("swarm daemon start")
 }
 
 async fn send<T: serde::Serialize>(write: &mut OwnedWriteHalf, value: &T) -> Result<()> {

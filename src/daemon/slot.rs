@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Map, Value};
-use swarm_state::engine::{Effect, Event, Now, Phase, Policy, Worker};
+use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
@@ -277,6 +277,20 @@ impl Slot {
         }
     }
 
+    /// Applies checked changes of a loop's settings, as far as the spec has them. The engine has the others.
+    pub(crate) fn edit_spec(&mut self, edits: &Edits) {
+        let spec = Arc::make_mut(&mut self.spec);
+        if let (Some(file), Some(ralph)) = (&edits.prompt_file, &mut spec.ralph) {
+            ralph.prompt_file.clone_from(file);
+            spec.prompt = Prompt::File(file.clone());
+        }
+        if let Some(pattern) = &edits.done_pattern {
+            spec.done_pattern.clone_from(pattern);
+            // The live run is watched with the new pattern too.
+            self.rebuild_reader();
+        }
+    }
+
     /// The current iteration; `None` for a plain worker.
     pub(crate) fn iteration(&self, now: Now) -> Option<IterationInfo> {
         let ralph = self.engine.ralph()?;
@@ -323,14 +337,9 @@ impl Slot {
         Err(Error::new(ErrorCode::Conflict, message).hint("wait a moment, then retry"))
     }
 
-    /// As [`Saving::waits_for_disk`].
-    pub(crate) fn waits_for_disk(&self) -> Option<String> {
-        self.saving.waits_for_disk()
-    }
-
     /// The worker's status. A worker that waits for disk space is `waiting`.
     pub(crate) fn status(&self) -> Status {
-        if self.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
+        if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
     /// Removes a check that has ended from the running ones.

@@ -174,13 +174,13 @@ impl Supervisor {
         let store = &self.store;
         let source = self.tmux_source.clone();
         let server = self.servers.entry(key.clone()).or_insert_with(|| {
-            let socket = match key {
-                None => Socket::Path(store.paths().tmux_socket()),
-                Some(path) if path.contains('/') => Socket::Path(PathBuf::from(path)),
-                Some(name) => Socket::Name(name.clone()),
-            };
-            let config = store.paths().tmux_conf();
-            let tmux = Tmux::new(TmuxOptions { socket, config, source, session: "swarm".into() });
+            let mut options = TmuxOptions { source, ..TmuxOptions::own(store.paths()) };
+            match key {
+                None => {}
+                Some(path) if path.contains('/') => options.socket = Socket::Path(PathBuf::from(path)),
+                Some(name) => options.socket = Socket::Name(name.clone()),
+            }
+            let tmux = Tmux::new(options);
             TmuxServer { tmux, gate: Some(Gate::default()), sweep: SweepState::Idle }
         });
         server.tmux.clone()

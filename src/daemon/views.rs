@@ -134,7 +134,7 @@ pub(crate) fn cause(slot: &Slot) -> Option<Cause> {
     if let Some(theirs) = &slot.origin.legacy {
         return Some(Cause::EarlierSwarm { status: theirs.status.clone() });
     }
-    if let Some(error) = slot.waits_for_disk() {
+    if let Some(error) = slot.saving.waits_for_disk() {
         return Some(Cause::DiskFull { error });
     }
     if let Some(error) = slot.saving.error() {
@@ -156,7 +156,7 @@ pub(crate) fn reason(slot: &Slot) -> Option<String> {
 
 /// The sentence of `ls` about all workers whose state cannot be saved.
 pub(crate) fn unsaved<'a>(slots: impl Iterator<Item = &'a Slot>) -> Option<String> {
-    let why = |slot: &&Slot| slot.waits_for_disk().is_some() || slot.saving.error().is_some();
+    let why = |slot: &&Slot| slot.saving.waits_for_disk().is_some() || slot.saving.error().is_some();
     let mut slots = slots.filter(why);
     let (first, more) = (slots.next()?, slots.count());
     let (name, why) = (&first.spec.name, reason(first)?);

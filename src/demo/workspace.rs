@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, Result};
 use crate::paths::{Paths, own_program};
-use crate::tmux::{Socket, Tmux, TmuxOptions};
+use crate::tmux::{Tmux, TmuxOptions};
 
 /// The timeout of each cleanup step.
 const CLEANUP_STEP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,14 +79,8 @@ impl Workspace {
             }
         }
         let daemon = end_daemon(&paths).await;
-        let options = TmuxOptions {
-            socket: Socket::Path(paths.tmux_socket()),
-            config: paths.tmux_conf(),
-            source: None,
-            session: "swarm".to_owned(),
-        };
-        let server =
-            if paths.tmux_socket().exists() { Tmux::new(options).kill_server().await } else { Ok(()) };
+        let server = Tmux::new(TmuxOptions::own(&paths));
+        let server = if paths.tmux_socket().exists() { server.kill_server().await } else { Ok(()) };
         for socket in [paths.socket(), paths.tmux_socket()] {
             let _ = std::fs::remove_file(socket);
         }

@@ -4,17 +4,14 @@ use swarm_state::model::Pane;
 use swarm_state::notice::counted;
 
 use super::check::{Check, Level};
-use super::observed::{Observed, own_server};
-use crate::paths::Paths;
+use super::observed::Observed;
 use crate::shell::quote_path;
-use crate::tmux::{ServerSurvey, Version};
+use crate::tmux::{ServerSurvey, Tmux, TmuxOptions, Version, usable_version};
 use crate::{git, procs};
 
 /// Checks the installed tmux.
 pub(super) async fn tmux() -> Check {
-    // Any handle will do: this runs the program and uses no server.
-    let handle = own_server(&Paths::new("/nowhere".into()));
-    match handle.usable_version().await {
+    match usable_version().await {
         Err(error) => Check::of("tmux", error, "install tmux 3.2 or later, for example: apt install tmux"),
         Ok(said) => {
             let faults = Version::parse(&said).map(known_faults).unwrap_or_default();
@@ -80,7 +77,7 @@ pub(super) fn server(observed: &Observed, tmux: &Check) -> Check {
                     format!("to make it again: kill -USR1 {}", pane.server_pid),
                 )
             }
-            None => match own_server(&observed.paths).started_server() {
+            None => match Tmux::new(TmuxOptions::own(&observed.paths)).started_server() {
                 Some(pid) => {
                     let message = format!(
                         "it runs (pid {pid}), but its socket {} is gone and no record names it: was {} removed?",

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use swarm_state::ignored::{CACHE_MARKERS, IgnoredFiles, IgnoredKind, IgnoredPath, kind};
 
-use super::listing::{repositories, status_entries};
+use super::listing::{repositories, status_entries, walk};
 use super::run::{LONG_TIMEOUT, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -25,9 +25,7 @@ const MAX_COUNTED_FILES: u64 = 20_000;
 /// When git cannot list them.
 pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     let root = tree.to_owned();
-    let walk = tokio::task::spawn_blocking(move || repositories(&root));
-    let repos =
-        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
+    let repos = walk(move || repositories(&root)).await?;
     ignored_in(tree, &repos).await
 }
 
@@ -48,13 +46,12 @@ pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<Ignored
         listed.extend(inner);
     }
     let root = tree.to_owned();
-    let measure = move || {
+    walk(move || {
         let mut left = MAX_COUNTED_FILES;
         let measured = listed.iter().map(|path| measured(&root, path, &judged, &mut left));
         IgnoredFiles::new(measured.collect())
-    };
-    let measured = tokio::task::spawn_blocking(measure).await;
-    measured.map_err(|e| Error::new(ErrorCode::Internal, format!("measuring ignored files: {e}")))
+    })
+    .await
 }
 
 /// The ignored paths of one repository, absolute. A directory that is ignored as a whole is one path.

@@ -4,6 +4,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, ErrorCode, Result};
+
+/// Walks through directories on a thread that may block.
+pub(super) async fn walk<T: Send + 'static>(walk: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let walked = tokio::task::spawn_blocking(walk).await;
+    walked.map_err(|e| Error::new(ErrorCode::Internal, format!("walking through directories: {e}")))
+}
+
 /// The repositories below `root`, bare ones included. Does not follow links.
 pub(super) fn repositories(root: &Path) -> Vec<PathBuf> {
     let (mut found, mut left) = (vec![], vec![root.to_owned()]);

@@ -12,7 +12,7 @@ use swarm_state::removal::Losses;
 
 use super::head_commit;
 use super::ignored::ignored_in;
-use super::listing::{changed_files, hidden_files, repositories};
+use super::listing::{changed_files, hidden_files, repositories, walk};
 use super::run::{LONG_TIMEOUT, SHORT_TIMEOUT, ask, git, git_patient};
 use crate::error::{Error, ErrorCode, Result};
 
@@ -24,9 +24,7 @@ use crate::error::{Error, ErrorCode, Result};
 /// When git fails.
 pub(crate) async fn losses(path: &Path) -> Result<Losses> {
     let root = path.to_owned();
-    let walk = tokio::task::spawn_blocking(move || repositories(&root));
-    let repos =
-        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
+    let repos = walk(move || repositories(&root)).await?;
     let mut work = unfinished(path).await?;
     work.extend(loose_commit(path).await?);
     let what = format!("cannot check '{}' for work", path.display());
@@ -43,7 +41,7 @@ pub(crate) async fn losses(path: &Path) -> Result<Losses> {
 pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
     let modules = git_dir.join("modules");
     let root = modules.clone();
-    let walk = tokio::task::spawn_blocking(move || {
+    let repos = walk(move || {
         let mut repos = repositories(&root);
         let mut at = 0;
         // A submodule's own submodules are in its repository.
@@ -53,9 +51,8 @@ pub(super) async fn module_losses(git_dir: &Path) -> Result<Vec<String>> {
         }
         repos.retain(|repo| !is_checked_out(repo));
         repos
-    });
-    let repos =
-        walk.await.map_err(|e| Error::new(ErrorCode::Internal, format!("finding repositories: {e}")))?;
+    })
+    .await?;
     let mut found = vec![];
     for repo in repos {
         if let Some(commits) = commits_only_there(&RepoPlace::Bare(&repo)).await? {

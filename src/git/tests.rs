@@ -114,10 +114,7 @@ async fn a_worktree_comes_and_goes() {
     assert_eq!(second.base_repo, repo.repo());
     for wt in [wt, second] {
         let removed = remove(&wt, false).await.unwrap();
-        assert_eq!(
-            removed,
-            Removed { path: wt.path, branch_deleted: true, note: None, ignored: IgnoredFiles::default() }
-        );
+        assert_eq!(removed, Removed { path: wt.path, note: None, ignored: IgnoredFiles::default() });
     }
     repo.assert_untouched();
 }
@@ -168,7 +165,7 @@ async fn a_free_branch_is_used_again_and_stays() {
     let error = repo.create("v", Some("topic")).await.unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
     let removed = remove(&made.worktree, false).await.unwrap();
-    assert!(!removed.branch_deleted && removed.note.unwrap().contains("not made by swarm"));
+    assert!(removed.note.unwrap().contains("not made by swarm"));
     assert_eq!(repo.branches(), ["main", "topic"]);
 }
 
@@ -189,7 +186,7 @@ async fn work_is_named_and_kept() {
     let losses = lost_work(&wt.path).await;
     assert!(losses.contains(&"moved".to_owned()) && !losses.contains(&"file".to_owned()), "{losses:?}");
     let removed = remove(&wt, true).await.unwrap();
-    assert!(removed.branch_deleted && !wt.path.exists());
+    assert!(removed.note.is_none() && !wt.path.exists());
 }
 
 #[tokio::test]
@@ -199,7 +196,7 @@ async fn commits_are_never_lost() {
     let wt = repo.create("w", None).await.unwrap().worktree;
     git_in(&wt.path, &["commit", "-q", "--allow-empty", "-m", "work"]);
     let removed = remove(&wt, false).await.unwrap();
-    assert!(!removed.branch_deleted && removed.note.unwrap().contains("'swarm/w' is kept"));
+    assert!(removed.note.unwrap().contains("'swarm/w' is kept"));
     // The kept branch is used again, with its commits.
     let wt = repo.create("w", None).await.unwrap().worktree;
     assert!(git_in(&wt.path, &["log", "--format=%s"]).starts_with("work"));
@@ -238,7 +235,7 @@ async fn a_directory_that_is_no_worktree_any_more_is_left_alone() {
     assert!(repo.repo().join("file").exists());
     // If the directory is already gone, the worktree's entry is removed.
     fs::remove_dir_all(&wt.path).unwrap();
-    assert!(remove(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().note.is_none());
     assert!(remove(&wt, false).await.unwrap().note.unwrap().contains("already gone"));
     repo.assert_untouched();
 }
@@ -267,7 +264,7 @@ async fn a_submodule_is_a_repository_of_its_own() {
     let sub = repo.repo().join("sub");
     let wt = create_worktree(&sub, &name, &WorktreeSpec::default()).await.unwrap().worktree;
     assert_eq!((wt.base_repo.clone(), wt.path.clone()), (sub, repo.repo().join("sub-worktrees/w")));
-    assert!(remove(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().note.is_none());
 }
 
 #[tokio::test]
@@ -293,7 +290,7 @@ async fn a_bare_repository_has_worktrees_too() {
     let wt = create_worktree(&store, &name, &WorktreeSpec::default()).await.unwrap().worktree;
     assert_eq!(wt.path, repo.root().join("store-worktrees/w"));
     assert_eq!(wt.base_repo, store);
-    assert!(remove(&wt, false).await.unwrap().branch_deleted);
+    assert!(remove(&wt, false).await.unwrap().note.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -320,7 +317,7 @@ async fn sixteen_at_once_and_a_held_lock() {
     let removals: Vec<_> =
         made.into_iter().map(|wt| tokio::spawn(async move { remove(&wt, false).await })).collect();
     for removal in removals {
-        assert!(removal.await.unwrap().unwrap().branch_deleted);
+        assert!(removal.await.unwrap().unwrap().note.is_none());
     }
     repo.assert_untouched();
 }
@@ -521,7 +518,7 @@ async fn a_making_that_was_cut_off_is_brought_to_an_end() {
     assert_eq!((noted.path.exists(), fixture.trees()), (false, 1));
     let again = fixture.create("w", None).await.unwrap();
     assert_eq!(again.worktree, noted);
-    assert!(remove(&again.worktree, false).await.unwrap().branch_deleted);
+    assert!(remove(&again.worktree, false).await.unwrap().note.is_none());
 }
 
 #[tokio::test]

@@ -11,15 +11,13 @@ pub struct Proc {
     pub start_time: u64,
     /// The program's name, at most 15 bytes.
     pub comm: String,
-    /// Its session id.
-    pub sid: i32,
 }
 
 #[cfg(target_os = "linux")]
 impl From<procfs::process::Stat> for Proc {
     fn from(stat: procfs::process::Stat) -> Self {
-        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, session: sid, .. } = stat;
-        Self { pid, ppid, start_time, comm, sid }
+        let procfs::process::Stat { pid, ppid, starttime: start_time, comm, .. } = stat;
+        Self { pid, ppid, start_time, comm }
     }
 }
 

@@ -40,8 +40,9 @@ fn a_tree_holds_children_and_what_made_itself_a_session() {
     wait_until("all five", || tree(root).iter().filter(|proc| proc.comm == "sleep").count() == 3);
     let members = tree(root);
     assert!(members.iter().all(|proc| proc.pid != root));
-    let deepest =
-        members.iter().find(|proc| proc.sid != nix::unistd::getsid(None).unwrap().as_raw()).unwrap();
+    let session = |pid| nix::unistd::getsid(pid).unwrap();
+    let is_apart = |proc: &&Proc| session(Some(Pid::from_raw(proc.pid))) != session(None);
+    let deepest = members.iter().find(is_apart).unwrap();
     assert!(ancestors(deepest.pid).contains(&root));
     assert!(ancestors(root).contains(&Pid::this().as_raw()));
     let hit = signal_tree(root, Signal::SIGKILL);
@@ -53,7 +54,7 @@ fn a_tree_holds_children_and_what_made_itself_a_session() {
 fn a_pid_that_was_reused_is_not_hit() {
     let family = family("echo; exec sleep 1000");
     let pid = family.0.id() as i32;
-    let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into(), sid: 0 };
+    let real = Proc { pid, ppid: 0, start_time: start_time(pid).unwrap(), comm: "sh".into() };
     assert!(!linux::send(&Proc { start_time: real.start_time + 1, ..real.clone() }, Signal::SIGKILL));
     assert!(is_alive(pid));
     assert!(!linux::send(&Proc { pid: 1, ..real.clone() }, Signal::SIGCONT));

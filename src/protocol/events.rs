@@ -3,10 +3,9 @@
 //! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
-use swarm_state::model::Status;
+use swarm_state::model::{Status, is_default};
 use swarm_state::notice::Entry;
 
-use super::flag::is_no;
 use super::workers::WorkerView;
 
 /// The parameters of `subscribe`.
@@ -29,17 +28,11 @@ pub struct Snapshot {
     pub workers: Vec<WorkerView>,
     /// `since` is from another daemon, whose notices are not stored: what happened between that number and this
     /// daemon's start is unknown. Absent for no.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub foreign: bool,
     /// How many stored notices follow this answer. Absent for none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub replayed: usize,
-}
-
-/// Whether to omit a count of 0.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_none(count: &usize) -> bool {
-    *count == 0
 }
 
 /// An event.

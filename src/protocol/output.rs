@@ -3,8 +3,7 @@
 //! Part of [the protocol](super), which says what may change.
 
 use serde::{Deserialize, Serialize};
-
-use super::flag::is_no;
+use swarm_state::model::is_default;
 
 /// The parameters of `peek`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +74,7 @@ pub struct Lines {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
     /// The last line is too long for one answer and continues in the next one. Absent means no.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub open: bool,
     /// The current or last run: positions of one run are not valid in another. Absent where runs do not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]

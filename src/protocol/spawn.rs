@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use swarm_state::budget::Budgets;
 use swarm_state::gates::Gates;
-use swarm_state::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec};
+use swarm_state::model::{
+    PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, default_question_timeout, is_default,
+};
 use swarm_state::profiles::Profile;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
@@ -72,7 +74,7 @@ pub struct RalphParams {
     /// Seconds, at least 1.
     pub inactivity_timeout: u64,
     /// Seconds that a question in the middle of the work may stay unanswered, 0 for no limit; absent for 600.
-    #[serde(default = "question_timeout", skip_serializing_if = "is_usual_question_timeout")]
+    #[serde(default = "default_question_timeout", skip_serializing_if = "is_usual_question_timeout")]
     pub question_timeout: u64,
     /// The task as text. The daemon writes it to a file and ignores `prompt_file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,15 +85,6 @@ pub struct RalphParams {
     /// The limits other than the iterations; absent for the defaults.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: Budgets,
-}
-
-/// The defaults of the other fields.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT_SECONDS
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -116,7 +109,7 @@ pub struct RespawnParams {
     /// Remove the worktree first, if nothing in it would be lost, and make it again.
     pub clean_first: bool,
     /// Remove the worktree even if it holds ignored files outside caches.
-    #[serde(default, skip_serializing_if = "super::flag::is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub discard_ignored: bool,
     /// As in `spawn`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::ignored::IgnoredFiles;
-use swarm_state::model::{Outcome, RestartWhen, Status, Worktree};
+use swarm_state::model::{Outcome, RestartWhen, Status, Worktree, is_default};
 use swarm_state::removal::Permission;
 
-use super::flag::is_no;
 use crate::error::Error;
 
 /// The answer to `ls`.
@@ -73,10 +72,10 @@ pub struct WorkerView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// The agent shows its input box; absent for no.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ready: bool,
     /// The agent's turn has ended, according to its screen; absent for no.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idle: bool,
     /// Why swarm ended the last run; absent if the agent exited by itself or a run is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,7 +182,7 @@ pub struct KillParams {
     /// Remove it even if it holds uncommitted work.
     pub force_dirty: bool,
     /// Remove the worktree even if it holds ignored files outside caches.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub discard_ignored: bool,
 }
 
@@ -223,7 +222,7 @@ pub struct CleanParams {
     /// Remove the worktree even if it holds uncommitted work.
     pub force_dirty: bool,
     /// Remove the worktree even if it holds ignored files outside caches.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub discard_ignored: bool,
 }
 

@@ -75,11 +75,9 @@ pub fn prepare(
     }
     // The next run compares its branch with this one. Without it, the next run archives nothing.
     let _ = sessions.keep_last_branch(root, &ready.branch_name);
-    let contract = substitute(&contract, &ready.values(&root.to_string_lossy()));
-    let state = SessionLoop {
-        started_at: Some(now),
-        ..SessionLoop::do_it(request.session.clone(), &ready, contract)
-    };
+    let body = substitute(&contract, &ready.values(&root.to_string_lossy()));
+    let state = SessionLoop::do_it(request.session.clone(), &ready, body);
+    let state = SessionLoop { started_at: Some(now), ..state };
     let pinned = words.contract.as_ref().map(|file| paths::pin(&root.join(file)));
     let options = DoItOptions {
         no_diff_limit: words.no_diff_limit.unwrap_or(0),

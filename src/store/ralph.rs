@@ -69,26 +69,12 @@ impl Store {
     /// # Errors
     /// When the file cannot be written, or a newer swarm wrote it. The earlier file is then unchanged.
     pub fn write_ralph(&self, name: &WorkerName, file: &RalphFile) -> Result<RalphStamp> {
-        self.update_ralph(name, |_| file.clone())
-    }
-
-    /// Writes as [`Store::write_ralph`] does, but `decide` computes the new state from the one on disk, under the
-    /// lock. So an edit by hand is not overwritten.
-    ///
-    /// # Errors
-    /// As [`Store::write_ralph`].
-    pub fn update_ralph(
-        &self,
-        name: &WorkerName,
-        decide: impl FnOnce(&RalphRead) -> RalphFile,
-    ) -> Result<RalphStamp> {
         let dir = self.paths.ralph_dir(name);
         private_dir(&dir)?;
         let _lock = lock_dir(&dir)?;
         let path = self.paths.ralph_state(name);
-        let found = read_state(&path, name);
-        let mut file = decide(&found);
-        match found {
+        let mut file = file.clone();
+        match read_state(&path, name) {
             RalphRead::Absent => {}
             RalphRead::Found(on_disk, _) => {
                 if on_disk.format < FORMAT {
@@ -154,15 +140,15 @@ impl Store {
         }
     }
 
-    /// Archives a loop's directory as `NAME.N`, with a number above all existing ones, and returns that name. `None`
-    /// if there is no such loop.
+    /// Archives a loop's directory as `NAME.N`, with a number above all existing ones. Does
+    /// nothing if there is no such loop.
     ///
     /// # Errors
     /// When the directory cannot be renamed.
-    pub fn archive_ralph(&self, name: &WorkerName) -> Result<Option<String>> {
+    pub fn archive_ralph(&self, name: &WorkerName) -> Result<()> {
         let dir = self.paths.ralph_dir(name);
         if fs::symlink_metadata(&dir).is_err() {
-            return Ok(None);
+            return Ok(());
         }
         let number = |other: &String| other.strip_prefix(name.as_str())?.strip_prefix('.')?.parse().ok();
         let last: u64 = self.ralph_dirs().iter().filter_map(number).max().unwrap_or(0);
@@ -170,8 +156,7 @@ impl Store {
         let root = self.paths.ralph_root();
         fs::rename(&dir, root.join(&archived))
             .and_then(|()| sync_dir(&root))
-            .map_err(|e| failed("archive", &dir, e))?;
-        Ok(Some(archived))
+            .map_err(|e| failed("archive", &dir, e))
     }
 
     /// Removes the directory of a loop whose daemon died while it wrote the first files: no record names the loop,

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use swarm_state::spec::DEFAULT_SIZE;
+
 use super::quote;
 use super::types::{PANE_TERM, TmuxOptions};
 use super::version::Version;
@@ -15,10 +17,7 @@ use crate::error::{Error, Result};
 use crate::files::write_unsynced;
 
 /// Rows of scrollback that a pane keeps (about 0.5 KB each).
-pub const HISTORY_LIMIT: u32 = 10_000;
-
-/// Columns and rows of a window that has had no client.
-pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
+const HISTORY_LIMIT: u32 = 10_000;
 
 /// Options that override the user's file. The server outlives its last window, no session ends for lack of a client,
 /// a dead pane stays until its output was read, and no global size ends the server.

@@ -19,8 +19,7 @@ use crate::error::Result;
 const BATCH_PANES: usize = 64;
 
 /// The values that are requested with the text. [`assemble`] parses the reply.
-const ABOUT_FORMAT: &str =
-    "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_x}:#{cursor_y}:#{pane_dead}";
+const ABOUT_FORMAT: &str = "#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}:#{cursor_y}";
 
 /// Flags of `capture-pane`: join wrapped rows.
 const JOINED: &[&str] = &["-J"];
@@ -222,12 +221,11 @@ pub(super) fn assemble(about: &[u8], text: &[u8], history: u32) -> Option<Captur
     let small = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
     let size = (small(next()?), small(next()?));
     let (alternate, rows) = (next()? == 1, next()?);
-    let cursor = (small(next()?), small(next()?));
-    let dead = next()? == 1;
+    let cursor_row = small(next()?);
     let history_taken = if history == u32::MAX { rows } else { rows.min(history.into()) };
-    let below = size.1.saturating_sub(cursor.1).saturating_sub(1);
+    let below = size.1.saturating_sub(cursor_row).saturating_sub(1);
     let picture = alternate || has_text_below(text, usize::from(below));
-    Some(Captured { text: tidy(text), size, alternate, picture, history: rows, history_taken, cursor, dead })
+    Some(Captured { text: tidy(text), size, alternate, picture, history: rows, history_taken })
 }
 
 /// Whether one of the last `rows` rows is not empty. Empty rows are never joined, so lines can be counted.
@@ -254,12 +252,11 @@ mod tests {
 
     #[test]
     fn a_capture_is_put_together() {
-        let got = assemble(b"80:24:0:7:3:4:1", b"\na  \n\n b\xff\n   \n\n", 5).unwrap();
+        let got = assemble(b"80:24:0:7:4", b"\na  \n\n b\xff\n   \n\n", 5).unwrap();
         assert_eq!(got.text, "\na\n\n b\u{fffd}");
-        assert_eq!((got.size, got.history, got.history_taken), ((80, 24), 7, 5));
-        assert_eq!((got.cursor, got.dead, got.alternate), ((3, 4), true, false));
-        assert_eq!(assemble(b"80:24:1:7:0:0:0", b"", u32::MAX).unwrap().history_taken, 7);
-        assert_eq!(assemble(b"::::::", b"text", 0), None);
+        assert_eq!((got.size, got.history, got.history_taken, got.alternate), ((80, 24), 7, 5, false));
+        assert_eq!(assemble(b"80:24:1:7:0", b"", u32::MAX).unwrap().history_taken, 7);
+        assert_eq!(assemble(b"::::", b"text", 0), None);
         for (text, want) in
             [("", ""), ("\n \n", ""), ("   ", ""), (" a \n\n é ", " a\n\n é"), ("a\u{a0} ", "a\u{a0}")]
         {
@@ -270,26 +267,23 @@ mod tests {
     #[test]
     fn text_below_the_cursor_makes_a_picture() {
         let picture = |cursor: u16, text: &str| {
-            let about = format!("80:5:0:0:0:{cursor}:0");
+            let about = format!("80:5:0:0:{cursor}");
             assemble(about.as_bytes(), text.as_bytes(), 0).unwrap().picture
         };
         assert!(picture(1, "a\n>\n---\n\n\n") && picture(0, "a\n\n\n\nfooter\n"));
         assert!(!picture(2, "a\nb\n$\n\n  \n") && !picture(4, "a\nb\nc\nd\ne\n") && !picture(0, ""));
         // Rows of scrollback and joined rows above the cursor change nothing.
         assert!(!picture(3, "h\nh\na\nb\nlong line of two rows\n\n"));
-        assert!(assemble(b"80:5:1:0:0:4:0", b"", 0).unwrap().picture, "the alternate screen is one");
+        assert!(assemble(b"80:5:1:0:4", b"", 0).unwrap().picture, "the alternate screen is one");
     }
 
     #[test]
     fn the_short_list_is_completed_or_refused() {
-        let long = rows::parse("%1:10:3:0:::80:24:0:0:@1:swarm:4:a:x __pane /d").unwrap();
-        let short = |pid| rows::parse(&format!("%1:{pid}:9:1:3::80:24:0:0")).unwrap();
+        let long = rows::parse("%1:10:0:::80:24:@1:swarm:4:a:x __pane /d").unwrap();
+        let short = |pid| rows::parse(&format!("%1:{pid}:1:3::80:24")).unwrap();
         let mut known = KnownPanes { panes: [("%1".to_owned(), long)].into(), at: Some(Instant::now()) };
         let row = known.complete(vec![short(10)]).unwrap().remove(0).row;
-        assert_eq!(
-            (row.activity, row.dead_status, row.worker.as_deref(), row.run),
-            (9, Some(3), Some("a"), Some(4))
-        );
+        assert_eq!((row.dead_status, row.worker.as_deref(), row.run), (Some(3), Some("a"), Some(4)));
         assert!(known.complete(vec![short(11)]).is_none(), "another process in the pane");
         known.panes.clear();
         assert!(known.complete(vec![short(10)]).is_none());

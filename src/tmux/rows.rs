@@ -11,8 +11,7 @@ pub(super) const GLANCE_FORMAT: &str =
     "#{pane_id}:#{window_activity}:#{pane_width}:#{pane_height}:#{history_size}";
 
 /// The values that change. None of them contains `:`.
-pub(super) const SHORT_FORMAT: &str = "#{pane_id}:#{pane_pid}:#{window_activity}:#{pane_dead}:#{pane_dead_status}:\
-     #{pane_dead_signal}:#{pane_width}:#{pane_height}:#{alternate_on}:#{history_size}";
+pub(super) const SHORT_FORMAT: &str = "#{pane_id}:#{pane_pid}:#{pane_dead}:#{pane_dead_status}:#{pane_dead_signal}:#{pane_width}:#{pane_height}";
 
 /// The constant values, after [`SHORT_FORMAT`] and a `:`. The free text is last.
 pub(super) const REST_FORMAT: &str =
@@ -27,7 +26,7 @@ pub(super) struct ListedPane {
 
 /// Parses a line of either form. `None` if it is not one: a newline in a command makes such lines.
 pub(super) fn parse(line: &str) -> Option<ListedPane> {
-    let mut fields = line.splitn(15, ':');
+    let mut fields = line.splitn(12, ':');
     let mut next = || fields.next();
     let pane = next()?;
     if !(pane.len() > 1 && pane.starts_with('%') && pane[1..].bytes().all(|byte| byte.is_ascii_digit())) {
@@ -36,13 +35,10 @@ pub(super) fn parse(line: &str) -> Option<ListedPane> {
     let mut row = PaneRow {
         pane: pane.to_owned(),
         pid: next()?.parse().unwrap_or(0),
-        activity: next()?.parse().ok()?,
         dead: next()? == "1",
         dead_status: next()?.parse().ok(),
         dead_signal: next()?.parse().ok(),
         size: (next()?.parse().ok()?, next()?.parse().ok()?),
-        alternate: next()? == "1",
-        history: next()?.parse().ok()?,
         ..PaneRow::default()
     };
     let mut session = String::new();
@@ -96,26 +92,23 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let long = "%7:4242:1700000000:1::9:200:50:0:123:@3:swarm:5:agent:\"/x y/swarm\" __pane /a:b";
+        let long = "%7:4242:1::9:200:50:@3:swarm:5:agent:\"/x y/swarm\" __pane /a:b";
         let listed = parse(long).unwrap();
         let row = PaneRow {
             pane: "%7".into(),
             window: "@3".into(),
             pid: 4242,
-            activity: 1_700_000_000,
             dead: true,
             dead_status: None,
             dead_signal: Some(9),
             size: (200, 50),
-            alternate: false,
-            history: 123,
             worker: Some("agent".into()),
             run: Some(5),
             start_command: "\"/x y/swarm\" __pane /a:b".into(),
         };
         assert_eq!(listed, ListedPane { row: row.clone(), session: "swarm".into() });
-        let short = parse("%7:4242:1700000000:0:::80:24:1:0").unwrap().row;
-        assert!(!short.dead && short.alternate && short.size == (80, 24) && short.window.is_empty());
+        let short = parse("%7:4242:0:::80:24").unwrap().row;
+        assert!(!short.dead && short.size == (80, 24) && short.window.is_empty());
         let twice = format!("{long}\nsecond line of a command\n{}\n", long.replace(":swarm:", ":view:"));
         assert_eq!(parse_all(twice.as_bytes()).len(), 1);
     }
@@ -131,10 +124,10 @@ mod tests {
     #[test]
     fn ours_is_by_session_mark_or_command() {
         let listed = |line| parse(line).unwrap();
-        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:swarm:::sh"), "swarm"));
-        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:other:1:a:sh"), "swarm"));
-        assert!(is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:other:::/b/swarm __pane /d"), "swarm"));
-        assert!(!is_ours(&listed("%1:2:3:0:::80:24:0:0:@1:swarm-ctl:::cat -"), "swarm"));
+        assert!(is_ours(&listed("%1:2:0:::80:24:@1:swarm:::sh"), "swarm"));
+        assert!(is_ours(&listed("%1:2:0:::80:24:@1:other:1:a:sh"), "swarm"));
+        assert!(is_ours(&listed("%1:2:0:::80:24:@1:other:::/b/swarm __pane /d"), "swarm"));
+        assert!(!is_ours(&listed("%1:2:0:::80:24:@1:swarm-ctl:::cat -"), "swarm"));
     }
 
     proptest! {

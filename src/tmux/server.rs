@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use swarm_state::spec::DEFAULT_SIZE;
 use tmux_interface::{HasSession, KillServer, NewSession};
 
 use super::connection::BrokenConnection;
@@ -21,10 +22,8 @@ use super::types::{Health, Socket};
 use super::version::Version;
 use super::{config, quote};
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::SOCKET_PATH_MAX;
 use crate::procs;
-
-/// The longest socket path, in bytes, that the system takes.
-const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// How long a server that was told to exit usually takes at most.
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -133,22 +132,22 @@ impl Tmux {
         Ok(())
     }
 
-    /// Ends the server if it has no worker's window. True if it is gone, with its socket.
+    /// Ends the server and removes its socket, if it has no worker's window.
     ///
     /// # Errors
     /// As [`Tmux::list`] and [`Tmux::kill_server`].
-    pub async fn shutdown_if_empty(&self) -> Result<bool> {
+    pub async fn shutdown_if_empty(&self) -> Result<()> {
         let _creating = self.0.creating.lock().await;
         if self.health().await != Health::Gone {
             if !self.list().await?.is_empty() {
-                return Ok(false);
+                return Ok(());
             }
             self.kill_server().await?;
         }
         self.0.end_empty().await?;
         // tmux leaves the socket file. Nothing listens there, and the caller ends and makes no other server.
         let _ = std::fs::remove_file(self.socket_path());
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -220,15 +219,7 @@ impl Inner {
 
     /// The installed version; `None` if it cannot be parsed (a build from tmux's repository).
     async fn installed(&self) -> Result<Option<Version>> {
-        let check = async {
-            let said = said_version().await?;
-            let version = Version::parse(&said);
-            if version.is_some_and(|version| version < Version::MINIMUM) {
-                let message = format!("tmux {said} is too old: swarm needs {} or later", Version::MINIMUM);
-                return Err(Error::new(ErrorCode::System, message).hint("install a newer tmux"));
-            }
-            Ok(version)
-        };
+        let check = async { Ok(Version::parse(&usable_version().await?)) };
         self.installed.get_or_try_init(|| check).await.copied()
     }
 
@@ -243,8 +234,9 @@ impl Inner {
     fn check_socket(&self) -> Result<()> {
         let path = self.socket_path();
         let length = path.as_os_str().len();
-        if length > LONGEST_PATH {
-            let message = format!("the tmux socket path has {length} bytes; the maximum is {LONGEST_PATH}");
+        if length > SOCKET_PATH_MAX {
+            let message =
+                format!("the tmux socket path has {length} bytes; the maximum is {SOCKET_PATH_MAX}");
             return Err(Error::invalid(message).hint("choose a shorter SWARM_DIR or --tmux-socket"));
         }
         // tmux deletes any file at the path of its socket.
@@ -281,7 +273,7 @@ impl Inner {
 
     /// Makes the session, and starts the server if none runs.
     async fn start_hidden_session(&self) -> Result<()> {
-        let (columns, rows) = config::DEFAULT_SIZE;
+        let (columns, rows) = DEFAULT_SIZE;
         let session = NewSession::new().detached().session_name(self.hidden_session());
         let session = session.width(columns.into()).height(rows.into()).build();
         // Two words: a single one would go through a shell.
@@ -310,8 +302,21 @@ impl Inner {
     }
 }
 
+/// The installed version of tmux in its own notation (`3.3a`).
+///
+/// # Errors
+/// When tmux is not installed, does not respond, or is too old for swarm.
+pub async fn usable_version() -> Result<String> {
+    let said = said_version().await?;
+    if Version::parse(&said).is_some_and(|version| version < Version::MINIMUM) {
+        let message = format!("tmux {said} is too old: swarm needs {} or later", Version::MINIMUM);
+        return Err(Error::new(ErrorCode::System, message).hint("install a newer tmux"));
+    }
+    Ok(said)
+}
+
 /// The output of `tmux -V` without `tmux`.
-pub(super) async fn said_version() -> Result<String> {
+async fn said_version() -> Result<String> {
     let mut command = tokio::process::Command::new("tmux");
     command.arg("-V").kill_on_drop(true).stdin(std::process::Stdio::null());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());

@@ -4,10 +4,8 @@ use super::empty::EMPTY_CHECK_TIME;
 use super::handle::Tmux;
 use super::plain::{self, Words};
 use super::probe::{ServerProbe, probe};
+use super::rows;
 use super::types::PaneRow;
-use super::version::Version;
-use super::{rows, server};
-use crate::error::{Error, ErrorCode, Result};
 
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,20 +72,5 @@ impl Tmux {
     /// The server process that was started for this socket, reachable or not.
     pub fn started_server(&self) -> Option<i32> {
         self.0.search().map(|seen| seen.pid)
-    }
-
-    /// The installed version of tmux in its own notation (`3.3a`).
-    ///
-    /// # Errors
-    /// When tmux is not installed, does not respond, or is too old for swarm.
-    pub async fn usable_version(&self) -> Result<String> {
-        let said = server::said_version().await?;
-        match Version::parse(&said) {
-            Some(version) if version < Version::MINIMUM => {
-                let message = format!("tmux {said} is too old: swarm needs {} or later", Version::MINIMUM);
-                Err(Error::new(ErrorCode::System, message).hint("install a newer tmux"))
-            }
-            Some(_) | None => Ok(said),
-        }
     }
 }

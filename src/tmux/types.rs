@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::paths::Paths;
+
 /// The value of `TERM` in a pane. Every terminfo database has it.
 pub const PANE_TERM: &str = "screen-256color";
 
@@ -26,6 +28,14 @@ pub struct TmuxOptions {
     pub source: Option<PathBuf>,
     /// The session of the workers' windows: letters, digits, `_` and `-` only.
     pub session: String,
+}
+
+impl TmuxOptions {
+    /// The settings of swarm's own server.
+    pub fn own(paths: &Paths) -> Self {
+        let (socket, config) = (Socket::Path(paths.tmux_socket()), paths.tmux_conf());
+        Self { socket, config, source: None, session: "swarm".to_owned() }
+    }
 }
 
 /// The health of a server.
@@ -72,8 +82,6 @@ pub struct PaneRow {
     pub window: String,
     /// The process in the pane; 0 if tmux does not report it.
     pub pid: i32,
-    /// When the window last printed, in Unix seconds.
-    pub activity: i64,
     /// The process has ended. Without a status or a signal this is not final; see [`super::Tmux::nudge`].
     pub dead: bool,
     /// Its exit status, once tmux has it.
@@ -82,10 +90,6 @@ pub struct PaneRow {
     pub dead_signal: Option<i32>,
     /// Columns and rows.
     pub size: (u16, u16),
-    /// The program uses the alternate screen.
-    pub alternate: bool,
-    /// Rows of scrollback.
-    pub history: u64,
     /// `@swarm_worker`.
     pub worker: Option<String>,
     /// `@swarm_run`.
@@ -123,10 +127,6 @@ pub struct Captured {
     pub history: u64,
     /// The number of these rows at the start of `text`, before wrapped rows were joined.
     pub history_taken: u64,
-    /// Column and row of the cursor, from 0.
-    pub cursor: (u16, u16),
-    /// The pane is dead; this is its last screen.
-    pub dead: bool,
 }
 
 /// The result of a paste.

@@ -1,4 +1,4 @@
-//! Makes, resizes and closes windows.
+//! Makes and closes windows.
 //!
 //! One chain of commands in one process makes a window and sets its marks, so no list shows a pane of ours without
 //! marks. The new window is the last of its session, so `$` addresses it in the rest of the chain.
@@ -155,24 +155,6 @@ impl Tmux {
         let guarded = ["if-shell", "-F", "-t", &pane.id, &same, &format!("kill-window -t {kill}")];
         absent_is_fine("close a window", self.0.run(&[Words::from(guarded)]).await?)
     }
-
-    /// Sets a window's size and keeps it, whatever clients show it.
-    ///
-    /// # Errors
-    /// When tmux does not answer, or there is no such window.
-    pub async fn resize(&self, window: &str, size: (u16, u16)) -> Result<()> {
-        let words = fix_size(window, size);
-        self.0.run(&words).await?.into_result("resize a window").map(drop)
-    }
-
-    /// Restores a window's own size after a client that could not do so itself, unless another client shows the
-    /// window.
-    ///
-    /// # Errors
-    /// When tmux does not answer, or there is no such window.
-    pub async fn restore_size(&self, window: &str, size: (u16, u16)) -> Result<()> {
-        self.0.run(&[restore(window, size)]).await?.into_result("resize a window").map(drop)
-    }
 }
 
 /// The last words of the command: name, directory and program of a new window.
@@ -213,13 +195,8 @@ fn resize(window: &str, size: (u16, u16)) -> Words {
     ResizeWindow::new().target_window(window).width(columns).height(rows).build().into()
 }
 
-/// The commands that give a window its own size; never for all windows at once (see the head of `config.rs`).
-fn fix_size(window: &str, size: (u16, u16)) -> Vec<Words> {
-    let manual = SetOption::new().window().target_pane(window).option("window-size").value("manual");
-    vec![manual.build().into(), resize(window, size)]
-}
-
-/// The same as one command that does nothing while a client shows the window.
+/// The command that gives a window its own size again; it does nothing while a client shows the window. Sizes are
+/// never set for all windows at once (see the head of `config.rs`).
 pub(super) fn restore(window: &str, size: (u16, u16)) -> Words {
     Words::from(["if-shell", "-F", "-t", window, VIEWERS_FORMAT, "", &restoring(window, size)])
 }

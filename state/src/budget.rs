@@ -14,17 +14,17 @@ use crate::model::{RestartSpec, RestartWhen};
 pub const MAX_FAILURES: u32 = 5;
 
 /// Why a loop is paused when its budget cannot be enforced.
-pub const USAGE_UNKNOWN: &str = "the agent did not report its usage, so its budget cannot be enforced";
+pub(crate) const USAGE_UNKNOWN: &str = "the agent did not report its usage, so its budget cannot be enforced";
 
 /// The longest wait after a failure.
-pub const MAX_BACKOFF: Duration = Duration::from_secs(300);
+pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(300);
 
 /// The wait between a successful run and its restart, so that a command that exits at once does not restart in a tight
 /// loop.
-pub const RESTART_DELAY: Duration = Duration::from_secs(1);
+pub(crate) const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// After a run of this length (awake time), earlier failures no longer count.
-pub const PROVEN_RUN_TIME: Duration = Duration::from_secs(600);
+pub(crate) const PROVEN_RUN_TIME: Duration = Duration::from_secs(600);
 
 /// The wait after the `n`th failure in a row: `min(2^(n-1), 300)` seconds; none for `n` = 0.
 pub fn backoff(n: u32) -> Duration {
@@ -80,7 +80,7 @@ pub struct Spent {
 /// Returns the limit that was reached at the end of an iteration, if any: failures first, then iterations, then cost,
 /// tokens and time, in the order of [`crate::ends::LoopEnd`]. `out_of_iterations` is the result of
 /// [`out_of_iterations`].
-pub fn exhausted(
+pub(crate) fn exhausted(
     budgets: &Budgets,
     spent: Spent,
     failures: u32,
@@ -103,7 +103,7 @@ pub fn exhausted(
 
 /// Returns how a loop ends at its iteration limit. `gated`: a gate other than a done pattern was requested.
 /// `succeeded`: at least one iteration succeeded.
-pub fn out_of_iterations(gated: bool, succeeded: bool) -> StopReason {
+pub(crate) fn out_of_iterations(gated: bool, succeeded: bool) -> StopReason {
     match (gated, succeeded) {
         (true, _) => StopReason::Unverified,
         (false, true) => StopReason::MaxIterations,
@@ -124,7 +124,7 @@ pub enum AfterRun {
 
 /// Applies the worker's restart policy after a run. `failures` counts the failures in a row, this run included: 0 after
 /// exit status 0.
-pub fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
+pub(crate) fn after_run(spec: RestartSpec, failures: u32) -> AfterRun {
     match (spec.when, failures) {
         (RestartWhen::OnFailure, 0) => AfterRun::Over,
         (RestartWhen::Always, 0) if spec.max_restarts == 0 => AfterRun::Over,

@@ -26,19 +26,19 @@ pub use held::{BoxContent, Typed, marked};
 pub const ENTER_DELAY: Duration = Duration::from_millis(400);
 
 /// The same for an agent that folded the paste, which reads Enter as a line break for longer.
-pub const FOLDED_ENTER_DELAY: Duration = Duration::from_millis(1000);
+pub(crate) const FOLDED_ENTER_DELAY: Duration = Duration::from_millis(1000);
 
 /// Maximum time until a text shows in a known input box.
-pub const MAX_SHOW_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MAX_SHOW_TIME: Duration = Duration::from_secs(30);
 
 /// The wait before Enter for an agent without a profile that does not show the text.
 pub const BLIND_ENTER_DELAY: Duration = Duration::from_secs(3);
 
 /// Maximum time that a known input box may be off the screen.
-pub const MAX_BOX_ABSENCE: Duration = Duration::from_secs(5);
+pub(crate) const MAX_BOX_ABSENCE: Duration = Duration::from_secs(5);
 
 /// The wait for an effect after each Enter. The length is the maximum number of presses.
-pub const ENTER_INTERVALS: [Duration; 6] = [
+pub(crate) const ENTER_INTERVALS: [Duration; 6] = [
     Duration::from_millis(1200),
     Duration::from_millis(2000),
     Duration::from_millis(2500),
@@ -49,10 +49,10 @@ pub const ENTER_INTERVALS: [Duration; 6] = [
 
 /// Maximum wait for an agent that uses the CPU before Enter is pressed again: it may be working on the first one, and
 /// a second could answer its next dialog.
-pub const MAX_BUSY_TIME: Duration = Duration::from_secs(30);
+pub(crate) const MAX_BUSY_TIME: Duration = Duration::from_secs(30);
 
 /// Maximum time from the first Enter until the text is accepted.
-pub const MAX_ACCEPT_TIME: Duration = Duration::from_secs(40);
+pub(crate) const MAX_ACCEPT_TIME: Duration = Duration::from_secs(40);
 
 /// One capture of the pane, compared with the text.
 #[derive(Clone, Debug, PartialEq, Eq)]

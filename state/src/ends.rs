@@ -172,7 +172,7 @@ impl StopReason {
     }
 
     /// The text that the follower prints when the loop has stopped.
-    pub fn follow_text(&self, iterations: u32) -> String {
+    pub(crate) fn follow_text(&self, iterations: u32) -> String {
         let ReasonRow { follow, text, .. } = self.row();
         follow.replace("{iterations}", &counted(iterations, "iteration")).replace("{text}", &text)
     }

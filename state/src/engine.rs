@@ -41,6 +41,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
@@ -51,25 +52,26 @@ pub use ended::Ended;
 pub use events::{Effect, Event, SpawnError};
 pub use evidence::Evidence;
 pub use hook_signals::HookSignal;
+pub use phase::{Phase, Why};
 pub use restart::Restarts;
 pub use screen_watch::Watch;
 
 use crate::budget::{Budgets, Spent};
-use crate::model::{Exit, QUESTION_TIMEOUT_SECONDS, Run};
-use crate::notice::{Entry, PauseBy, StopReason};
+use crate::model::{Exit, Run, default_question_timeout};
+use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
 
 /// The time between SIGTERM and SIGKILL, and between two SIGKILLs.
-pub const KILL_DELAY: Duration = Duration::from_secs(5);
+pub(crate) const KILL_DELAY: Duration = Duration::from_secs(5);
 
 /// How long the screen must be still after the done pattern matched before swarm ends the agent.
-pub const DONE_QUIET_TIME: Duration = Duration::from_secs(4);
+pub(crate) const DONE_QUIET_TIME: Duration = Duration::from_secs(4);
 
 /// How long the delivery of a prompt may take before it counts as failed.
-pub const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const PROMPT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How many inactivity timeouts in total an agent may exceed while it is computing.
-pub const MAX_TIMEOUTS: u32 = 10;
+pub(crate) const MAX_TIMEOUTS: u32 = 10;
 
 /// The current time, as an argument: the engine reads no clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,7 +113,7 @@ pub struct Loop {
     /// Seconds of an unchanged screen that end an iteration.
     pub inactivity_timeout: u64,
     /// Seconds that a question during work may stay unanswered; 0: no limit.
-    #[serde(default = "question_timeout")]
+    #[serde(default = "default_question_timeout")]
     pub question_timeout: u64,
     /// Failures in a row.
     pub failures: u32,
@@ -160,123 +162,26 @@ pub struct Loop {
     last_end: Option<(u32, Entry)>,
 }
 
-/// A changed setting of a running loop.
+/// The settings of a loop that a person changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edits {
-    /// A new iteration limit (at least 1).
+    /// A new limit, at least 1. It may be below the current iteration: then that one is the last.
     pub max_iterations: Option<u32>,
-    /// A new inactivity timeout, seconds (at least 1).
+    /// A new inactivity timeout in seconds, at least 1.
     pub inactivity_timeout: Option<u64>,
-    /// The done pattern has changed: a match of the old one does not count.
-    pub done_pattern: bool,
     /// A new limit for unanswered questions, seconds; 0: none.
     pub question_timeout: Option<u64>,
+    /// A new done pattern (never empty); `Some(None)` removes it. A match of the old one does not count.
+    pub done_pattern: Option<Option<String>>,
+    /// A new prompt file, absolute.
+    pub prompt_file: Option<PathBuf>,
 }
 
-/// Why swarm is ending a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Why {
-    /// An interactive agent printed something, then nothing for the length of the timeout.
-    Inactivity,
-    /// The timeout passed without output from an agent that had to print or exit.
-    Silent,
-    /// The prompt did not reach the agent.
-    Undelivered,
-    /// Nobody answered the agent's question in time.
-    Unanswered,
-    /// The done pattern matched and the agent is quiet.
-    Done,
-    /// The agent reported the end of its turn.
-    TurnOver,
-    /// The iteration's time is up.
-    Timeout,
-    /// The loop's time is up.
-    OutOfTime,
-    /// The agent reported an error of its API.
-    ApiError,
-    /// The agent reported that its context is full.
-    ContextSpent,
-    /// Somebody killed the worker.
-    Kill,
-}
-
-impl Why {
-    /// The text after "ending: ".
-    pub fn phrase(self) -> &'static str {
-        match self {
-            Self::Inactivity | Self::Silent => "inactivity",
-            Self::Undelivered => "its prompt was not delivered",
-            Self::Unanswered => "its question was not answered",
-            Self::Done => "done pattern matched",
-            Self::TurnOver => "turn over",
-            Self::Timeout => "the iteration is out of time",
-            Self::OutOfTime => "the loop is out of time",
-            Self::ApiError => "its API failed it",
-            Self::ContextSpent => "its context is full",
-            Self::Kill => "killed",
-        }
+impl Edits {
+    /// True when nothing was changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
-}
-
-/// The state of a worker. Each phase has exactly the data that is valid in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// Not started yet.
-    Idle,
-    /// The daemon creates the pane and will report.
-    Spawning {
-        /// The worker was killed meanwhile: end the pane as soon as it exists.
-        doomed: bool,
-    },
-    /// The pane exists, the agent is not ready yet.
-    Starting {
-        /// When this is reported; `None` once it was.
-        ready_by: Option<Duration>,
-        /// The observations of its screen.
-        watch: Watch,
-    },
-    /// The daemon delivers the prompt and will report.
-    Prompting {
-        /// When the delivery counts as failed.
-        by: Duration,
-    },
-    /// The agent works.
-    Running {
-        /// The observations of its screen.
-        watch: Watch,
-    },
-    /// The agent was sent SIGTERM.
-    Ending {
-        /// Why.
-        why: Why,
-        /// When SIGKILL is sent (again).
-        kill_at: Duration,
-    },
-    /// The run has ended; the daemon stores its output and evaluates the gates.
-    Judging {
-        /// How it ended.
-        exit: Exit,
-        /// Why swarm ended it, if it did.
-        why: Option<Why>,
-    },
-    /// After a failure, or before a restart.
-    BackingOff {
-        /// When the next run starts.
-        until: Duration,
-        /// The length of the whole wait.
-        delay: Duration,
-    },
-    /// A paused loop with no agent.
-    Parked,
-    /// The worker's tmux server is gone; a loop can be resumed.
-    Lost,
-    /// Finished.
-    Stopped {
-        /// Why.
-        reason: StopReason,
-    },
 }
 
 /// One worker.
@@ -305,10 +210,6 @@ pub struct Worker {
 
 fn yes() -> bool {
     true
-}
-
-fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT_SECONDS
 }
 
 /// Why a person is needed.

@@ -22,5 +22,5 @@ mod tests;
 pub mod v0;
 
 pub use json::{FORMAT, FormatError};
-pub use ralph::{RalphEdits, RalphFile, edits, parse_ralph};
+pub use ralph::{RalphFile, edits, parse_ralph};
 pub use record::{Legacy, LegacyTmux, Metadata, Record, parse_record};

@@ -14,7 +14,7 @@ use crate::promise::{Claim, OnNoWork, Promise, Source};
 mod tests;
 
 /// Default time limit of a check, seconds.
-pub const CHECK_TIMEOUT_SECONDS: u64 = 120;
+pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
 /// Why a check was ended before its own time limit.
 pub const TIME_OVER: &str = "the loop's time was over";
@@ -25,14 +25,14 @@ pub fn not_started(why: &str) -> String {
 }
 
 /// Why a loop ends before its first iteration: the baseline excuses every check, and no other gate was requested.
-pub const NO_GATE: &str =
+pub(crate) const NO_GATE: &str =
     "no gate is left: every check failed before the first iteration, and --allow-preexisting excuses it";
 
 /// The remark on a missing promise.
 pub const NO_PROMISE: &str = "the promise was not given";
 
 /// The remark on a promise that could not be read, because the agent's transcript is missing.
-pub const TRANSCRIPT_LOST: &str =
+pub(crate) const TRANSCRIPT_LOST: &str =
     "the agent's transcript is gone or empty: what its screen shows is not taken for its words";
 
 /// The gates of a loop, fixed when it was started. The worker's done pattern is one more gate.
@@ -181,7 +181,7 @@ impl Verdict {
     }
 
     /// True when at least one check must pass. An excused check proves nothing.
-    pub fn asks_for_checks(&self) -> bool {
+    pub(crate) fn asks_for_checks(&self) -> bool {
         self.checks.iter().any(|check| !self.excused.contains(&check.name))
     }
 

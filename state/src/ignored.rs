@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::is_default;
 use crate::notice::counted;
 use crate::screen::printable;
 
@@ -66,7 +67,7 @@ pub struct IgnoredGroup {
     /// The first of them, in order.
     pub paths: Vec<IgnoredPath>,
     /// How many more there are.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub more: u64,
 }
 
@@ -193,11 +194,6 @@ fn size_text(bytes: u64) -> String {
     }
     let digits = usize::from(size < 9.95);
     format!("{size:.digits$} {}", UNITS[unit])
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

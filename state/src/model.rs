@@ -197,6 +197,16 @@ impl PromptVia {
 /// Seconds that a question may stay unanswered in mid-work when nobody sets another limit.
 pub const QUESTION_TIMEOUT_SECONDS: u64 = 600;
 
+/// [`QUESTION_TIMEOUT_SECONDS`], for serde.
+pub fn default_question_timeout() -> u64 {
+    QUESTION_TIMEOUT_SECONDS
+}
+
+/// Whether serde may omit a field: a reader fills in the default.
+pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// After which ends a plain worker is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

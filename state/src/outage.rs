@@ -58,7 +58,7 @@ pub struct Outage {
 }
 
 /// Maximum of tries in a row that end in an outage: swarm does not retry forever because of a text on a screen.
-pub const MAX_OUTAGE_TRIES: u32 = 40;
+pub(crate) const MAX_OUTAGE_TRIES: u32 = 40;
 
 /// Lines at the end of an agent's output that may contain the reason for its failure.
 const REASON_LINES: usize = 12;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::transcript::Account;
 
 /// Maximum length of a token, bytes, so that it fits on one line of a screen.
-pub const MAX_PROMISE_BYTES: usize = 100;
+pub(crate) const MAX_PROMISE_BYTES: usize = 100;
 
 /// The token inside the promise's tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -144,7 +144,7 @@ pub struct Work {
 impl Work {
     /// Whether that is work enough: by tool calls where they can be counted, else by the tree. Where
     /// neither can be seen nobody can say that there was none.
-    pub fn is_enough(self, min_tool_calls: u64) -> bool {
+    pub(crate) fn is_enough(self, min_tool_calls: u64) -> bool {
         match (self.tool_calls, self.tree_changed) {
             _ if min_tool_calls == 0 => true,
             (Some(calls), _) => calls >= min_tool_calls,

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Budgets;
 use crate::gates::Gates;
-use crate::model::{PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName};
+use crate::model::{
+    PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, WorkerName, default_question_timeout, is_default,
+};
 use crate::profiles::Profile;
 
 /// The worktree that the user requested with `--worktree`, `--branch`, `--worktree-dir`.
@@ -131,10 +133,6 @@ fn default_size() -> (u16, u16) {
     DEFAULT_SIZE
 }
 
-fn question_timeout() -> u64 {
-    QUESTION_TIMEOUT_SECONDS
-}
-
 /// The settings that make a worker a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoopSpec {
@@ -145,7 +143,7 @@ pub struct LoopSpec {
     /// Seconds of an unchanged screen that end an iteration; at least 1.
     pub inactivity_timeout: u64,
     /// Seconds that a question in mid-work may stay unanswered; 0: no limit.
-    #[serde(default = "question_timeout")]
+    #[serde(default = "default_question_timeout")]
     pub question_timeout: u64,
     /// The task in words, where it was given so: `prompt_file` is then swarm's own copy of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,11 +170,6 @@ impl LoopSpec {
             budgets,
         }
     }
-}
-
-/// For what a reader of an older release need not see.
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 #[cfg(test)]

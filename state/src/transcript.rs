@@ -94,7 +94,7 @@ impl Account {
     }
 
     /// The agent's last message.
-    pub fn last_text(&self) -> Option<&str> {
+    pub(crate) fn last_text(&self) -> Option<&str> {
         self.texts.last().map(String::as_str)
     }
 

@@ -21,7 +21,7 @@ pub fn named(things: &[String], most: usize) -> String {
 }
 
 /// The first 60 characters of a text in quotes, on one line.
-pub fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let mut start: String = text.chars().take(60).collect();
     if start.len() < text.len() {
         start.push('…');

@@ -29,9 +29,15 @@ fn sources(dir: &str) -> Vec<(String, String)> {
     files.iter().map(|path| (name(path), fs::read_to_string(path).unwrap())).collect()
 }
 
+/// The text without its tests: an inline module ends it, and the declaration of a module is left out.
+fn without_tests(text: &str) -> String {
+    let production = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    production.replace("#[cfg(test)]\nmod tests;\n", "")
+}
+
 /// The part of a file that is no test and no comment.
 fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let text = without_tests(text);
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
@@ -161,8 +167,7 @@ fn no_test_sleeps_and_none_is_ignored() {
 fn production(dir: &str) -> Vec<(String, String)> {
     let files =
         sources(dir).into_iter().filter(|(name, _)| !name.contains("/tests") && !name.contains("/testing"));
-    let part = |text: &str| text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
-    files.map(|(name, text)| (name, part(&text))).collect()
+    files.map(|(name, text)| (name, without_tests(&text))).collect()
 }
 
 #[test]

@@ -156,7 +156,8 @@ async fn a_server_starts_once_and_its_end_is_seen() {
     assert_eq!(world.run(&["show-options", "-gv", "history-limit"]), "10000");
     assert_eq!(world.run(&["show-options", "-wgv", "remain-on-exit-format"]), "");
     world.tmux.new_window(window("a", world.dir.path())).await.unwrap();
-    assert!(!world.tmux.shutdown_if_empty().await.unwrap());
+    world.tmux.shutdown_if_empty().await.unwrap();
+    assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
     kill(Pid::from_raw(world.server), Signal::SIGKILL).unwrap();
     bounded("the server's death", procs::wait_gone(world.server)).await;
     assert_eq!(world.tmux.health().await, Health::Gone);
@@ -168,7 +169,7 @@ async fn a_server_starts_once_and_its_end_is_seen() {
     assert_eq!(world.tmux.health().await, Health::Gone);
     world.server = world.tmux.ensure_server().await.unwrap();
     assert_eq!(world.tmux.list().await.unwrap(), []);
-    assert!(world.tmux.shutdown_if_empty().await.unwrap());
+    world.tmux.shutdown_if_empty().await.unwrap();
     assert_eq!(world.tmux.health().await, Health::Gone);
     world.tmux.kill_server().await.unwrap();
 }
@@ -239,7 +240,7 @@ async fn windows_are_made_at_once_marked_and_listed() {
     }
     assert_eq!(world.tmux.list().await.unwrap(), []);
     let pane = make("four").await.unwrap();
-    world.tmux.resize(&pane.window, (90, 20)).await.unwrap();
+    world.run(&["resize-window", "-t", &pane.window, "-x", "90", "-y", "20"]);
     assert_eq!(world.row(&pane.id).await.unwrap().size, (90, 20));
     assert_eq!(world.capture(&pane.id).await.size, (90, 20));
     // Closing by pane: only the very same one.
@@ -297,7 +298,7 @@ async fn a_capture_joins_wrapped_rows_and_holds_the_history() {
     expected.extend([long, "back\\slash \\n \"q\" $x ~".into(), "%end 1 2 1".into()]);
     expected.extend(["%exit".into(), "café end".into()]);
     assert_eq!(captured.text, expected.join("\n"));
-    assert_eq!((captured.size, captured.alternate, captured.dead), ((120, 30), false, false));
+    assert_eq!((captured.size, captured.alternate), ((120, 30), false));
     // 60 + 3 + 4 rows and the one the cursor is in, less the screen.
     assert_eq!((captured.history, captured.history_taken), (38, 38));
     let screen = world.tmux.capture(&pane.id, 0).await.unwrap().unwrap();
@@ -391,8 +392,8 @@ async fn nothing_done_to_a_dead_pane_kills_the_server() {
     .await;
     assert_eq!(world.tmux.paste(&pane.id, b"text").await.unwrap(), PasteOutcome::PaneDead);
     world.tmux.keys(&pane.id, &["Enter", "C-c"]).await.unwrap();
-    world.tmux.resize(&pane.window, (100, 20)).await.unwrap();
-    assert!(world.capture(&pane.id).await.dead);
+    world.run(&["resize-window", "-t", &pane.window, "-x", "100", "-y", "20"]);
+    assert_eq!(world.capture(&pane.id).await.size, (100, 20));
     assert_eq!(world.tmux.health().await, Health::Alive { pid: world.server });
     world.tmux.kill_window(&pane.window).await.unwrap();
     assert_eq!(world.tmux.paste(&pane.id, b"text").await.unwrap(), PasteOutcome::PaneDead);

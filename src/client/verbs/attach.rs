@@ -111,12 +111,8 @@ fn named(name: &str) -> Named {
 }
 
 fn tmux(ctx: &ClientContext, view: &AttachView) -> Result<Tmux> {
-    Ok(Tmux::new(TmuxOptions {
-        socket: Socket::Path(view.socket.clone()),
-        config: ctx.paths()?.tmux_conf(),
-        source: None,
-        session: view.session.clone(),
-    }))
+    let (socket, session) = (Socket::Path(view.socket.clone()), view.session.clone());
+    Ok(Tmux::new(TmuxOptions { socket, session, ..TmuxOptions::own(&ctx.paths()?) }))
 }
 
 /// Refuses a terminal on which tmux cannot draw.

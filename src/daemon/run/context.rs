@@ -4,16 +4,22 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use swarm_state::model::{Run, WorkerName};
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
 
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, RunReport};
+use crate::error::Result;
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
+
+/// The delay before a write to a full disk is retried.
+const WRITE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The data that every job of a worker's driver needs.
 #[derive(Clone)]
@@ -44,8 +50,29 @@ impl RunContext {
         drop(self.inbox.send(Input::Report {
             worker: self.name.clone(),
             incarnation: self.incarnation,
-            report,
+            report: Box::new(report),
         }));
+    }
+
+    /// True while the worker is being killed.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.hurry.load(Ordering::Relaxed)
+    }
+
+    /// Repeats `write` while the disk is full. If the worker is killed meanwhile, `what` is lost.
+    pub(crate) async fn write_until_stored(&self, what: &str, write: impl Fn() -> Result<()>) {
+        let mut told = false;
+        while let Err(error) = write() {
+            if self.is_hurried() {
+                return self.report(RunReport::Warning(format!("{what} is lost: {error}")));
+            }
+            if !std::mem::replace(&mut told, true) {
+                let message = format!("{what} was not stored; swarm retries: {error}");
+                self.report(RunReport::Warning(message));
+                self.report(RunReport::Unstored(error.message));
+            }
+            sleep(WRITE_RETRY_DELAY).await;
+        }
     }
 
     /// The variables in the environment of all the worker's processes that identify the worker.

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use swarm_state::engine::{Effect, Ended, SpawnError};
+use swarm_state::engine::{Effect, Ended, Event, SpawnError};
 use swarm_state::model::{Pane, PromptVia, Run, Worktree};
 use swarm_state::spec::WorkerSpec;
 use tokio::sync::mpsc;
 
 use crate::daemon::crash;
-use crate::daemon::messages::{IterationInfo, Job, PromptOutcome, RunReport, SharedReader};
+use crate::daemon::messages::{IterationInfo, Job, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::{delivery, exit, finish, input, iteration, remove_worktree};
@@ -77,12 +77,12 @@ async fn work(context: &RunContext, job: Job) {
             }
             // Before the answer: a client that then waits for the end of the turn must not see the end of the last
             // turn.
-            context.report(RunReport::Typed(pane.run));
+            context.report(RunReport::Event(Event::Typed(pane.run)));
             drop(reply.send(outcome.map(|warning| Sent { warnings: warning.into_iter().collect() })));
         }
         Job::Eof { pane, reader, reply } => {
             let outcome = delivery::eof(context, &pane, &reader).await;
-            context.report(RunReport::Typed(pane.run));
+            context.report(RunReport::Event(Event::Typed(pane.run)));
             drop(reply.send(outcome.map(|()| Empty {})));
         }
         Job::Judge {
@@ -154,7 +154,7 @@ fn ended_as(
     if end == end_if_delivered || !delivery::was_delivered(&context.run_dir(run)) {
         return end;
     }
-    context.report(RunReport::Prompt(run, Ok(PromptOutcome::Accepted)));
+    context.report(RunReport::Event(Event::PromptSent(run)));
     end_if_delivered
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use swarm_state::engine::{Effect, SpawnError};
+use swarm_state::engine::{Effect, Event, SpawnError};
 use swarm_state::model::{Exit, Pane, Run};
 
 use crate::daemon::crash;
@@ -59,11 +59,11 @@ async fn report_exit(context: RunContext, pane: Pane) {
     let report = match record {
         Some(ExitRecord { helper: true, error, .. }) => unstarted(&context, run, error),
         None if !wrapper::has_read_launch(&dir) => unstarted(&context, run, None),
-        Some(record) if !record.hup => RunReport::Exited(run, exit_of(&record)),
+        Some(record) if !record.hup => RunReport::Event(Event::Exited(run, exit_of(&record))),
         closed => {
             // The wrapper did not record the end, or its pane was closed: end what still runs.
             end_remains(pane.pid).await;
-            verdict(&context, &pane, closed.as_ref()).await
+            RunReport::Event(verdict(&context, &pane, closed.as_ref()).await)
         }
     };
     crash::point("exited");
@@ -107,17 +107,17 @@ pub(crate) fn exit_of_row(row: &PaneRow) -> Option<Exit> {
     }
 }
 
-async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>) -> RunReport {
+async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>) -> Event {
     let (tmux, run) = (&context.tmux, pane.run);
     let mut silent = 0;
     for wait in STATUS_RETRY_DELAYS {
         match tmux.health().await {
             Health::Alive { pid } if pid == pane.server_pid => {}
-            Health::Alive { .. } | Health::Gone => return RunReport::ServerLost(run),
+            Health::Alive { .. } | Health::Gone => return Event::ServerLost(run),
             Health::Unresponsive => {
                 silent += 1;
                 if silent == MAX_UNANSWERED_CHECKS || context.hurry.load(Ordering::Relaxed) {
-                    return RunReport::ServerLost(run);
+                    return Event::ServerLost(run);
                 }
                 context.report(RunReport::Silent);
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -125,18 +125,18 @@ async fn verdict(context: &RunContext, pane: &Pane, record: Option<&ExitRecord>)
             }
         }
         match find(tmux, pane).await {
-            PaneState::Missing => return RunReport::PaneLost(run),
-            PaneState::Dead(Some(exit)) if record.is_none() => return RunReport::Exited(run, exit),
+            PaneState::Missing => return Event::PaneLost(run),
+            PaneState::Dead(Some(exit)) if record.is_none() => return Event::Exited(run, exit),
             // The pane exists, but the wrapper received SIGHUP: somebody sent the signal; the pane was not closed.
             PaneState::Dead(_) if record.is_some() => {
-                return RunReport::Exited(run, record.map_or(Exit::Unknown, exit_of));
+                return Event::Exited(run, record.map_or(Exit::Unknown, exit_of));
             }
             PaneState::Dead(_) | PaneState::Alive | PaneState::NoAnswer => {}
         }
         tmux.nudge().await;
         tokio::time::sleep(wait).await;
     }
-    RunReport::Exited(run, Exit::Unknown)
+    Event::Exited(run, Exit::Unknown)
 }
 
 enum PaneState {
@@ -202,7 +202,7 @@ pub(crate) fn probe(context: RunContext, pane: &Pane, env: BTreeMap<String, Stri
         let told = HookRecord::of(&context.run_dir(run));
         let grew = move || last_growth(&env, told.session.as_deref(), told.transcript.as_deref());
         if let Some(ago) = tokio::task::spawn_blocking(grew).await.ok().flatten() {
-            context.report(RunReport::Grew(run, ago));
+            context.report(RunReport::Event(Event::Grew(run, ago)));
         }
         let sample = move || procs::cpu_seconds(root);
         let before = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
@@ -211,6 +211,6 @@ pub(crate) fn probe(context: RunContext, pane: &Pane, env: BTreeMap<String, Stri
         let after = tokio::task::spawn_blocking(sample).await.unwrap_or(0.0);
         let share = (after - before) / start.elapsed().as_secs_f64();
         crash::after(&Effect::Probe(run));
-        context.report(RunReport::Probed(run, share >= COMPUTING_CPU_SHARE));
+        context.report(RunReport::Event(Event::Probed(run, share >= COMPUTING_CPU_SHARE)));
     });
 }

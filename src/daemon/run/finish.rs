@@ -6,7 +6,6 @@
 //! gates of a loop ([`super::iteration`]) may take long; a kill cuts it short.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
@@ -21,19 +20,15 @@ use crate::daemon::run::context::RunContext;
 use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::iteration::IterationRun;
 use crate::daemon::{crash, watcher};
-use crate::error::Error;
+use crate::error::Result;
 use crate::store::write_unsynced;
 use crate::tmux::Health;
 
-/// The delay before reading or storing the output is retried.
+/// The delay before reading the output is retried.
 const OUTPUT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The line in a log above the agent's transcript.
 const TRANSCRIPT_HEADER: &str = "--- transcript ---";
-
-/// Verdicts as older releases wrote them.
-const OLD_DONE: &[u8] = b"done";
-const OLD_NOT_DONE: &[u8] = b"not done";
 
 /// A run that ended.
 pub(crate) struct EndedRun {
@@ -60,7 +55,7 @@ pub(crate) async fn judge(
     reader: &SharedReader,
 ) -> Verdict {
     let mark = context.run_dir(ended.run).join("verdict");
-    let verdict = match std::fs::read(&mark).ok().and_then(|said| marked(spec, &said)) {
+    let verdict = match std::fs::read(&mark).ok().and_then(|json| serde_json::from_slice(&json).ok()) {
         Some(verdict) => verdict,
         None => {
             let output = kept_output(context, ended, spec).await;
@@ -79,16 +74,6 @@ pub(crate) async fn judge(
         context.report(RunReport::Unclosed);
     }
     verdict
-}
-
-/// Parses a verdict file.
-fn marked(spec: &WorkerSpec, said: &[u8]) -> Option<Verdict> {
-    let done = match said {
-        OLD_DONE => true,
-        OLD_NOT_DONE => false,
-        json => return serde_json::from_slice(json).ok(),
-    };
-    Some(Verdict { done_pattern: spec.done_pattern.as_ref().map(|_| done), ..Verdict::default() })
 }
 
 async fn try_gates(
@@ -123,7 +108,9 @@ async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) 
     if let Some(story) = story(context, ended, spec, &output).await {
         logged = format!("{logged}\n\n{TRANSCRIPT_HEADER}\n{story}");
     }
-    store(context, ended, iteration, &logged).await;
+    let what = format!("the output of run {}", ended.run);
+    // The pane keeps the output until it is stored.
+    context.write_until_stored(&what, || keep(context, ended, iteration, &logged)).await;
     // Without the copy the output would be stored twice in the worst case.
     drop(write_unsynced(&copy, output.as_bytes()));
     output
@@ -155,7 +142,7 @@ async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
         match context.tmux.capture(&pane.id, u32::MAX).await {
             Ok(Some(captured)) => return captured.text.trim_end().to_owned(),
             Ok(None) => return String::new(),
-            Err(error) if is_hurried(context) || context.tmux.health().await != Health::Unresponsive => {
+            Err(error) if context.is_hurried() || context.tmux.health().await != Health::Unresponsive => {
                 context.report(RunReport::Warning(format!("the output of the run was not read: {error}")));
                 return String::new();
             }
@@ -167,27 +154,7 @@ async fn output_of(context: &RunContext, pane: Option<&Pane>) -> String {
     }
 }
 
-/// Stores the output. Retries while the disk is full; the pane keeps the output meanwhile.
-async fn store(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) {
-    let (mut told, run) = (false, ended.run);
-    while let Err(error) = keep(context, ended, iteration, output) {
-        if is_hurried(context) {
-            return context.report(RunReport::Warning(format!("the output of run {run} is lost: {error}")));
-        }
-        if !std::mem::replace(&mut told, true) {
-            let message = format!("the output of run {run} was not stored; swarm retries: {error}");
-            context.report(RunReport::Warning(message));
-            context.report(RunReport::Unstored(error.message));
-        }
-        sleep(OUTPUT_RETRY_DELAY).await;
-    }
-}
-
-fn is_hurried(context: &RunContext) -> bool {
-    context.hurry.load(Ordering::Relaxed)
-}
-
-fn keep(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) -> Result<(), Error> {
+fn keep(context: &RunContext, ended: &EndedRun, iteration: Option<u32>, output: &str) -> Result<()> {
     let (store, name, run) = (&context.store, &context.name, ended.run);
     let at = crate::daemon::clock::local_now().to_rfc3339();
     let what = iteration.map_or_else(|| format!("run {run}"), |i| format!("iteration {i}"));

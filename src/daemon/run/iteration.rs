@@ -15,7 +15,7 @@ use swarm_state::model::{Exit, Run};
 use swarm_state::notice::Entry;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::WorkerSpec;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use crate::checks::Step;
 use crate::daemon::crash;
@@ -27,9 +27,6 @@ use crate::loops::{Finished, LoopRun, hurried, session_id};
 
 /// How long after the loop's time is up the work before an agent's start may still take. Checks end with the time.
 const OUT_OF_TIME_MARGIN: Duration = Duration::from_secs(10);
-
-/// The delay before writing an iteration's result is retried.
-const RESULT_RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The id of a loop: the time when it was spawned. Distinguishes loops of the same name.
 pub(crate) fn loop_id(started: DateTime<FixedOffset>) -> String {
@@ -180,27 +177,13 @@ impl IterationRun<'_> {
         let mut ended = loop_run.conclude(finished, &told, &self.context.hurry).await;
         crash::point("concluded");
         self.warn_of_unseen_limits(&mut ended);
-        self.write_result(&loop_run, &ended).await;
+        let what = format!("the result of iteration {}", ended.iteration);
+        self.context.write_until_stored(&what, || loop_run.write_down(&ended)).await;
         crash::point("result");
         for warning in ended.warnings {
             self.context.report(RunReport::Warning(warning));
         }
         ended.verdict.unwrap_or_default()
-    }
-
-    /// Retries while the disk is full, unless the worker is killed.
-    async fn write_result(&self, loop_run: &LoopRun, ended: &ledger::Iteration) {
-        let mut told = false;
-        while let Err(error) = loop_run.write_down(ended) {
-            if self.context.hurry.load(Ordering::Relaxed) {
-                return self.context.report(RunReport::Warning(error.to_string()));
-            }
-            if !std::mem::replace(&mut told, true) {
-                self.context.report(RunReport::Warning(format!("{error}; swarm retries")));
-                self.context.report(RunReport::Unstored(error.message));
-            }
-            sleep(RESULT_RETRY_DELAY).await;
-        }
     }
 
     /// Warns about limits that could not be checked, because a person relies on them.

@@ -14,7 +14,7 @@ use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
-use crate::daemon::reply::Reply;
+use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
@@ -154,10 +154,6 @@ fn with_way_out(error: Error, name: &WorkerName) -> Error {
         return error;
     }
     error.hint(format!("to delete the worker and keep the worktree: swarm clean {name} --keep-worktree"))
-}
-
-fn stopping() -> Error {
-    Error::new(ErrorCode::NoDaemon, "the daemon is stopping")
 }
 
 /// True for a plain worker whose tmux server is gone; it cannot be resumed.

@@ -1,8 +1,9 @@
 //! `logs`: the output of a worker's runs.
 
-use crate::daemon::output::{OutputSource, last_section, lines_of, stopping, wish};
+use crate::daemon::output::{OutputSource, last_section, lines_of, wish};
 use crate::daemon::pages::{self, LinesWanted};
 use crate::daemon::reply::Reply;
+use crate::daemon::reply::stopping;
 use crate::daemon::slot::Slot;
 use crate::error::Result;
 use crate::protocol::{Lines, LogsParams, RUNNING};

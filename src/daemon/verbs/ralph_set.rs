@@ -1,15 +1,12 @@
 //! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use swarm_state::engine::{Edits, Event};
 use swarm_state::pattern::Pattern;
-use swarm_state::spec::Prompt;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
-use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{RalphSetParams, RalphView};
@@ -28,27 +25,31 @@ impl Supervisor {
         if slot.engine.is_stopped() {
             return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' has ended")));
         }
-        self.step_if_saved(&name, |slot| set(slot, &params.key, &params.value).map(Event::Edited))?;
+        self.step_if_saved(&name, |slot| {
+            let mut edits = checked(&params.key, &params.value)?;
+            // A match of the same pattern still counts.
+            edits.done_pattern = edits.done_pattern.filter(|pattern| *pattern != slot.spec.done_pattern);
+            slot.edit_spec(&edits);
+            Ok(Event::Edited(edits))
+        })?;
         self.ralph_status(name.as_str())
     }
 }
 
-/// Checks one setting. Changes the spec, and returns the changes for the engine.
-fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
+/// Checks one setting.
+fn checked(key: &str, value: &str) -> Result<Edits> {
     let mut edits = Edits::default();
     match key {
         "max_iterations" => edits.max_iterations = Some(number(key, value)?),
         "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?.into()),
         "question_timeout" => edits.question_timeout = Some(seconds(key, value)?),
         "done_pattern" => {
-            let pattern = (value != "null").then(|| value.to_owned());
-            if let Some(pattern) = &pattern {
+            let pattern = (value != "null").then_some(value);
+            if let Some(pattern) = pattern {
                 Pattern::compile(pattern)
                     .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
             }
-            edits.done_pattern = pattern != slot.spec.done_pattern;
-            Arc::make_mut(&mut slot.spec).done_pattern = pattern;
-            slot.rebuild_reader();
+            edits.done_pattern = Some(pattern.map(str::to_owned));
         }
         "prompt_file" => {
             let path = PathBuf::from(value);
@@ -58,11 +59,7 @@ fn set(slot: &mut Slot, key: &str, value: &str) -> Result<Edits> {
             if !path.is_file() {
                 return Err(Error::invalid(format!("prompt file not found: {value}")));
             }
-            let spec = Arc::make_mut(&mut slot.spec);
-            if let Some(ralph) = &mut spec.ralph {
-                ralph.prompt_file.clone_from(&path);
-            }
-            spec.prompt = Prompt::File(path);
+            edits.prompt_file = Some(path);
         }
         _ => {
             return Err(Error::usage(format!("unknown setting '{key}'"))

@@ -28,16 +28,6 @@ fn keys_of_somebodys_own_survive_in_a_loops_state() {
     store.write_ralph(&worker, &ralph()).unwrap();
     let RalphRead::Found(file, _) = store.read_ralph(&worker).unwrap() else { panic!("not there") };
     assert_eq!((file.max_iterations, &file.extra["my_note"]["why"]), (100, &"slow machine".into()));
-    // The write that looks first takes the edit over instead.
-    fs::write(fixture.paths().ralph_state(&worker), EDITED).unwrap();
-    store
-        .update_ralph(&worker, |found| {
-            let RalphRead::Found(on_disk, _) = found else { panic!("not there") };
-            RalphFile { max_iterations: on_disk.max_iterations, current_iteration: 6, ..ralph() }
-        })
-        .unwrap();
-    let RalphRead::Found(file, _) = store.read_ralph(&worker).unwrap() else { panic!("not there") };
-    assert_eq!((file.max_iterations, file.current_iteration, file.extra.len()), (200, 6, 1));
 }
 
 #[test]
@@ -99,10 +89,11 @@ fn a_lock_that_somebody_keeps_is_an_error_not_a_hang() {
 fn loops_are_archived_in_the_order_of_time() {
     let fixture = Fixture::new();
     let (store, worker) = (&fixture.store, name("agent"));
-    assert_eq!(store.archive_ralph(&worker).unwrap(), None);
+    store.archive_ralph(&worker).unwrap();
     for archived in ["agent.1", "agent.2", "agent.3"] {
         store.write_ralph(&worker, &ralph()).unwrap();
-        assert_eq!(store.archive_ralph(&worker).unwrap().as_deref(), Some(archived));
+        store.archive_ralph(&worker).unwrap();
+        assert!(store.ralph_dirs().contains(&archived.to_owned()), "{archived}");
         if archived == "agent.2" {
             store.remove_ralph_dir("agent.1").unwrap();
         }

@@ -58,19 +58,25 @@ impl Worker {
         if self.count_end(ended) {
             let detail = self.ralph.as_mut().and_then(|l| l.detail.take());
             let message = verdict.api_error.or(detail).or(verdict.trouble);
-            return [missed, self.after_failure(ended, message, now)].concat();
+            return [missed, self.after_failure(ended, message, true, now)].concat();
         }
         let ended = self.report_end(ended, now);
         [ended, missed, self.after_iteration(now)].concat()
     }
 
-    /// Counts and reports a failed iteration, and continues if the budgets permit.
+    /// Counts and reports a failed iteration, and continues if the budgets permit. One that does not count
+    /// as an iteration is still a failure, so that a loop that cannot start any agent ends.
     pub(super) fn after_failure(
         &mut self,
         exit: IterationExit,
         message: Option<String>,
+        counts: bool,
         now: Now,
     ) -> Vec<Effect> {
+        let Some(iteration) = self.ralph.as_ref().map(|ralph| ralph.iteration) else { return vec![] };
+        if !counts {
+            self.undo_iteration();
+        }
         let Some(ralph) = &mut self.ralph else { return vec![] };
         ralph.failures = ralph.failures.saturating_add(1);
         ralph.total_failures = ralph.total_failures.saturating_add(1);
@@ -78,7 +84,7 @@ impl Worker {
         let wait = budget::backoff(ralph.failures);
         let backoff = (!over && ralph.paused.is_none()).then_some(wait.as_secs());
         let entry = Entry::IterationFailed {
-            iteration: ralph.iteration,
+            iteration,
             exit,
             seconds: ralph.elapsed(now),
             attempt: ralph.failures,
@@ -86,6 +92,7 @@ impl Worker {
             backoff,
             message,
         };
+        // The number of the loop: after an undone iteration it is the one before.
         ralph.last_end = Some((ralph.iteration, entry.clone()));
         let mut effects = vec![Effect::Notify(entry)];
         if backoff.is_some() {

@@ -121,35 +121,6 @@ impl Worker {
         [ended, self.stop(StopReason::NoGate)].concat()
     }
 
-    /// The wrapper failed to start the agent: the iteration does not count. It counts as a failure, so that a loop
-    /// that cannot start any agent ends.
-    pub(super) fn helper_failed(&mut self, message: String, now: Now) -> Vec<Effect> {
-        let Some(iteration) = self.ralph.as_ref().map(|ralph| ralph.iteration) else { return vec![] };
-        self.undo_iteration();
-        let Some(ralph) = &mut self.ralph else { return vec![] };
-        ralph.failures = ralph.failures.saturating_add(1);
-        ralph.total_failures = ralph.total_failures.saturating_add(1);
-        let wait = budget::backoff(ralph.failures);
-        let goes_on = ralph.exhausted(now).is_none() && ralph.paused.is_none();
-        let entry = Entry::IterationFailed {
-            iteration,
-            exit: IterationExit::SpawnFailed,
-            seconds: ralph.elapsed(now),
-            attempt: ralph.failures,
-            limit: ralph.budgets.max_failures,
-            backoff: goes_on.then_some(wait.as_secs()),
-            message: Some(message),
-        };
-        // Under the number that the loop is back at: it is the last that is known of it until the next run starts.
-        ralph.last_end = Some((ralph.iteration, entry.clone()));
-        let told = vec![Effect::Notify(entry)];
-        if goes_on {
-            self.phase = Phase::BackingOff { until: now.after(wait), delay: wait };
-            return [told, vec![Effect::Persist]].concat();
-        }
-        [told, self.after_iteration(now)].concat()
-    }
-
     /// Adds the cost and tokens of an iteration.
     pub(super) fn count(&mut self, verdict: &Verdict) {
         let Some(ralph) = &mut self.ralph else { return };

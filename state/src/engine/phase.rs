@@ -1,8 +1,119 @@
-//! The properties of phases. Each question about a phase is answered here once, by an exhaustive match.
+//! The phases of a worker and their properties. Each question about a phase is answered here once, by an exhaustive
+//! match.
 
 use std::time::Duration;
 
-use super::{Phase, Watch, Why};
+use serde::{Deserialize, Serialize};
+
+use super::Watch;
+use crate::model::Exit;
+use crate::notice::StopReason;
+
+/// Why swarm is ending a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// An interactive agent printed something, then nothing for the length of the timeout.
+    Inactivity,
+    /// The timeout passed without output from an agent that had to print or exit.
+    Silent,
+    /// The prompt did not reach the agent.
+    Undelivered,
+    /// Nobody answered the agent's question in time.
+    Unanswered,
+    /// The done pattern matched and the agent is quiet.
+    Done,
+    /// The agent reported the end of its turn.
+    TurnOver,
+    /// The iteration's time is up.
+    Timeout,
+    /// The loop's time is up.
+    OutOfTime,
+    /// The agent reported an error of its API.
+    ApiError,
+    /// The agent reported that its context is full.
+    ContextSpent,
+    /// Somebody killed the worker.
+    Kill,
+}
+
+impl Why {
+    /// The text after "ending: ".
+    pub(crate) fn phrase(self) -> &'static str {
+        match self {
+            Self::Inactivity | Self::Silent => "inactivity",
+            Self::Undelivered => "its prompt was not delivered",
+            Self::Unanswered => "its question was not answered",
+            Self::Done => "done pattern matched",
+            Self::TurnOver => "turn over",
+            Self::Timeout => "the iteration is out of time",
+            Self::OutOfTime => "the loop is out of time",
+            Self::ApiError => "its API failed it",
+            Self::ContextSpent => "its context is full",
+            Self::Kill => "killed",
+        }
+    }
+}
+
+/// The state of a worker. Each phase has exactly the data that is valid in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Not started yet.
+    Idle,
+    /// The daemon creates the pane and will report.
+    Spawning {
+        /// The worker was killed meanwhile: end the pane as soon as it exists.
+        doomed: bool,
+    },
+    /// The pane exists, the agent is not ready yet.
+    Starting {
+        /// When this is reported; `None` once it was.
+        ready_by: Option<Duration>,
+        /// The observations of its screen.
+        watch: Watch,
+    },
+    /// The daemon delivers the prompt and will report.
+    Prompting {
+        /// When the delivery counts as failed.
+        by: Duration,
+    },
+    /// The agent works.
+    Running {
+        /// The observations of its screen.
+        watch: Watch,
+    },
+    /// The agent was sent SIGTERM.
+    Ending {
+        /// Why.
+        why: Why,
+        /// When SIGKILL is sent (again).
+        kill_at: Duration,
+    },
+    /// The run has ended; the daemon stores its output and evaluates the gates.
+    Judging {
+        /// How it ended.
+        exit: Exit,
+        /// Why swarm ended it, if it did.
+        why: Option<Why>,
+    },
+    /// After a failure, or before a restart.
+    BackingOff {
+        /// When the next run starts.
+        until: Duration,
+        /// The length of the whole wait.
+        delay: Duration,
+    },
+    /// A paused loop with no agent.
+    Parked,
+    /// The worker's tmux server is gone; a loop can be resumed.
+    Lost,
+    /// Finished.
+    Stopped {
+        /// Why.
+        reason: StopReason,
+    },
+}
 
 impl Phase {
     /// True while a pane of the current run may exist.

@@ -46,9 +46,11 @@ impl Worker {
             }
             (SpawnError::OutOfTime, _) => self.never_worked(now),
             (SpawnError::NoGate, _) => self.without_gate(now),
-            (SpawnError::Helper(message), true) => self.helper_failed(message, now),
+            (SpawnError::Helper(message), true) => {
+                self.after_failure(IterationExit::SpawnFailed, Some(message), false, now)
+            }
             (SpawnError::Other(message), true) => {
-                self.after_failure(IterationExit::SpawnFailed, Some(message), now)
+                self.after_failure(IterationExit::SpawnFailed, Some(message), true, now)
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::hook_signals::TurnEnd;
+use crate::model::is_default;
 use crate::screen::Reading;
 
 /// The most that the time between two looks adds to stillness.
@@ -60,16 +61,11 @@ pub struct Watch {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) held: bool,
     /// How many texts of a person are being typed. The next daemon types none of them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub(super) typing: u32,
     /// The reported end of a turn that is being verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<TurnEnd>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 impl Watch {

@@ -164,7 +164,7 @@ impl Worker {
         if let Some(timeout) = edits.inactivity_timeout {
             ralph.inactivity_timeout = timeout.max(1);
         }
-        if edits.done_pattern {
+        if edits.done_pattern.is_some() {
             self.evidence.done = false;
         }
         if let Some(timeout) = edits.question_timeout {

@@ -6,6 +6,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
+use crate::engine::Edits;
 use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, WorkerName};
 use crate::notice::PauseBy;
 
@@ -162,33 +163,12 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
         .with_nanosecond(at?.nanosecond().min(999_999_999) / 1000 * 1000)
 }
 
-/// The settings that a person changed in a loop's state file. swarm ignores changes of other keys.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RalphEdits {
-    /// A new limit, at least 1. It may be below the current iteration: then that one is the last.
-    pub max_iterations: Option<u32>,
-    /// A new inactivity timeout in seconds, at least 1.
-    pub inactivity_timeout: Option<u64>,
-    /// A new limit for unanswered questions, seconds; 0: none.
-    pub question_timeout: Option<u64>,
-    /// A new done pattern (never empty, not compiled yet); `Some(None)` removes it.
-    pub done_pattern: Option<Option<String>>,
-    /// A new prompt file, absolute.
-    pub prompt_file: Option<PathBuf>,
-}
-
-impl RalphEdits {
-    /// True when nothing was changed.
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
-/// Compares the settings in the file with those the daemon knows.
+/// Compares the settings in the file with those the daemon knows. Changes of other keys are ignored, and a new done
+/// pattern is not compiled.
 ///
 /// # Errors
 /// One sentence for each invalid value, joined by `; `. The whole edit is then rejected.
-pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<RalphEdits, String> {
+pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<Edits, String> {
     let mut bad = vec![];
     if on_disk.max_iterations == 0 {
         bad.push("max_iterations must be at least 1".to_owned());
@@ -209,7 +189,7 @@ pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<RalphEdits, Strin
     fn changed<T: PartialEq + Clone>(known: &T, on_disk: &T) -> Option<T> {
         (known != on_disk).then(|| on_disk.clone())
     }
-    Ok(RalphEdits {
+    Ok(Edits {
         max_iterations: changed(&known.max_iterations, &on_disk.max_iterations),
         inactivity_timeout: changed(&known.inactivity_timeout, &on_disk.inactivity_timeout),
         question_timeout: changed(&known.question_timeout, &on_disk.question_timeout),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::engine::Worker;
+use crate::engine::{Edits, Worker};
 use crate::model::{LoopStatus, PromptVia, RestartSpec, RestartWhen};
 use crate::notice::PauseBy;
 use crate::profiles::Profile;
@@ -227,7 +227,7 @@ fn an_edit_by_hand_is_found() {
     let edited = parse_ralph(V1_EDITED).unwrap();
     assert_eq!(
         edits(&known, &edited).unwrap(),
-        RalphEdits {
+        Edits {
             max_iterations: Some(200),
             inactivity_timeout: None,
             question_timeout: None,

@@ -74,7 +74,7 @@ impl IterationExit {
     }
 
     /// The end as a phrase, for a person.
-    pub fn phrase(self) -> String {
+    pub(crate) fn phrase(self) -> String {
         use crate::model::Exit;
         match self {
             Self::Exit(Exit::Code(code)) => format!("exit status {code}"),
@@ -104,7 +104,7 @@ impl IterationExit {
     }
 
     /// Returns the effect of the iteration on the count of failures, if the gates do not hold.
-    pub fn counts_as(self) -> Counts {
+    pub(crate) fn counts_as(self) -> Counts {
         match self {
             Self::Exit(exit) if exit.is_success() => Counts::Success,
             Self::Inactivity | Self::Done | Self::ContextSpent | Self::TurnOver => Counts::Success,
@@ -144,7 +144,7 @@ impl PauseBy {
     }
 
     /// The state of the paused loop for a person to read.
-    pub fn state_text(self) -> String {
+    pub(crate) fn state_text(self) -> String {
         match self {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused when the daemon stopped".to_owned(),
@@ -154,7 +154,7 @@ impl PauseBy {
     }
 
     /// The text that the follower prints when the loop is paused.
-    pub fn follow_text(self) -> String {
+    pub(crate) fn follow_text(self) -> String {
         match self {
             Self::User => "paused".to_owned(),
             Self::Shutdown => "paused (the daemon is stopping)".to_owned(),

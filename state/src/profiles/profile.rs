@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::PromptVia;
+use crate::model::{PromptVia, is_default};
 use crate::outage::Wording;
 use crate::transcript::{Account, Usage};
 
@@ -26,11 +26,11 @@ pub struct Profile {
     /// Arguments that make the command run once without a screen of its own (`-p`, `exec`).
     pub one_shot: Vec<String>,
     /// The first of `one_shot` needs nothing behind it.
-    #[serde(skip_serializing_if = "is_no")]
+    #[serde(skip_serializing_if = "is_default")]
     pub bare_one_shot: bool,
     /// The words of `one_shot` need the prompt as their value. Where the prompt comes on standard input, a word
     /// without a value is left out.
-    #[serde(skip_serializing_if = "is_no")]
+    #[serde(skip_serializing_if = "is_default")]
     pub one_shot_takes_prompt: bool,
     /// The route for an interactive command. `auto` means: `stdin` in a loop, `paste` otherwise.
     pub interactive_via: PromptVia,
@@ -47,7 +47,7 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub session_own: Vec<String>,
     /// Its transcript or its results report the cost of a session.
-    #[serde(skip_serializing_if = "is_no")]
+    #[serde(skip_serializing_if = "is_default")]
     pub tells_cost: bool,
     /// The price of a million tokens that the model reads, millionths of a US dollar: for a command that reports tokens
     /// and no cost.
@@ -67,7 +67,7 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
     /// How swarm passes hooks to it.
-    #[serde(skip_serializing_if = "HookStyle::is_off")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
     /// The flag that names the model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,11 +83,11 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub error: Vec<String>,
     /// The agent hides its input box while it works.
-    #[serde(skip_serializing_if = "is_no")]
+    #[serde(skip_serializing_if = "is_default")]
     pub hides_input: bool,
     /// How many milliseconds a ready screen must stand before anything is typed: for an agent that replaces its first
     /// screen by a dialog.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub settle_ms: u64,
     /// Patterns for a screen of a working agent.
     pub working: Vec<String>,
@@ -96,16 +96,6 @@ pub struct Profile {
     pub startup: Vec<Marker>,
     /// Dialogs in mid-work: the inactivity rule holds. Beside these, those of [`super::common_permission`] hold.
     pub permission: Vec<Marker>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_no(mark: &bool) -> bool {
-    !mark
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 /// How swarm passes hooks to a CLI for one run.
@@ -119,13 +109,6 @@ pub enum HookStyle {
     Claude,
     /// Codex's settings as arguments.
     Codex,
-}
-
-impl HookStyle {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
-    fn is_off(&self) -> bool {
-        *self == Self::Off
-    }
 }
 
 impl Default for Profile {

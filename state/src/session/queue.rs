@@ -70,7 +70,7 @@ impl Queue {
     }
 
     /// Whether one of them ends the session's loop.
-    pub fn has_cancel(&self) -> bool {
+    pub(crate) fn has_cancel(&self) -> bool {
         self.waiting.iter().any(|text| matches!(Command::of(text), Some((Command::Cancel, _))))
     }
 }

@@ -37,7 +37,7 @@ pub struct SessionIdError;
 
 impl SessionId {
     /// Maximum length, bytes.
-    pub const MAX_BYTES: usize = 128;
+    pub(crate) const MAX_BYTES: usize = 128;
 
     /// Parses an id.
     ///
@@ -239,7 +239,7 @@ impl SessionLoop {
     }
 
     /// True when the current turn is the last one.
-    pub fn is_last_turn(&self) -> bool {
+    pub(crate) fn is_last_turn(&self) -> bool {
         self.max_iterations > 0 && self.iteration >= self.max_iterations
     }
 }

@@ -38,7 +38,7 @@ async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
         assert_eq!(world.row(&other.id).await.unwrap().size, (120, 30), "only the window they look at");
         assert_eq!(world.tmux.list().await.unwrap().len(), 2, "no pane twice");
         // While they look, the size stays theirs.
-        world.tmux.restore_size(&pane.window, (120, 30)).await.unwrap();
+        assert!(AttachPlan::command(&after[1]).status().unwrap().success());
         assert_eq!(world.row(&pane.id).await.unwrap().size, (70, 19));
         if round % 3 == 0 {
             // Their terminal goes away.

@@ -5,9 +5,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::daemon::output::{OutputSource, lines_of, stopping};
+use crate::daemon::output::{OutputSource, lines_of};
 use crate::daemon::pages::{self, LinesWanted};
 use crate::daemon::reply::Reply;
+use crate::daemon::reply::stopping;
 use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Lines, is_run_header};

@@ -90,7 +90,7 @@ fn kill_wins_over_the_pattern() {
 #[test]
 fn evidence_belongs_to_one_run_and_one_pattern() {
     let mut worker = seen();
-    let edited = Edits { done_pattern: true, ..Edits::default() };
+    let edited = Edits { done_pattern: Some(None), ..Edits::default() };
     worker.step(Event::Edited(edited), at(13_000));
     assert_eq!(worker.evidence(), Evidence::default(), "another pattern");
 

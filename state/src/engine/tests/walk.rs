@@ -404,7 +404,8 @@ impl Op {
             4 => Event::Edited(Edits {
                 max_iterations: arg.is_multiple_of(2).then_some(u32::from(arg / 16)),
                 inactivity_timeout: arg.is_multiple_of(3).then_some(u64::from(arg / 4)),
-                done_pattern: arg.is_multiple_of(5),
+                done_pattern: arg.is_multiple_of(5).then_some(None),
+                prompt_file: None,
                 question_timeout: arg.is_multiple_of(5).then_some(u64::from(arg / 16)),
             }),
             5 => Event::Reachable(arg.is_multiple_of(2)),

@@ -590,7 +590,7 @@ pub(super) fn random_world(
             _ => {
                 let max = 1 + dice.below(9) as u32;
                 let question_timeout = Some(u64::from(max) * 30);
-                let done_pattern = dice.below(4) == 0;
+                let done_pattern = (dice.below(4) == 0).then_some(None);
                 let max_iterations = Some(max);
                 Event::Edited(Edits { max_iterations, question_timeout, done_pattern, ..Edits::default() })
             }

@@ -369,14 +369,8 @@ fn a_session_id_can_be_part_of_a_files_name() {
 
 #[test]
 fn words_of_statuses_are_those_of_the_log() {
-    for status in [
-        SessionStatus::PromiseAccepted,
-        SessionStatus::MaxIterationsReached,
-        SessionStatus::Paused,
-        SessionStatus::Cancelled,
-        SessionStatus::NotActive,
-        SessionStatus::HostCap,
-    ] {
+    use SessionStatus::{Cancelled, HostCap, MaxIterationsReached, NotActive, Paused, PromiseAccepted};
+    for status in [PromiseAccepted, MaxIterationsReached, Paused, Cancelled, NotActive, HostCap] {
         assert_eq!(serde_json::to_value(status).unwrap(), status.word());
     }
     let line = LogLine {
