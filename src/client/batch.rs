@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use swarm_state::model::Status;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -17,10 +18,10 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure, Out};
 use crate::protocol::{Call, Empty, Listing};
 
-/// Returns the names of the live workers.
-pub(super) async fn live_workers(ctx: &ClientContext) -> Result<Vec<String>> {
+/// Returns the names of the workers with a status that `is_meant`.
+pub(super) async fn names_with(ctx: &ClientContext, is_meant: fn(Status) -> bool) -> Result<Vec<String>> {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    Ok(listing.workers.into_iter().filter(|w| w.status.is_live()).map(|w| w.name).collect())
+    Ok(listing.workers.into_iter().filter(|w| is_meant(w.status)).map(|w| w.name).collect())
 }
 
 /// The daemon accepts a limited number of clients; this leaves places for others.

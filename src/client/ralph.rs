@@ -1,10 +1,14 @@
 //! Shared by the `ralph` verbs.
 
+use swarm_state::model::{Status, WorkerName};
+
+use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
-use crate::error::{Error, ErrorCode};
+use super::worker::is_loop;
+use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
-use crate::protocol::{Call, Changed};
+use crate::protocol::{Call, Changed, Empty, Listing};
 
 /// Replaces the error for an unknown worker by the documented one.
 pub(super) fn no_loop(name: &str, error: Error) -> Error {
@@ -15,24 +19,46 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
     }
 }
 
+/// Returns the named loops, or if there are none, all loops with a status that `is_meant`.
+pub(super) async fn loops(
+    ctx: &ClientContext,
+    names: &[WorkerName],
+    is_meant: fn(Status) -> bool,
+) -> Result<Vec<String>> {
+    if !names.is_empty() {
+        let mut seen = std::collections::BTreeSet::new();
+        let names = names.iter().map(ToString::to_string);
+        return Ok(names.filter(|name| seen.insert(name.clone())).collect());
+    }
+    let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
+    let is_meant = |w: &&crate::protocol::WorkerView| is_loop(w) && is_meant(w.status);
+    Ok(listing.workers.iter().filter(is_meant).map(|w| w.name.clone()).collect())
+}
+
+/// Changes loops by one call each. `done` and `was_so` are the words for a loop that was changed, and for one that was
+/// so before.
 pub(super) async fn change(
     ctx: &ClientContext,
-    name: &str,
-    call: Call,
-    done: &str,
-    was_so: &str,
+    names: Vec<String>,
+    call: impl Fn(String) -> Call,
+    (done, was_so): (&str, &str),
 ) -> CommandResult {
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
-    let changed: Changed = answer.map_err(|e| no_loop(name, e))?;
-    for warning in &changed.warnings {
-        ctx.out.warn(warning);
+    let mut failures = BatchErrors::new(ctx.out, names.len() == 1);
+    let calls = names.into_iter().map(|name| (name.clone(), call(name)));
+    for (name, answer) in call_each::<Changed>(ctx, calls, QUICK_TIMEOUT).await? {
+        match answer.map_err(|error| no_loop(&name, error)) {
+            Ok(changed) => {
+                changed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                if changed.changed {
+                    ctx.out.line(&format!("{done} ralph loop for {name}"))?;
+                } else {
+                    ctx.out.warn(&format!("worker '{name}' {was_so}"));
+                }
+            }
+            Err(error) => failures.add(&name, error)?,
+        }
     }
-    if changed.changed {
-        ctx.out.line(&format!("{done} ralph loop for {name}"))?;
-    } else {
-        ctx.out.warn(&format!("worker '{name}' {was_so}"));
-    }
-    Ok(0)
+    failures.end()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
 /// need them: each has to be named.
 async fn finished_workers(ctx: &ClientContext) -> Result<Vec<String>> {
     let listing: Listing = ctx.call(&Call::Ls(Empty {}), QUICK_TIMEOUT).await?;
-    let is_finished = |w: &WorkerView| w.outcome.is_some() && !w.metadata().earlier_swarm;
+    let is_finished = |w: &WorkerView| w.status.is_finished() && !w.metadata().earlier_swarm;
     Ok(listing.workers.into_iter().filter(is_finished).map(|w| w.name).collect())
 }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use swarm_state::ignored::IgnoredFiles;
+use swarm_state::model::Status;
 
 use crate::cli::Kill;
-use crate::client::batch::{BatchErrors, call_each, live_workers};
+use crate::client::batch::{BatchErrors, call_each, names_with};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
@@ -17,7 +18,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) async fn run(ctx: &ClientContext, args: &Kill) -> CommandResult {
     let mut names: Vec<String> = args.names.iter().map(ToString::to_string).collect();
     if args.all {
-        names = live_workers(ctx).await?;
+        names = names_with(ctx, Status::is_live_or_paused).await?;
     }
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));

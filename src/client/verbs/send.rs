@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::path::Path;
 
-use swarm_state::model::WorkerName;
+use swarm_state::model::{Status, WorkerName};
 
 use crate::cli::Send;
-use crate::client::batch::{BatchErrors, call_each, live_workers};
+use crate::client::batch::{BatchErrors, call_each, names_with};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
@@ -51,7 +51,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
     let all = target.to.is_none();
     let names = match target.to {
         Some(name) => vec![name.to_string()],
-        None => live_workers(ctx).await?,
+        None => names_with(ctx, Status::is_live).await?,
     };
     if names.is_empty() {
         return Err(Error::invalid("no live workers").hint("swarm ls").into());
