@@ -82,6 +82,11 @@ impl Color {
 }
 
 impl Out {
+    /// Whether standard output is a terminal.
+    pub fn is_terminal() -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Describes this process's stdout and stderr, by `NO_COLOR`, `TERM` and `COLUMNS`.
     pub fn from_env() -> Self {
         let able = std::env::var_os("TERM").is_none_or(|t| t != "dumb");
@@ -269,10 +274,26 @@ pub fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// Formats a table with aligned columns and without control characters.
+/// Cuts `text` to `width` columns, with `…` in its middle: names often differ at their ends.
+pub fn fit_middle(text: &str, width: usize) -> String {
+    if text.width() <= width || width < 3 {
+        return fit(text, width);
+    }
+    let head = fit(text, width / 2 + 1);
+    let mut tail: Vec<char> = vec![];
+    let mut left = width - head.width();
+    for c in text.chars().rev() {
+        let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
+        left = rest;
+        tail.push(c);
+    }
+    head + &tail.iter().rev().collect::<String>()
+}
+
+/// Formats a table with aligned columns and without control characters. The first column is a name.
 ///
 /// When the table is wider than `width`, the columns of `flexible` (indexes) are cut in that order, none below 8
-/// columns.
+/// columns; the first column is cut in the middle.
 pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Option<usize>) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
@@ -297,8 +318,8 @@ pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Opt
 
 fn row_line(row: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
-    for (cell, width) in row.iter().zip(widths) {
-        let cell = fit(cell, *width);
+    for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let cell = if index == 0 { fit_middle(cell, *width) } else { fit(cell, *width) };
         let gap = width.saturating_sub(cell.width()) + 2;
         line.push_str(&cell);
         line.extend(std::iter::repeat_n(' ', gap));
@@ -329,6 +350,15 @@ mod tests {
         assert!(lines[1].starts_with("agent  xxx") && lines[1].ends_with('…'), "{lines:?}");
         let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(1));
         assert_eq!(lines[1], format!("agent  {}…", "x".repeat(7)));
+    }
+
+    #[test]
+    fn names_are_cut_in_the_middle() {
+        for (width, cut) in
+            [(20, "feature-login-0001"), (9, "feat…0001"), (8, "feat…001"), (3, "f…1"), (1, "…")]
+        {
+            assert_eq!(fit_middle("feature-login-0001", width), cut, "{width}");
+        }
     }
 
     #[test]

@@ -327,7 +327,7 @@ sub rows {
         },
         {
             key => 'kill', title => 'kill', run => \&kill_worker,
-            expect => 'kill 0, exit 1, stopped, 0 processes left, 1 iteration',
+            expect => 'kill 0, exit 1, killed, 0 processes left, 1 iteration',
         },
         {
             key => 'logs', title => 'logs --iteration', run => \&logs, expect => 'exit 0, 1: first, 2: second',

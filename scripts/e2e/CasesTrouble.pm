@@ -20,7 +20,7 @@ sub waits {
     # An agent whose API has failed it may report nothing and stay: then only its screen shows it. A one-shot command may
     # print nothing while it tries again.
     $cell->loop('w', '-n', 1, '--inactivity-timeout', $cell->mode eq 'tui' ? 20 : 600);
-    my $status = $cell->until_status('w', 150, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|stopped|killed)$/ });
+    my $status = $cell->until_status('w', 150, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|done|killed)$/ });
     my $loop   = $cell->json_of(qw(ralph status w));
     my $state  = "$status->{status}, iteration $loop->{current_iteration}";
     $state = 'running or waiting' if $cell->{cli}{retries} && $state =~ /^(?:running, iteration 1|waiting, iteration 0)$/;
@@ -81,7 +81,7 @@ sub first_run {
     my ($command, $words, $screen, @via) = @{ $cell->{cli}{first_run}{ $cell->{variant} } };
     $cell->replies('That is all.');
     $cell->run(60, $cell->{swarm}, 'spawn', '--name', 'w', '--prompt', 'Begin with the work.', @via, '--', @$command);
-    $cell->until_status('w', 60, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|stopped)$/ });
+    $cell->until_status('w', 60, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|done)$/ });
     # Nobody answers: whatever changes now is swarm's doing.
     sleep 5;
     my $status = $cell->status('w');
@@ -107,7 +107,7 @@ sub permission {
     my ($cell) = @_;
     $cell->replies({ text => 'I fix it.', sh => 'touch fixed', asks => 1 }, 'Fixed.');
     $cell->loop('w', '-n', 1, [ @{ $cell->{cli}{asks} } ]);
-    my $status = $cell->until_status('w', 90, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|stopped)$/ });
+    my $status = $cell->until_status('w', 90, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|done)$/ });
     my $words  = ($status->{reason} // '') =~ /permission|approval/ ? 'right words' : '"' . ($status->{reason} // '') . '"';
     my $before = -e "$cell->{dir}/repo/fixed" ? 'fixed before' : 'not fixed before';
     my $sent   = $cell->swarm('send', 'w', '--', '')->{code};

@@ -133,15 +133,23 @@ pub struct RalphStatus {
 /// `swarm ralph pause`
 #[derive(Debug, Args)]
 pub struct RalphPause {
-    /// Worker name
-    pub name: WorkerName,
+    /// Worker names
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    pub names: Vec<WorkerName>,
+    /// Pause every live loop
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `swarm ralph resume`
 #[derive(Debug, Args)]
 pub struct RalphResume {
-    /// Worker name
-    pub name: WorkerName,
+    /// Worker names
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    pub names: Vec<WorkerName>,
+    /// Resume every paused or lost loop
+    #[arg(long)]
+    pub all: bool,
     /// Set a variable (repeatable); KEY alone copies your value
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
-use swarm_state::model::WorkerName;
+use swarm_state::model::{Status, WorkerName};
 
 use super::format::{Format, PageFormat};
 
@@ -48,15 +49,48 @@ it is merged. To remove a worktree with uncommitted work, also set --force-dirty
 that are not caches, also set --discard-ignored (swarm clean --help lists the caches).";
 
 /// The workers to list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhichStatus {
-    /// Live workers
-    Running,
-    /// Workers that are stopped, failed or lost
-    Stopped,
-    /// All workers
+    /// All workers.
     #[default]
     All,
+    /// Those with which swarm itself goes on.
+    Live,
+    /// Those that have ended.
+    Finished,
+    /// Those with one status.
+    One(Status),
+}
+
+impl ValueEnum for WhichStatus {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::All,
+            Self::Live,
+            Self::Finished,
+            Self::One(Status::Starting),
+            Self::One(Status::Running),
+            Self::One(Status::Waiting),
+            Self::One(Status::Retrying),
+            Self::One(Status::Paused),
+            Self::One(Status::Done),
+            Self::One(Status::Failed),
+            Self::One(Status::Killed),
+            Self::One(Status::Lost),
+            Self::One(Status::Unreachable),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::All => PossibleValue::new("all").help("All workers"),
+            Self::Live => {
+                PossibleValue::new("live").help("Starting, running, waiting, retrying or unreachable")
+            }
+            Self::Finished => PossibleValue::new("finished").help("Done, failed or killed"),
+            Self::One(status) => PossibleValue::new(status.as_str()),
+        })
+    }
 }
 
 /// `swarm ls`
@@ -72,16 +106,21 @@ Status:
   running      The agent runs, or swarm runs the checks after an iteration.
   waiting      The agent waits for a person, or swarm waits for the end of a
                usage limit or another outage.
-  backing_off  swarm waits before it starts the agent again.
+  retrying     swarm waits before it starts the agent again.
   unreachable  tmux does not answer; the state of the agent is unknown.
-  stopped      The worker finished with success or was killed, or its loop is
-               paused and has no agent.
+  paused       The loop is paused and has no agent. swarm ralph resume starts
+               its next iteration.
+  done         The loop is complete, or the command exited with 0.
   failed       The worker finished without success.
+  killed       A person or script killed the worker.
   lost         The tmux server is gone. swarm ralph resume (a loop) or swarm
                respawn starts the worker again.
 
-A worker with one of the first five statuses is live. The option --all of kill, send and wait selects live workers. \
-`swarm status NAME` shows the reason of a status.")]
+A worker with one of the first five statuses is live; a done, failed or killed one is finished. The option --all of \
+kill and wait selects live workers and paused loops, the one of send live workers, the one of clean finished ones.
+
+WHY is the cause of the status in a few words. On a terminal of 120 columns or more, IN ITER is the time since the \
+current iteration started, and COST is what the loop has cost so far. `swarm status NAME` shows the reason of a status.")]
 pub struct Ls {
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -92,16 +131,18 @@ pub struct Ls {
     /// Only workers with this label (repeatable: all must match)
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
+    /// Show the table until Ctrl-C, and update it every 2 seconds
+    #[arg(long, conflicts_with = "format")]
+    pub watch: bool,
 }
 
 /// `swarm status`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit status:
-  0  The worker is live: starting, running, waiting, backing_off or
-     unreachable (swarm ls --help explains each status).
-  1  The worker is stopped, failed or lost. A paused loop without an agent is
-     stopped.
+  0  The worker is live (starting, running, waiting, retrying or unreachable)
+     or a paused loop. swarm ls --help explains each status.
+  1  The worker is done, failed, killed or lost.
   2  Unknown worker.")]
 pub struct StatusArgs {
     /// Worker name

@@ -1,5 +1,6 @@
 //! Shared by the `ralph` verbs.
 
+use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::error::{Error, ErrorCode};
@@ -15,24 +16,30 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
     }
 }
 
+/// Changes loops by one call each. `done` and `was_so` are the words for a loop that was changed, and for one that was
+/// so before.
 pub(super) async fn change(
     ctx: &ClientContext,
-    name: &str,
-    call: Call,
-    done: &str,
-    was_so: &str,
+    names: Vec<String>,
+    call: impl Fn(String) -> Call,
+    (done, was_so): (&str, &str),
 ) -> CommandResult {
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
-    let changed: Changed = answer.map_err(|e| no_loop(name, e))?;
-    for warning in &changed.warnings {
-        ctx.out.warn(warning);
+    let mut failures = BatchErrors::new(ctx.out, names.len() == 1);
+    let calls = names.into_iter().map(|name| (name.clone(), call(name)));
+    for (name, answer) in call_each::<Changed>(ctx, calls, QUICK_TIMEOUT).await? {
+        match answer.map_err(|error| no_loop(&name, error)) {
+            Ok(changed) => {
+                changed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                if changed.changed {
+                    ctx.out.line(&format!("{done} ralph loop for {name}"))?;
+                } else {
+                    ctx.out.warn(&format!("worker '{name}' {was_so}"));
+                }
+            }
+            Err(error) => failures.add(&name, error)?,
+        }
     }
-    if changed.changed {
-        ctx.out.line(&format!("{done} ralph loop for {name}"))?;
-    } else {
-        ctx.out.warn(&format!("worker '{name}' {was_so}"));
-    }
-    Ok(0)
+    failures.end()
 }
 
 #[cfg(test)]

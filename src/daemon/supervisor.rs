@@ -28,6 +28,9 @@ use crate::store::{DaemonLock, Problem, Store};
 use crate::tmux::watch::Gate;
 use crate::tmux::{Socket, Tmux, TmuxOptions};
 
+/// How often the directory is checked where it cannot be watched, because the system's inotify instances are used up.
+const UNWATCHED_CHECK_INTERVAL: Duration = Duration::from_secs(5);
+
 /// The longest sleep. It limits the damage of a missed wake-up and costs one wake-up an hour.
 const MAX_SLEEP: Duration = Duration::from_secs(3600);
 
@@ -116,8 +119,15 @@ impl Supervisor {
     pub(crate) fn watch_removals(&mut self) {
         match DirectoryWatch::start(self.store.paths(), &self.inbox) {
             Ok(watch) => self.removal = Some(watch),
-            // The looks at the screens check the directory too.
-            Err(error) => tracing::warn!(%error, "the directory cannot be watched"),
+            Err(error) => {
+                tracing::warn!(%error, "the directory cannot be watched, so it is checked every 5 s");
+                let inbox = self.inbox.clone();
+                tokio::spawn(async move {
+                    while inbox.send(Input::DirectoryTouched).is_ok() {
+                        tokio::time::sleep(UNWATCHED_CHECK_INTERVAL).await;
+                    }
+                });
+            }
         }
     }
 

@@ -29,7 +29,8 @@ fn worker(slot: &Slot) -> WorkerView {
         cause: cause(slot),
         exit_code: exit.and_then(swarm_state::model::Exit::code),
         signal: exit.and_then(swarm_state::model::Exit::signal),
-        restarts: engine.restart_count(),
+        // A loop's iterations are no restarts.
+        restarts: if engine.ralph().is_some() { 0 } else { engine.restart_count() },
         pid: live
             .then(|| wrapper::started(&context.run_dir(engine.run())))
             .flatten()
@@ -49,7 +50,6 @@ fn worker(slot: &Slot) -> WorkerView {
         screen: if engine.status() == Status::Waiting { screen(slot) } else { vec![] },
         restart: restart(slot),
         metadata: metadata(slot),
-        outcome: engine.outcome(),
         ready: engine.is_ready(),
         idle: engine.is_idle(),
         ended: engine.ended_by_swarm(),
@@ -193,6 +193,8 @@ fn loop_metadata(slot: &Slot) -> Value {
         "ralph": true,
         "ralph_iteration": ralph.iteration,
         "max_iterations": ralph.max_iterations,
+        "iteration_started": ralph.iteration_started.map(|at| at.to_rfc3339()),
+        "cost_usd": ralph.cost_usd(),
         "status": slot.engine.loop_status(),
         "paused_by": ralph.paused,
         "consecutive_failures": ralph.failures,

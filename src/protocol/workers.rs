@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swarm_state::ignored::IgnoredFiles;
-use swarm_state::model::{Outcome, RestartWhen, Status, Worktree, is_default};
+use swarm_state::model::{RestartWhen, Status, Worktree, is_default};
 use swarm_state::removal::Permission;
 
 use crate::error::Error;
@@ -68,9 +68,6 @@ pub struct WorkerView {
     pub restart: Option<RestartView>,
     /// `{"ralph":true,"ralph_iteration":5,…}` for a loop, `{}` otherwise.
     pub metadata: Value,
-    /// How it ended; absent if it has not finished.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<Outcome>,
     /// The agent shows its input box; absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ready: bool,
@@ -97,6 +94,10 @@ pub struct WorkerMetadata<'a> {
     pub iteration: Option<u64>,
     /// The loop's maximum number of iterations.
     pub max_iterations: Option<u64>,
+    /// When the current iteration started: RFC 3339 with offset.
+    pub iteration_started: Option<&'a str>,
+    /// The loop's cost so far, in US dollars; `None` while no iteration reported a cost.
+    pub cost_usd: Option<f64>,
     /// The loop's status, one word.
     pub status: Option<&'a str>,
     /// The cause of the pause, one word.

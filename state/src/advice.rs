@@ -51,10 +51,13 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         (Status::Unreachable, _) => {
             "swarm goes on by itself when tmux answers again: swarm doctor".to_owned()
         }
-        (Status::BackingOff, _) => {
+        (Status::Retrying, _) => {
             format!("swarm tries again by itself; to give up: swarm kill {name}")
         }
-        (Status::Starting | Status::Running | Status::Stopped, _) => return None,
+        // A paused loop was answered above.
+        (Status::Starting | Status::Running | Status::Paused | Status::Done | Status::Killed, _) => {
+            return None;
+        }
     })
 }
 
@@ -81,7 +84,7 @@ mod tests {
         for (status, (is_loop, is_paused), cause, step) in [
             (Status::Starting, looping, None, ""),
             (Status::Running, plain, None, ""),
-            (Status::Stopped, looping, Some(&failed), ""),
+            (Status::Done, looping, None, ""),
             (Status::Waiting, looping, Some(&asks), "the agent waits for you: swarm attach a"),
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
             // The cause of an older or later daemon is not known.
@@ -99,10 +102,10 @@ mod tests {
                 Some(&outage(OutageKind::Login)),
                 "log in with the agent's own command, then: swarm ralph resume a; with another key: swarm ralph resume a --env KEY",
             ),
-            (Status::Stopped, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),
+            (Status::Paused, held, Some(&paused(PauseBy::User)), "swarm ralph resume a"),
             (Status::Running, held, Some(&paused(PauseBy::NoProgress)), "swarm ralph resume a"),
             (
-                Status::Stopped,
+                Status::Paused,
                 held,
                 Some(&paused(PauseBy::BudgetUnseen)),
                 "make the agent print its cost (claude -p --output-format json), or set prices in the settings; for one more iteration: swarm ralph resume a",
@@ -123,7 +126,7 @@ mod tests {
                 None,
                 "swarm goes on by itself when tmux answers again: swarm doctor",
             ),
-            (Status::BackingOff, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
+            (Status::Retrying, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
         ] {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");

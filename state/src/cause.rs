@@ -9,6 +9,7 @@ use chrono::{DateTime, FixedOffset, Timelike};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::engine::Why;
+use crate::model::Status;
 use crate::notice::{PauseBy, StopReason, duration};
 use crate::outage;
 
@@ -54,6 +55,12 @@ pub enum Cause {
         /// Why the iteration failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
+        /// Failures in a row so far.
+        #[serde(default)]
+        failures: u32,
+        /// The failures in a row after which the loop ends as failed.
+        #[serde(default)]
+        max_failures: u32,
     },
     /// A plain worker waits for its next run.
     Restart {
@@ -90,6 +97,36 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// The cause in a few words, for the column of a table beside the status, which it does not repeat.
+    pub fn brief(&self, status: Status) -> String {
+        match self {
+            Self::Stopped { reason: StopReason::Killed, .. } => String::new(),
+            Self::Stopped { reason, failure: Some(why) } => format!("{}: {why}", reason.text()),
+            Self::Paused { by } if status == Status::Paused => by.brief().to_owned(),
+            Self::Paused { .. } => "pauses after this iteration".to_owned(),
+            Self::Outage { outage, .. } if outage.needs_person() => "not logged in".to_owned(),
+            Self::Outage { outage, until: Some(until), .. } => {
+                format!("{} until {:02}:{:02}", outage.word(), until.hour(), until.minute())
+            }
+            Self::Outage { outage, retry_seconds, .. } => {
+                format!("{}, next try within {}", outage.word(), duration(*retry_seconds, " "))
+            }
+            Self::Backoff { failure, failures, max_failures, .. } => {
+                let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+                format!("{failures} of {max_failures} failures{why}")
+            }
+            Self::DiskFull { .. } => "disk full".to_owned(),
+            Self::Unsaved { .. } => "its state cannot be saved".to_owned(),
+            Self::EarlierSwarm { .. } => "belongs to an earlier swarm".to_owned(),
+            Self::Stopped { .. }
+            | Self::Lost
+            | Self::NeedsPerson { .. }
+            | Self::Restart { .. }
+            | Self::Ending { .. }
+            | Self::Checking { .. } => self.text(),
+        }
+    }
+
     /// The cause for a person to read, one line without a full stop.
     pub fn text(&self) -> String {
         match self {
@@ -108,7 +145,7 @@ impl Cause {
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
             }
-            Self::Backoff { retry_seconds, failure } => {
+            Self::Backoff { retry_seconds, failure, .. } => {
                 let why = failure.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
                 format!("next try {retry_seconds}s after a failure{why}")
             }
@@ -143,6 +180,12 @@ mod tests {
             retry_seconds: 300,
         };
         let paused = |by| Cause::Paused { by };
+        let backoff = |failure: Option<&str>| Cause::Backoff {
+            retry_seconds: 4,
+            failure: failure.map(str::to_owned),
+            failures: 3,
+            max_failures: 5,
+        };
         vec![
             (Cause::Stopped { reason: StopReason::MaxIterations, failure: None }, "max iterations"),
             (
@@ -163,11 +206,8 @@ mod tests {
                 outage(outage::OutageKind::Login, None),
                 "needs you: limit reached (swarm retries within 5m 0s)",
             ),
-            (Cause::Backoff { retry_seconds: 4, failure: None }, "next try 4s after a failure"),
-            (
-                Cause::Backoff { retry_seconds: 4, failure: Some("exit status 1".into()) },
-                "next try 4s after a failure: exit status 1",
-            ),
+            (backoff(None), "next try 4s after a failure"),
+            (backoff(Some("exit status 1")), "next try 4s after a failure: exit status 1"),
             (
                 Cause::Restart { text: "exit status 1, next run at 08:05:00".into() },
                 "exit status 1, next run at 08:05:00",
@@ -182,6 +222,37 @@ mod tests {
                 "belongs to an earlier swarm, which said: running",
             ),
         ]
+    }
+
+    #[test]
+    fn the_brief_text_of_each_cause() {
+        let brief: Vec<String> = all().iter().map(|(cause, _)| cause.brief(Status::Paused)).collect();
+        assert_eq!(
+            brief,
+            [
+                "max iterations",
+                "max iterations, and no iteration succeeded: exit status 7",
+                "the tmux server went away",
+                "by you",
+                "the daemon was stopped",
+                "no progress",
+                "trust dialog",
+                "limit until 08:05",
+                "overload, next try within 5m 0s",
+                "not logged in",
+                "3 of 5 failures",
+                "3 of 5 failures: exit status 1",
+                "exit status 1, next run at 08:05:00",
+                "ending: turn over",
+                "checking: make test",
+                "checking: make test and 2 more",
+                "disk full",
+                "its state cannot be saved",
+                "belongs to an earlier swarm",
+            ]
+        );
+        let paused = Cause::Paused { by: PauseBy::User };
+        assert_eq!(paused.brief(Status::Running), "pauses after this iteration");
     }
 
     #[derive(Serialize, Deserialize, PartialEq, Debug)]

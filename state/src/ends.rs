@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::gates::NO_GATE;
-use crate::model::{Exit, LoopStatus};
+use crate::model::{Exit, LoopStatus, Status};
 use crate::words::{counted, dollars, duration};
 
 /// Why a worker has finished.
@@ -164,6 +164,17 @@ impl StopReason {
     /// The loop's status in `state.json`.
     pub fn loop_status(&self) -> LoopStatus {
         self.end().status(!self.is_success())
+    }
+
+    /// The status of the worker that finished so.
+    pub fn status(&self) -> Status {
+        if *self == Self::Killed {
+            Status::Killed
+        } else if self.is_success() {
+            Status::Done
+        } else {
+            Status::Failed
+        }
     }
 
     /// The follower's exit status.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 mod status;
 
-pub use status::{LoopStatus, Outcome, Status};
+pub use status::{LoopStatus, Status};
 
 /// The name of a worker: 1 to 64 characters of `A-Za-z0-9_-`, not starting with `-`.
 ///

@@ -158,7 +158,7 @@ fn what_is_not_watched_is_said_once_at_the_start_and_in_why() {
     // A client that does not follow gets the warning too.
     let words = d.words(&["--check", "true", "--detach"], &agent);
     d.w.swarm(&words).ok().warns("no file of 'true' is watched");
-    d.w.until_status("a", "stopped");
+    d.w.until_status("a", "done");
     assert!(!d.w.iterations_log("a").contains("WARN"), "{}", d.w.iterations_log("a"));
 }
 

@@ -143,7 +143,7 @@ fn a_daemon_that_dies_during_a_check_leaves_nothing_that_meets_the_next_try() {
     d.w.crash_daemon();
     d.w.start_daemon();
     until_gone(&d.w, &pids);
-    let ended = d.w.until_status("a", "stopped");
+    let ended = d.w.until_status("a", "done");
     assert_eq!(d.read("ran"), "run\nrun\n", "{ended}");
     let report = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();
     assert_eq!((&report["end"], d.turns()), (&"all_checks_passed".into(), 1));
@@ -162,7 +162,7 @@ fn a_daemon_that_dies_during_the_base_line_takes_it_again_alone() {
     d.w.crash_daemon();
     d.w.start_daemon();
     until_gone(&d.w, &pids);
-    d.w.until_status("a", "stopped");
+    d.w.until_status("a", "done");
     let report = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();
     assert_eq!(
         (&report["end"], &report["baseline"][0]["passed"]),
@@ -182,7 +182,7 @@ fn a_kill_after_the_daemon_died_during_a_check_leaves_nothing_either() {
     let _ = d.w.swarm(&["kill", "a"]).ok();
     all.extend(pids(&d));
     until_gone(&d.w, &all);
-    assert_eq!(d.w.status("a")["status"], "stopped");
+    assert_eq!(d.w.status("a")["status"], "killed");
 }
 
 #[test]

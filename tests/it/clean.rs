@@ -18,7 +18,7 @@ fn git(world: &World, dir: &Path, args: &[&str]) -> String {
 fn ended(world: &World, repo: &Path, name: &str, script: &str) -> PathBuf {
     let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
     let _ = world.spawn_sh(name, &flags, script).ok();
-    world.until_status(name, "stopped")["worktree"]["path"].as_str().unwrap().into()
+    world.until_status(name, "done")["worktree"]["path"].as_str().unwrap().into()
 }
 
 /// Everything in the daemon's directory whose path names a worker.
@@ -47,7 +47,7 @@ fn nothing_of_a_worker_is_left_and_its_neighbour_keeps_everything() {
     world.spawn_agent("task-1", &one, &["--record"]);
     world.spawn_agent("task-10", &ten, &["--record"]);
     one.tell("exit 0");
-    world.until_status("task-1", "stopped");
+    world.until_status("task-1", "done");
     assert!(!left(&world, "task-1").is_empty());
     let before = left(&world, "task-10");
     world.swarm(&["clean", "task-1"]).ok().says("cleaned task-1\n");
@@ -72,7 +72,7 @@ fn a_loop_goes_with_its_iterations_and_with_the_loops_of_the_name_before_it() {
         let mut agent = world.agent(&format!("lp{round}"));
         world.spawn_loop("lp", &agent, &["-n", "1"]);
         agent.tell("exit 0");
-        world.until_status("lp", "stopped");
+        world.until_status("lp", "done");
     }
     for there in ["ralph/lp/state.json", "ralph/lp.1/state.json", "logs/lp.log", "workers/lp.json"] {
         assert!(world.swarm_dir().join(there).exists(), "{there}");
@@ -96,7 +96,7 @@ fn what_is_not_over_is_refused_and_all_means_what_is_over() {
     world.swarm(&["clean", "b"]).code(1).warns("'b' has not stopped (running)").warns("swarm kill b");
     world.swarm(&["ralph", "pause", "lp"]).ok();
     lp.tell("exit 0");
-    world.until_status("lp", "stopped");
+    world.until_status("lp", "paused");
     a.tell("exit 2");
     world.until_status("a", "failed");
     let _ = world
@@ -180,7 +180,7 @@ fn the_end_of_a_loop_and_a_new_start_leave_the_work_in_the_tree() {
     let script = "echo x >>new.txt; echo x >>staged.txt; git add staged.txt";
     for lines in [2, 4] {
         let _ = world.spawn_sh("lp", &flags, script).ok();
-        let tree = world.until_status("lp", "stopped")["worktree"]["path"].as_str().unwrap().to_owned();
+        let tree = world.until_status("lp", "done")["worktree"]["path"].as_str().unwrap().to_owned();
         for file in ["new.txt", "staged.txt"] {
             let text = fs::read_to_string(Path::new(&tree).join(file)).unwrap();
             assert_eq!(text.lines().count(), lines, "{file}");

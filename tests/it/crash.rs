@@ -48,7 +48,7 @@ const FAILING_LOOP: Story = Story {
                 "[DONE] loop complete after 3 iterations reason=done_pattern",
             ],
         );
-        check_state(world, 3, 1, "stopped");
+        check_state(world, 3, 1, "done");
     },
 };
 
@@ -73,7 +73,7 @@ const PASTE: Story = Story {
     check: |world| {
         assert_eq!(world.lines("work/runs").len(), 1, "runs");
         assert_eq!(world.lines("work/rec"), [r#"{"prompt":"do it"}"#], "what the agent got");
-        assert_eq!(world.status("w")["status"], "stopped");
+        assert_eq!(world.status("w")["status"], "done");
         assert_eq!(world.status("w")["exit_code"], 0);
     },
 };
@@ -112,7 +112,7 @@ const KILL: Story = Story {
         let runs = world.lines("work/runs");
         assert_eq!(runs.len(), 1, "runs");
         assert!(!is_alive(runs[0].parse().unwrap()), "the agent lives");
-        assert_eq!(world.status("w")["status"], "stopped");
+        assert_eq!(world.status("w")["status"], "killed");
     },
 };
 
@@ -133,7 +133,7 @@ const WORKTREE: Story = Story {
         assert_eq!(world.lines("work/runs"), [world.path("repo-worktrees/w").to_str().unwrap()]);
         assert_eq!(branches(world), ["main"]);
         assert!(!world.path("repo-worktrees").exists(), "the worktree is left");
-        assert_eq!(world.status("w")["status"], "stopped");
+        assert_eq!(world.status("w")["status"], "killed");
     },
 };
 
@@ -213,7 +213,7 @@ const PAUSE: Story = Story {
                 "[DONE] loop complete after 2 iterations reason=max_iterations",
             ],
         );
-        check_state(world, 2, 0, "stopped");
+        check_state(world, 2, 0, "done");
     },
 };
 
@@ -245,7 +245,7 @@ const VERIFIED: Story = Story {
             assert_eq!(count(line), 1, "{line}\n{log}");
         }
         assert_eq!(count("[DONE] loop complete after 2 iterations reason=all_checks_passed"), 1, "{log}");
-        check_state(world, 2, 0, "stopped");
+        check_state(world, 2, 0, "done");
         let report = world.swarm(&["report", "w", "--format", "json"]).ok().json();
         assert_eq!(report["baseline"][0]["passed"], false);
         let passed: Vec<_> = [0, 1]
@@ -291,7 +291,7 @@ fn until_over(world: &World) {
     world.until("w is over", || {
         awake(world);
         let status = world.status("w")["status"].clone();
-        (status == "stopped" || status == "failed").then_some(())
+        (status == "done" || status == "failed").then_some(())
     });
 }
 
@@ -321,7 +321,8 @@ fn check_log(world: &World, iterations: usize, lines: &[&str]) {
 
 fn check_state(world: &World, iteration: u64, failures: u64, status: &str) {
     let (state, shown) = (world.ralph_state("w"), world.status("w"));
-    assert_eq!((&state["status"], &shown["status"]), (&status.into(), &status.into()), "{state}\n{shown}");
+    let word = if status == "done" { "stopped" } else { status };
+    assert_eq!((&state["status"], &shown["status"]), (&word.into(), &status.into()), "{state}\n{shown}");
     assert_eq!(state["current_iteration"], iteration, "{state}");
     assert_eq!(state["total_failures"], failures, "{state}");
     let meta = &shown["metadata"];
@@ -504,7 +505,7 @@ fn a_launch_under_a_tmux_that_then_hangs_is_not_launched_again() {
     world.until_status("w", "running");
     assert_eq!((world.lines("work/runs").len(), world.panes().len()), (1, 1), "{}", world.report());
     std::fs::write(world.path("work/hold"), "x\n").unwrap();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.lines("work/runs").len(), 1);
 }
 
@@ -528,7 +529,7 @@ fn a_window_that_tmux_opens_for_a_dead_daemon_starts_no_second_agent() {
     let seen = world.status("w");
     assert_eq!((&seen["status"], &seen["pid"]), (&"running".into(), &agent.pid(1).into()), "{seen}");
     agent.tell("exit 0");
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let failures = &world.ralph_state("w")["total_failures"];
     assert_eq!((agent.starts(), failures), (1, &0.into()), "{}", world.report());
 }

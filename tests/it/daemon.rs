@@ -336,7 +336,7 @@ fn a_stop_leaves_agents_and_says_how_loops_go_on() {
     agent.tell("exit 0");
     agent.until_run(&world, 2);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert_eq!(agent.starts(), 2);
 }
 
@@ -355,7 +355,7 @@ fn a_restart_adopts_the_agents_and_pauses_nothing() {
     agent.tell("exit 0");
     agent.until_run(&world, 2);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert_eq!(agent.starts(), 2);
     assert!(!world.iterations_log("l").contains("[PAUSE]"));
 }
@@ -387,7 +387,7 @@ fn what_ended_while_no_daemon_was_there_is_known() {
     agent.until_run(&world, 2);
     assert_eq!(world.ralph_state("l")["total_failures"], 1);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert_eq!(agent.starts(), 2);
     assert!(
         world.iterations_log("l").contains("[FAIL] iteration 1 exit=lost"),
@@ -403,7 +403,7 @@ fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
     start_loop(&world, &agent, "3");
     agent.until_run(&world, 1);
     agent.tell("exit 1");
-    world.until_status("l", "backing_off");
+    world.until_status("l", "retrying");
     world.crash_daemon();
     world.start_daemon();
     agent.until_run(&world, 2);
@@ -411,7 +411,7 @@ fn a_crash_while_backing_off_keeps_the_wait_and_the_count() {
     agent.tell("exit 0");
     agent.until_run(&world, 3);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert_eq!(agent.starts(), 3);
 }
 
@@ -427,7 +427,7 @@ fn a_crash_while_a_stubborn_agent_is_ended_ends_it_all_the_same() {
     world.crash_daemon();
     drop(kill);
     world.start_daemon();
-    assert_eq!(world.until_status("w", "stopped")["reason"], "killed");
+    assert_eq!(world.until_status("w", "killed")["reason"], "killed");
     assert!(!is_alive(pid));
     world.until("its pane is closed", || world.panes().is_empty().then_some(()));
 }
@@ -447,7 +447,7 @@ fn a_daemon_that_dies_again_and_again_loses_and_doubles_nothing() {
         world.crash_daemon();
         world.start_daemon();
     }
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let log = world.iterations_log("w");
     assert_eq!(world.lines("work/runs").len(), 8, "{log}");
     assert!(world.lines("work/bad").is_empty(), "{log}");
@@ -466,13 +466,13 @@ fn many_spawns_and_kills_at_once_lose_nothing() {
     for mut spawn in spawns {
         assert_eq!(spawn.wait(&world), 0, "{}", spawn.output());
     }
-    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "running"]).ok().out.lines().count(), 40);
+    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "live"]).ok().out.lines().count(), 40);
     assert_eq!(world.panes().len(), 40);
     let kills: Vec<_> = names.iter().map(|name| world.follow(&["kill", name])).collect();
     for mut kill in kills {
         assert_eq!(kill.wait(&world), 0, "{}", kill.output());
     }
-    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "running"]).ok().out, "");
+    assert_eq!(world.swarm(&["ls", "--format", "names", "--status", "live"]).ok().out, "");
     world.until("no pane is left", || world.panes().is_empty().then_some(()));
 }
 

@@ -91,7 +91,7 @@ fn a_full_disk_is_told_and_survived() {
     agent.tell("exit 0");
     agent.until_run(&world, 3);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     let log = world.iterations_log("l");
     assert_eq!((agent.starts(), world.ralph_state("l")["total_failures"].as_u64()), (3, Some(0)), "{log}");
     assert!(world.iterations_log("l").contains("[END] iteration 1 exit=0"), "{log}");
@@ -124,14 +124,14 @@ fn a_kill_that_could_not_be_saved_is_not_forgotten_by_a_crash() {
     world.spawn_loop("l", &agent, &["-n", "9"]);
     let _ = world.spawn_sh("r", &["--restart", "always"], "echo >>runs; exec sleep 600").ok();
     let _ = world.spawn("f", &["--restart", "always", "--max-restarts", "9"], &["false"]).ok();
-    world.until_status("f", "backing_off");
+    world.until_status("f", "retrying");
     world.until("it runs", || (world.lines("work/runs").len() == 1).then_some(()));
     disk.fill();
     let _ = world.swarm(&["kill", "l", "r", "f"]).ok().warns("is not saved yet");
     world.crash_daemon();
     disk.free();
     for name in ["l", "r", "f"] {
-        world.until_status(name, "stopped");
+        world.until_status(name, "killed");
         assert_eq!(world.status(name)["reason"], "killed");
         world.until("it is saved after all", || {
             let mark = world.swarm_dir().join(format!("workers/{name}.killed"));
@@ -152,10 +152,10 @@ fn a_respawn_on_a_full_disk_is_refused_and_the_worker_stays() {
         return;
     };
     let _ = world.spawn_sh("w", &["--restart", "on-failure"], "echo >>runs").ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     disk.fill();
     let _ = world.swarm(&["respawn", "w"]).code(1).warns("No space left");
-    assert_eq!(world.status("w")["status"], "stopped");
+    assert_eq!(world.status("w")["status"], "killed");
     disk.free();
     world.until("its state is saved", || {
         let reason = world.status("w")["reason"].clone();
@@ -187,7 +187,7 @@ fn what_is_not_saved_is_not_logged() {
     agent.tell("exit 0");
     agent.until_run(&world, 2);
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert_eq!((count("[PAUSE]"), count("[RESUME]"), count("[START]"), count("[END]")), (1, 1, 2, 2));
 }
 
@@ -208,7 +208,7 @@ fn a_pause_that_could_not_be_saved_is_not_forgotten_by_a_crash_and_no_resume_is_
     world.crash_daemon();
     disk.free();
     agent.tell("exit 0");
-    world.until_status("l", "stopped");
+    world.until_status("l", "paused");
     assert_eq!((paused(), agent.starts()), ("user".into(), 1));
     world.until("it is saved after all", || {
         (!world.swarm_dir().join("workers/l.paused").exists()).then_some(())
@@ -242,7 +242,7 @@ fn a_loop_that_waits_for_room_can_be_paused_and_then_starts_nothing() {
     disk.free();
     let there_is_room = || (world.ralph_state("l")["status"] == "paused").then_some(());
     world.until("it is saved", there_is_room);
-    world.until_status("l", "stopped");
+    world.until_status("l", "paused");
     assert_eq!(agent.starts(), 1);
     let _ = world.swarm(&["ralph", "resume", "l"]).ok();
     agent.until_run(&world, 2);

@@ -268,7 +268,7 @@ fn serve(stream: std::os::unix::net::UnixStream, hello: &str, answer: &str) {
 fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     let w = World::new();
     w.spawn("good", &[], &["true"]).ok();
-    w.until_status("good", "stopped");
+    w.until_status("good", "done");
     w.swarm(&["daemon", "stop"]).ok();
     let dir = w.swarm_dir();
     let good = fs::read_to_string(dir.join("workers/good.json")).unwrap();
@@ -415,7 +415,7 @@ fn open_permissions_are_found() {
     let w = World::new();
     w.spawn("one", &[], &["true"]).ok();
     // Nothing is written any more then.
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     let chmod = |path: PathBuf, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let record = w.swarm_dir().join("workers/one.json");
     chmod(record.clone(), 0o644);
@@ -483,7 +483,7 @@ fn the_cures_for_left_over_worktrees_work_as_printed_and_lose_nothing() {
     };
     let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
     w.spawn_sh("kept", &flags, "echo precious >new.txt").ok();
-    let tree = PathBuf::from(w.until_status("kept", "stopped")["worktree"]["path"].as_str().unwrap());
+    let tree = PathBuf::from(w.until_status("kept", "done")["worktree"]["path"].as_str().unwrap());
     w.swarm(&["clean", "kept", "--keep-worktree"]).ok();
     // Work that stands nowhere else is named, and the cure shows it.
     let cure = look().has("orphans", "warn", "holds work that exists nowhere else: new.txt");

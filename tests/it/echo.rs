@@ -13,7 +13,7 @@ const PATTERN: [&str; 2] = ["--done-pattern", "TASK_DONE"];
 #[track_caller]
 fn wait_out(world: &World) {
     let _ = world.spawn("clock", &["--replace"], &["sleep", "8"]).ok();
-    world.until_status("clock", "stopped");
+    world.until_status("clock", "done");
 }
 
 #[track_caller]
@@ -95,7 +95,7 @@ fn what_a_person_sends_is_not_the_agents_word() {
 
     spawn(&world, &[&PATTERN[..], &["--replace", "--ready-wait"]].concat(), &["ECHO=1", "REPLY=TASK_DONE"]);
     let _ = world.swarm(&["send", "w", TEXT]).ok();
-    assert_eq!(world.until_status("w", "stopped")["reason"], "done pattern matched");
+    assert_eq!(world.until_status("w", "done")["reason"], "done pattern matched");
 }
 
 #[test]

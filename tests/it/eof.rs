@@ -54,7 +54,7 @@ fn who_is_not_there_cannot_be_told() {
     let mut agent = world.agent("a");
     world.spawn_agent("a", &agent, &[]);
     agent.tell("exit 0");
-    world.until_status("a", "stopped");
-    world.swarm(&["eof", "a"]).code(1).warns("swarm: error: worker 'a' is not running (stopped)\n");
+    world.until_status("a", "done");
+    world.swarm(&["eof", "a"]).code(1).warns("swarm: error: worker 'a' is not running (done)\n");
     world.swarm(&["eof", "nobody"]).code(2).warns("no worker named 'nobody'");
 }

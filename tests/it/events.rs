@@ -22,7 +22,7 @@ fn kinds(lines: &[Value]) -> Vec<&str> {
 #[track_caller]
 fn ran(world: &World, name: &str) {
     world.spawn_sh(name, &[], "exit 0").ok();
-    world.until_status(name, "stopped");
+    world.until_status(name, "done");
 }
 
 fn events(world: &World, args: &[&str]) -> Vec<Value> {
@@ -88,7 +88,7 @@ fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_t
     assert_eq!(told[0]["workers"].as_array().unwrap().len(), 3);
     assert_eq!(kinds(&told[1..]), ["started", "stopped"]);
     let text = world.swarm(&["events", "--since", &last, "c"]).ok().out;
-    assert!(text.starts_with("(some notices are missing here; the workers are now: c stopped)\n"), "{text}");
+    assert!(text.starts_with("(some notices are missing here; the workers are now: c done)\n"), "{text}");
     // A number that no daemon has given.
     assert_eq!(events(&world, &["--since", &u64::MAX.to_string()])[0]["gap"], true);
 }

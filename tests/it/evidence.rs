@@ -34,7 +34,7 @@ fn pattern_on_an_alternate_screen_that_is_gone_at_once_counts_and_is_logged() {
     let checked = [&PATTERN[..], &looped, &["--check", "true"]].concat();
     let _ = world.spawn_sh("checked", &checked, BRIEF).ok();
     for name in ["plain", "loop", "checked"] {
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
         let log = world.swarm(&["logs", name]).ok().out;
         assert!(log.contains("working\nALL TASKS DONE\n") && log.contains("bye"), "{name}: {log}");
     }
@@ -58,7 +58,7 @@ fn pattern_that_was_seen_outlives_the_screen_and_the_daemon() {
     world.crash_daemon();
     world.write("ended", "");
     world.start_daemon();
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     let log = world.iterations_log("l");
     assert!(log.contains("after 1 iteration reason=done_pattern"), "{log}");
 }
@@ -71,7 +71,7 @@ fn pane_that_vanishes_leaves_its_last_screen_in_the_log() {
     let _ = world.spawn_sh("l", &flags, "echo ALL TASKS DONE; while :; do echo tick; sleep 0.1; done").ok();
     world.until("the pattern is in the record", || world.saw_the_pattern("l").then_some(()));
     let _ = world.tmux(&["kill-window", "-t", "=swarm:l"]).ok();
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     assert!(world.iterations_log("l").contains("after 1 iteration reason=done_pattern"));
     let log = world.swarm(&["logs", "l", "--iteration", "1"]).ok().out;
     assert!(log.contains("ALL TASKS DONE\ntick\n"), "{log}");
@@ -96,7 +96,7 @@ echo on the screen
     world.write("PROMPT.md", "go\n");
     let flags = ["--ralph", "--prompt-file", "PROMPT.md", "-n", "1", "-d"];
     let _ = world.spawn("l", &flags, &[&claude.display().to_string(), "-p"]).ok();
-    world.until_status("l", "stopped");
+    world.until_status("l", "done");
     for args in [&["logs", "l", "--iteration", "1"][..], &["logs", "l"]] {
         let log = world.swarm(args).ok().out;
         assert_eq!(

@@ -112,7 +112,7 @@ fn a_new_key_is_used_from_the_next_run_on() {
         .swarm(&["ralph", "resume", "l", "--env", "API_KEY"])
         .ok()
         .warns("the agent's next run gets the new value of API_KEY");
-    w.until_status("l", "stopped");
+    w.until_status("l", "done");
     let state = w.ralph_state("l");
     assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");
     assert_eq!(w.status("l")["env"]["API_KEY"], "***");
@@ -178,7 +178,7 @@ fn a_refused_key_on_the_screen_of_an_idle_agent_is_an_outage() {
     // An answer that quotes such a row is an answer.
     w.set("SHOWS", format!("✦ It is fixed now. The log had:\r\n\r\n  ✕ {REFUSED}"));
     let _ = w.swarm(&["ralph", "resume", "l", "--env", "SHOWS"]).ok();
-    w.until_status("l", "stopped");
+    w.until_status("l", "done");
     let state = w.ralph_state("l");
     assert_eq!((&state["current_iteration"], &state["total_failures"]), (&json!(1), &json!(0)), "{state}");
 }

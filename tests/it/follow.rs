@@ -87,7 +87,7 @@ fn a_loop_paused_by_another_client_keeps_its_follower() {
     follower.until_says(&w, "[ralph] agent: paused\n");
     agent.tell("exit 0");
     follower.until_says(&w, "[ralph] agent: iteration 1 completed (exit: 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     assert!(!follower.has_ended());
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 2);
@@ -153,7 +153,7 @@ fn sigterm_to_the_daemon_pauses_the_loops() {
     assert_eq!((&state["status"], &state["paused_by"]), (&json!("paused"), &json!("shutdown")));
     agent.tell("exit 0");
     w.swarm(&["daemon", "start"]).ok().says("  swarm ralph resume agent\n");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     assert_eq!(agent.starts(), 1);
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 2);

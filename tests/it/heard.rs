@@ -42,7 +42,7 @@ impl World {
     fn let_pass(&self, seconds: u32) {
         let name = format!("clock-{seconds}");
         let _ = self.spawn(&name, &[], &["sleep", &seconds.to_string()]).ok();
-        self.until_status(&name, "stopped");
+        self.until_status(&name, "done");
         let _ = self.swarm(&["clean", &name]).ok();
     }
 }
@@ -92,7 +92,7 @@ fn a_turn_that_is_over_ends_the_iteration_and_the_next_one_starts() {
         agent.tell("calm All done.");
         agent.hook(&w, run, "Stop", &stop("All done."));
     }
-    w.until_status("l", "stopped");
+    w.until_status("l", "done");
     let log = w.iterations_log("l");
     for iteration in [1, 2] {
         assert!(log.contains(&format!("[END] iteration {iteration} exit=turn-over")), "{log}");
@@ -354,7 +354,7 @@ fn a_session_that_was_not_named_is_found_by_what_its_hooks_say() {
     agent.tell(&format!("line {line}"));
     agent.tell("calm Finished.");
     agent.hook(&w, 1, "Stop", &stop("<promise>FINISHED</promise>"));
-    w.until_status("l", "stopped");
+    w.until_status("l", "done");
     assert!(!agent.file("args.1").contains("--session-id"), "{}", agent.file("args.1"));
     let report = w.swarm(&["report", "l", "--format", "json"]).ok().json();
     assert_eq!(

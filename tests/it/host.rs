@@ -24,8 +24,8 @@ fn a_login_shell_that_is_no_posix_shell_does_not_matter() {
     let _ = world
         .spawn_sh("l", &["--ralph", "--prompt-file", "p", "-n", "2", "-d", "--env", "A=1"], "cat >>loop")
         .ok();
-    world.until_status("w", "stopped");
-    world.until_status("l", "stopped");
+    world.until_status("w", "done");
+    world.until_status("l", "done");
     assert_eq!(world.lines("work/plain"), ["A=1 && 2"]);
     assert_eq!(world.lines("work/loop"), ["go && export X=1"; 2]);
     assert_eq!(world.lines("home/used"), [""; 0]);
@@ -94,7 +94,7 @@ fn a_workers_own_tmux_is_neither_ours_nor_the_users() {
         world.path("iso").display()
     );
     let _ = world.spawn_sh("w", &[], &tests).ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let ls = world.lines("work/ls");
     assert!(ls.len() == 2 && ls[0].starts_with("t: ") && ls[1] == "over", "{ls:?}");
     assert_eq!(world.status("victim")["status"], "running");
@@ -164,7 +164,7 @@ fn a_spawn_under_a_tmux_that_hangs_is_answered_and_comes_up_when_it_wakes() {
     assert_eq!(world.status("late")["status"], "unreachable");
     // A kill does not wait for it.
     let _ = world.swarm(&["kill", "never"]).ok();
-    assert_eq!(world.status("never")["status"], "stopped");
+    assert_eq!(world.status("never")["status"], "done");
     signal(server, Signal::SIGCONT);
     world.until_status("late", "running");
     world.until_status("w", "running");

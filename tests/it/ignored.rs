@@ -30,7 +30,7 @@ fn repo(world: &World) -> PathBuf {
 fn ended(world: &World, repo: &Path, name: &str, script: &str) -> PathBuf {
     let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
     let _ = world.spawn_sh(name, &flags, script).ok();
-    world.until_status(name, "stopped")["worktree"]["path"].as_str().unwrap().into()
+    world.until_status(name, "done")["worktree"]["path"].as_str().unwrap().into()
 }
 
 const DATA: &str = "echo KEY=1 >.env; echo rows >app.db; mkdir -p results/a; echo 1 >results/a/r";
@@ -62,7 +62,7 @@ fn every_removal_refuses_and_names_ignored_files_until_they_are_given_up() {
             assert!(!tree.exists(), "{name}");
         }
     }
-    world.until_status("r", "stopped");
+    world.until_status("r", "done");
     assert!(world.path("repo-worktrees/r").is_dir() && !world.path("repo-worktrees/r/.env").exists());
 }
 
@@ -151,7 +151,7 @@ fn one_bad_worktree_among_ten_keeps_only_its_own_worker() {
         let _ = world.spawn_sh(name, &["--cwd", repo.to_str().unwrap(), "--worktree"], script).ok();
     }
     for name in &names {
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
     }
     let done = world.swarm(&["clean", "--all"]).code(1).warns(&format!(
         "swarm: error: w4: worktree '{}' {NAMED}",

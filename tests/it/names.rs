@@ -143,7 +143,7 @@ fn every_legal_name_works_through_a_whole_life() {
         });
         assert_eq!(world.status(name)["tmux"]["window"], name);
         let _ = world.swarm(&["kill", name]).ok();
-        assert_eq!(world.status(name)["status"], "stopped");
+        assert_eq!(world.status(name)["status"], "killed");
     }
     world.until("no pane is left", || world.panes().is_empty().then_some(()));
 }

@@ -97,7 +97,7 @@ fn round(phase: &Phase) -> bool {
     }
     let _ = world.swarm(&["daemon", "start"]).ok();
     let end = world.until("the loop is over", || {
-        Some(world.status("w")).filter(|v| v["status"] == "stopped" || v["status"] == "failed")
+        Some(world.status("w")).filter(|v| v["status"] == "done" || v["status"] == "failed")
     });
     let (log, state) = (world.iterations_log("w"), world.ralph_state("w"));
     let tell = || format!("{}: {end}\n{state}\n{log}\n{}", phase.name, world.report());
@@ -187,7 +187,7 @@ fn while_it_is_paused() {
         let _ = world.swarm(&["ralph", "resume", "w"]).ok();
         agent.until_run(&world, 2);
         agent.tell("exit 0");
-        world.until_status("w", "stopped");
+        world.until_status("w", "done");
         let log = world.iterations_log("w");
         let count = |text: &str| log.matches(text).count();
         assert_eq!(
@@ -225,7 +225,7 @@ fn the_tmux_server_with_five_loops_in_it() {
         agent.tell("exit 0");
         agent.until_run(&world, 3);
         agent.tell("exit 0");
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
         let (log, state) = (world.iterations_log(name), world.ralph_state(name));
         assert_eq!((log.matches("[END]").count(), agent.starts()), (2, 3), "{log}");
         assert_eq!((&state["current_iteration"], &state["total_failures"]), (&2.into(), &0.into()), "{log}");
@@ -321,6 +321,6 @@ fn a_kill_whose_daemon_dies_is_done_by_the_next() {
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let _ = world.swarm(&["kill", "w"]).ok().says("killed w");
     assert!(!crate::world::is_alive(first), "the first daemon lives");
-    assert_eq!(world.status("w")["status"], "stopped");
+    assert_eq!(world.status("w")["status"], "killed");
     assert!(world.panes().is_empty());
 }

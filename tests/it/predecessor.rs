@@ -183,15 +183,15 @@ fn a_loop_whose_window_is_gone_is_taken_over_by_resume_where_it_was() {
     assert_eq!(w.ralph_state("agent")["current_iteration"], 5);
     w.swarm(&["kill", "agent"]).ok();
     w.swarm(&["daemon", "restart"]).ok();
-    assert_eq!(w.status("agent")["status"], "stopped");
+    assert_eq!(w.status("agent")["status"], "killed");
 }
 
 #[test]
 fn what_the_predecessor_said_was_over_is_over() {
     let w = World::new();
     put_files(&w, |text| text.replace("\"status\": \"running\"", "\"status\": \"stopped\""));
-    assert_eq!(w.status("agent")["status"], "stopped");
-    assert_eq!(w.status("bg")["status"], "stopped");
+    assert_eq!(w.status("agent")["status"], "killed");
+    assert_eq!(w.status("bg")["status"], "killed");
     w.swarm(&["ralph", "resume", "agent"]).code(1).warns("the loop of worker 'agent' has ended (stopped)");
     assert_eq!(w.panes(), Vec::<String>::new(), "nothing was started");
     w.spawn("bg", &[], &["sleep", "600"]).ok();

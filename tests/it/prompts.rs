@@ -112,7 +112,7 @@ fn a_dialog_that_takes_the_place_of_the_box_gets_no_key() {
     assert_eq!(seen["reason"], "trust dialog", "{seen}");
     // Longer than any Enter would be waited with.
     let _ = world.spawn("clock", &[], &["sleep", "4"]).ok();
-    world.until_status("clock", "stopped");
+    world.until_status("clock", "done");
     assert!(recorded(&world).is_empty(), "no key was pressed");
     let pane = seen["tmux"]["pane"].as_str().unwrap();
     let _ = world.tmux(&["send-keys", "-t", pane, "1"]).ok();
@@ -203,7 +203,7 @@ fn the_other_routes_are_literal_too() {
         .ok();
     for name in ["i", "a"] {
         // Standard input ends after the prompt.
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
         assert_eq!(std::fs::read_to_string(world.path(format!("work/got.{name}"))).unwrap(), odd);
     }
 }
@@ -246,7 +246,7 @@ fn the_prompt_itself_is_no_output() {
         world.until("it has answered", || world.swarm(&["peek", "w"]).out.contains("so far").then_some(()));
         // A pattern that was seen would end it after a few quiet seconds.
         let _ = world.spawn("clock", &[], &["sleep", "7"]).ok();
-        world.until_status("clock", "stopped");
+        world.until_status("clock", "done");
         let seen = world.status("w");
         assert_eq!(seen["status"], "running", "{knobs:?}: {seen}\n{}", world.report());
     }
@@ -257,7 +257,7 @@ fn the_agents_own_word_is() {
     let world = World::new();
     let flags = ["--done-pattern", "TASK_DONE", "--prompt", "When finished print TASK_DONE"];
     spawn(&world, &flags, &["ECHO=1", "WORK=1", "REPLY=TASK_DONE"]);
-    assert_eq!(world.until_status("w", "stopped")["reason"], "done pattern matched");
+    assert_eq!(world.until_status("w", "done")["reason"], "done pattern matched");
     assert_eq!(recorded(&world).len(), 1);
 }
 
@@ -282,7 +282,7 @@ fn an_old_marker_does_not_end_a_new_run() {
     agent.until_run(&world, 3);
     agent.tell("print DONE_X");
     agent.tell("exit 0");
-    assert_eq!(world.until_status("l", "stopped")["reason"], "done pattern matched");
+    assert_eq!(world.until_status("l", "done")["reason"], "done pattern matched");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn words_that_come_in_pieces_match() {
     let _ = world.spawn_sh("p", &["--done-pattern", "ALL tasks done"], pieces).ok();
     let _ = world.spawn_sh("c", &["--done-pattern", "TASK_DONE"], colours).ok();
     for name in ["p", "c"] {
-        assert_eq!(world.until_status(name, "stopped")["reason"], "done pattern matched");
+        assert_eq!(world.until_status(name, "done")["reason"], "done pattern matched");
         let log = world.swarm(&["logs", name]).ok().out;
         assert!(!log.contains('\u{1b}'), "{log:?}");
     }
@@ -318,7 +318,7 @@ fn text_of_many_bytes_and_of_none_panics_nobody() {
     let _ = world.swarm(&["logs", "w"]).ok();
     let _ = world.swarm(&["status", "w"]).ok();
     let _ = world.swarm(&["send", "w", &text]).ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.daemon_pid(), pid);
 }
 
@@ -346,7 +346,7 @@ fn an_agent_that_dies_of_the_paste_has_failed() {
     spawn(&world, &["--prompt", "do it"], &["DIE=paste"]);
     assert_eq!(world.until_status("w", "failed")["exit_code"], 3);
     let _ = world.spawn("next", &["--prompt-via", "stdin", "--prompt", "x"], &["cat"]).ok();
-    world.until_status("next", "stopped");
+    world.until_status("next", "done");
 }
 
 // ---- loops ----
@@ -368,7 +368,7 @@ fn start_loop(world: &World, flags: &[&str], knobs: &[&str]) {
 fn a_loop_pastes_once_an_iteration_and_ends_it_by_silence() {
     let world = World::new();
     start_loop(&world, &["-n", "2", "--inactivity-timeout", "4"], &["WORK=1", "SETTLE=0.7"]);
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(prompts(&world, 2), ["the task", "the task"]);
     let log = world.iterations_log("w");
     assert_eq!(log.matches("exit=inactivity").count(), 2, "{log}");
@@ -381,7 +381,7 @@ fn a_loop_ends_by_what_the_agent_says() {
     let world = World::new();
     let flags = ["-n", "5", "--inactivity-timeout", "30", "--done-pattern", "ALL IS WELL"];
     start_loop(&world, &flags, &["WORK=1", "REPLY=ALL IS WELL"]);
-    assert_eq!(world.until_status("w", "stopped")["reason"], "done pattern matched");
+    assert_eq!(world.until_status("w", "done")["reason"], "done pattern matched");
     assert_eq!(prompts(&world, 1), ["the task"]);
     assert_eq!(world.ralph_state("w")["current_iteration"], 1);
 }
@@ -393,7 +393,7 @@ fn a_loop_that_waits_on_a_dialog_is_not_killed() {
     let seen = world.until_status("w", "waiting");
     let pid: u32 = seen["pid"].as_u64().unwrap().try_into().unwrap();
     let _ = world.spawn("clock", &[], &["sleep", "6"]).ok();
-    world.until_status("clock", "stopped");
+    world.until_status("clock", "done");
     assert!(is_alive(pid));
     let seen = world.status("w");
     assert_eq!((&seen["status"], &seen["reason"]), (&"waiting".into(), &"trust dialog".into()));
@@ -434,7 +434,7 @@ fn a_gemini_with_a_bare_p_gets_its_prompt_on_standard_input() {
     std::fs::write(world.path("work/p"), &text).unwrap();
     let command = [gemini.to_str().unwrap(), "-y", "-p"];
     let _ = world.spawn("w", &["--prompt-file", "p", "--ralph", "-n", "1", "-d"], &command).ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.lines("work/args"), ["-y"]);
     assert_eq!(std::fs::read_to_string(world.path("work/got")).unwrap(), text);
 }

@@ -261,7 +261,7 @@ fn consecutive_failures_trigger_backoff_of_1_2_4_seconds() {
     }
     let state = w.ralph_state("agent");
     assert_eq!((&state["consecutive_failures"], &state["total_failures"]), (&json!(3), &json!(3)));
-    assert_eq!(w.status("agent")["status"], "backing_off");
+    assert_eq!(w.status("agent")["status"], "retrying");
 }
 
 #[test]
@@ -273,7 +273,7 @@ fn five_consecutive_failures_stop_the_loop_with_exit_1() {
         agent.until_run(&w, run);
         agent.tell("exit 1");
         if run < 5 {
-            w.until_status("agent", "backing_off");
+            w.until_status("agent", "retrying");
             // Both at once ends the wait, and the count of failures stays.
             w.swarm(&["ralph", "pause", "agent"]).ok();
             w.swarm(&["ralph", "resume", "agent"]).ok();
@@ -320,7 +320,7 @@ fn pause_lets_the_current_agent_go_on_and_starts_no_other() {
     assert!(is_alive(agent.pid(1).unwrap()));
     assert_eq!(w.status("agent")["status"], "running");
     agent.tell("exit 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     assert_eq!(agent.starts(), 1);
     let state = w.ralph_state("agent");
     assert_eq!((&state["status"], &state["current_iteration"]), (&json!("paused"), &json!(1)));
@@ -349,7 +349,7 @@ fn resume_starts_the_next_iteration_when_no_agent_runs() {
     let follower = w.follow_loop("agent", &agent, &[]);
     w.swarm(&["ralph", "pause", "agent"]).ok();
     agent.tell("exit 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     let ran = w.swarm(&["ralph", "resume", "agent"]).ok();
     assert_eq!((ran.out.as_str(), ran.err.as_str()), ("resumed ralph loop for agent\n", ""));
     assert_eq!(w.ralph_state("agent")["status"], "running");
@@ -383,7 +383,7 @@ fn pause_during_backoff_stops_the_wait_at_once() {
     w.until_logged("agent", "backoff=4s");
     w.swarm(&["ralph", "pause", "agent"]).ok();
     let status = w.status("agent");
-    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("stopped"), &json!("paused")));
+    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("paused"), &json!("paused")));
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 4);
     assert_eq!(w.ralph_state("agent")["consecutive_failures"], 3);
@@ -480,7 +480,7 @@ fn killing_a_paused_loop_stops_it() {
     w.spawn_loop("agent", &agent, &[]);
     w.swarm(&["ralph", "pause", "agent"]).ok();
     agent.tell("exit 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     w.swarm(&["kill", "agent"]).ok();
     assert_eq!(w.ralph_state("agent")["status"], "stopped");
 }
@@ -670,7 +670,7 @@ fn pause_outlives_a_daemon_crash() {
     w.swarm(&["ralph", "pause", "agent"]).ok();
     w.crash_daemon();
     agent.tell("exit 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     assert_eq!((w.ralph_state("agent")["status"].as_str(), agent.starts()), (Some("paused"), 1));
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 2);
@@ -683,10 +683,10 @@ fn pause_outlives_a_daemon_restart() {
     w.spawn_loop("agent", &agent, &[]);
     w.swarm(&["ralph", "pause", "agent"]).ok();
     agent.tell("exit 0");
-    w.until_status("agent", "stopped");
+    w.until_status("agent", "paused");
     w.swarm(&["daemon", "restart"]).ok();
     let status = w.status("agent");
-    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("stopped"), &json!("paused")));
+    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("paused"), &json!("paused")));
     assert_eq!(agent.starts(), 1);
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 2);

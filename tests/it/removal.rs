@@ -32,7 +32,7 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
     world.spawn_loop("l", &agent, &["-n", "9"]);
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
     let _ = world.spawn("over", &[], &["true"]).ok();
-    world.until_status("over", "stopped");
+    world.until_status("over", "done");
     for (gone, also) in [("workers", "ralph"), ("workers", "runs"), ("ralph", "workers/w.json")] {
         let before = facts(&world, "w");
         for sub in [gone, also] {
@@ -51,7 +51,7 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
     let pid = world.status("w")["pid"].clone();
     world.crash_daemon();
     assert_eq!(world.status("w")["pid"], pid);
-    assert_eq!(world.status("over")["status"], "stopped");
+    assert_eq!(world.status("over")["status"], "done");
     assert_eq!((world.status("l")["metadata"]["ralph_iteration"].as_u64(), agent.starts()), (Some(1), 1));
 }
 
@@ -59,7 +59,7 @@ fn the_records_of_all_workers_are_written_anew_when_their_directory_is_removed()
 fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watched_again() {
     let world = World::new();
     let _ = world.spawn("over", &[], &["true"]).ok();
-    world.until_status("over", "stopped");
+    world.until_status("over", "done");
     for _ in 0..3 {
         remove(&world, "workers");
         world.until("the record is there again", || has_record(&world, "over").then_some(()));
@@ -69,7 +69,7 @@ fn a_directory_that_is_removed_while_nobody_is_looked_at_is_made_again_and_watch
     // A record that swarm itself removes is not restored.
     let _ = world.swarm(&["clean", "over"]).ok();
     let _ = world.spawn("next", &[], &["true"]).ok();
-    world.until_status("next", "stopped");
+    world.until_status("next", "done");
     fs::remove_file(world.swarm_dir().join("workers/next.json")).unwrap();
     world.until("the record is there again", || has_record(&world, "next").then_some(()));
     assert!(!has_record(&world, "over"));

@@ -92,7 +92,7 @@ fn a_base_line_that_is_taken_is_told_and_a_kill_cuts_it_short() {
     let said = why(&w, "a");
     assert!(said.contains("next: nothing to do; checks are running: the baseline"), "{said}");
     w.swarm(&["kill", "a"]).ok();
-    let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "stopped"));
+    let status = w.until("it is killed", || Some(w.status("a")).filter(|s| s["status"] == "killed"));
     assert_eq!(status["reason"], "killed");
 }
 

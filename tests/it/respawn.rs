@@ -109,7 +109,7 @@ fn a_loop_starts_afresh_and_is_followed() {
     agent.until_run(&w, 2);
     let _ = w.swarm(&["ralph", "set", "l", "max_iterations=2"]).ok();
     agent.tell("exit 0");
-    w.until_status("l", "stopped");
+    w.until_status("l", "done");
     let mut follower = w.follow(&["respawn", "l"]);
     agent.until_run(&w, 3);
     follower.until_says(&w, "respawned l (tmux: swarm:l) [ralph mode: iteration 1/2]\n");
@@ -149,10 +149,10 @@ fn git(w: &World, dir: &std::path::Path, args: &[&str]) -> String {
 fn the_worktree_stays_with_all_that_is_in_it() {
     let w = World::new();
     let tree = in_worktree(&w, "echo run >>runs");
-    w.until_status("w", "stopped");
+    w.until_status("w", "done");
     let _ = w.swarm(&["respawn", "w"]).ok();
     w.until("both runs worked there", || (w.lines(tree.join("runs")).len() == 2).then_some(()));
-    w.until_status("w", "stopped");
+    w.until_status("w", "done");
     assert_eq!(w.status("w")["worktree"]["path"], tree.to_str().unwrap());
 }
 
@@ -191,7 +191,7 @@ fn clean_first_refuses_to_lose_work_and_ends_nothing() {
     // Ended, it is refused as well, and stays as it is.
     let _ = w.swarm(&["kill", "w"]).ok();
     let _ = w.swarm(&["respawn", "w", "--clean-first"]).code(1).warns("new.txt");
-    assert_eq!((&w.status("w")["status"], tree.join("new.txt").exists()), (&json!("stopped"), true));
+    assert_eq!((&w.status("w")["status"], tree.join("new.txt").exists()), (&json!("killed"), true));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_kill_beside_a_respawn_wins_or_comes_first() {
     let _ = w.swarm(&["kill", "w"]).ok();
     assert_eq!(respawn.wait(&w), 1, "{}", respawn.output());
     respawn.says("worker 'w' was killed meanwhile");
-    assert_eq!((&w.status("w")["status"], w.lines("work/pids").len()), (&json!("stopped"), 1));
+    assert_eq!((&w.status("w")["status"], w.lines("work/pids").len()), (&json!("killed"), 1));
 }
 
 /// Several commands at once: how each ended, and what it said.
@@ -292,7 +292,7 @@ fn a_spawn_or_clean_of_the_name_waits_for_a_respawn_and_a_kill_calls_it_off() {
     let said = respawn.output();
     assert_eq!((killed, respawned), (0, 1), "{} {said}", kill.output());
     assert!(said.contains("killed meanwhile"), "{said}");
-    w.until_status("w", "stopped");
+    w.until_status("w", "killed");
     assert_eq!((w.lines("work/runs").len(), w.panes().len()), (1, 0));
     let _ = w.swarm(&["respawn", "w"]).ok();
 }

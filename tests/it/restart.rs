@@ -30,7 +30,7 @@ fn until_lines(world: &World, file: &str, count: usize) {
 fn until_failed(world: &World, name: &str, failures: u64) -> Value {
     world.until(&format!("{name} waits after failure {failures}"), || {
         let status = world.status(name);
-        (status["status"] == "backing_off" && status["restart"]["failures"] == failures).then_some(status)
+        (status["status"] == "retrying" && status["restart"]["failures"] == failures).then_some(status)
     })
 }
 
@@ -85,7 +85,7 @@ fn neither_a_stopped_nor_a_killed_daemon_forgets_the_wait_and_the_count() {
     w.crash_daemon();
     w.start_daemon();
     let status = w.status("w");
-    assert_eq!((&status["status"], &status["restart"]["failures"]), (&json!("backing_off"), &json!(4)));
+    assert_eq!((&status["status"], &status["restart"]["failures"]), (&json!("retrying"), &json!(4)));
     until_lines(&w, "rec", 5);
     let gaps = gaps(&w);
     for (gap, least) in gaps.iter().zip([1000, 2000, 4000, 8000]) {
@@ -113,7 +113,7 @@ fn a_killed_worker_stays_dead() {
     until_lines(&w, "ticks", 4);
     for (name, left) in names.iter().zip(left) {
         let status = w.status(name);
-        assert_eq!((&status["status"], &status["reason"]), (&json!("stopped"), &json!("killed")), "{name}");
+        assert_eq!((&status["status"], &status["reason"]), (&json!("killed"), &json!("killed")), "{name}");
         assert_eq!(w.lines(format!("work/{name}")).len(), left, "{name} ran after its kill had returned");
     }
     let _ = w.swarm(&["kill", "clock"]).ok();
@@ -129,7 +129,7 @@ fn a_kill_between_two_runs_is_the_end() {
     w.crash_daemon();
     w.start_daemon();
     let status = w.status("w");
-    assert_eq!((&status["status"], &status["reason"]), (&json!("stopped"), &json!("killed")));
+    assert_eq!((&status["status"], &status["reason"]), (&json!("killed"), &json!("killed")));
     assert_eq!((&status["restart"]["next"], w.lines("work/rec").len()), (&Value::Null, 2));
 }
 
@@ -142,7 +142,7 @@ fn exit_zero_is_the_end_on_failure_and_a_reset_with_always() {
     };
     run("a", "on-failure");
     run("b", "always");
-    let status = w.until_status("a", "stopped");
+    let status = w.until_status("a", "done");
     assert_eq!((&status["restarts"], &status["exit_code"]), (&json!(2), &json!(0)));
     assert_eq!(w.lines("work/a").len(), 3);
     // The one that always starts again goes on, and counts from nothing.
@@ -164,16 +164,16 @@ echo second; read x <go; echo DONE_X; sleep 600";
     // The same pattern ends another one that begins later: by then the second run was looked at as often.
     let mark = ["--done-pattern", "DONE_X"];
     let _ = w.spawn_sh("clock", &mark, "echo DONE_X; sleep 600").ok();
-    w.until_status("clock", "stopped");
+    w.until_status("clock", "done");
     assert_eq!(w.status("w")["status"], "running");
     // Nor after another daemon took it over.
     w.crash_daemon();
     w.start_daemon();
     let _ = w.spawn_sh("clock", &mark, "echo DONE_X; sleep 600").ok();
-    w.until_status("clock", "stopped");
+    w.until_status("clock", "done");
     assert_eq!((&w.status("w")["status"], w.lines("work/rec").len()), (&json!("running"), 2));
     std::fs::write(w.path("work/go"), "x\n").unwrap();
-    let status = w.until_status("w", "stopped");
+    let status = w.until_status("w", "done");
     assert_eq!((&status["reason"], &status["restarts"]), (&json!("done pattern matched"), &json!(1)));
     assert_eq!(w.lines("work/rec").len(), 2, "what is done is not started again");
 }
@@ -339,7 +339,7 @@ fn later_runs_that_cannot_start_are_failures() {
         let status = w.status("w");
         status["reason"].as_str().is_some_and(|r| r.starts_with("no such directory: ")).then_some(status)
     });
-    assert_eq!(status["status"], "backing_off");
+    assert_eq!(status["status"], "retrying");
     let status = w.until_status("w", "failed");
     assert_eq!((&status["reason"], &status["restarts"]), (&json!("gave up after 2 restarts"), &json!(2)));
 }
@@ -395,10 +395,10 @@ echo run >>runs; sleep 0.1; rmdir lock; [ $(wc -l <runs) -ge 3 ] || exit 1";
         w.until(&format!("{point}: the first daemon dies"), || (!is_alive(first)).then_some(()));
         w.start_daemon();
         let end = w.until(&format!("{point}: it is over"), || {
-            Some(w.status("w")).filter(|v| v["status"] == "stopped" || v["status"] == "failed")
+            Some(w.status("w")).filter(|v| v["status"] == "done" || v["status"] == "failed")
         });
         let tell = || format!("{point}: {end}\n{}", w.report());
-        assert_eq!((&end["status"], &end["exit_code"]), (&json!("stopped"), &json!(0)), "{}", tell());
+        assert_eq!((&end["status"], &end["exit_code"]), (&json!("done"), &json!(0)), "{}", tell());
         assert_eq!((&end["restarts"], w.lines("work/runs").len()), (&json!(2), 3), "{}", tell());
         assert!(w.lines("work/bad").is_empty(), "two at once, {}", tell());
         assert!(w.panes().is_empty(), "{}", tell());

@@ -57,7 +57,7 @@ fn what_is_recorded_is_rotated_and_the_pane_never_waits() {
     agent.tell("run seq 1 20000");
     agent.tell("print still here");
     agent.tell("exit 0");
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     w.swarm(&["logs", "one"]).ok().says("still here");
 }
 

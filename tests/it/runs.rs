@@ -50,7 +50,7 @@ fn an_iteration_is_never_one_of_an_earlier_loop_of_the_name() {
         first.tell(&format!("print old {n}"));
         first.tell("exit 0");
     }
-    world.until_status("lp", "stopped");
+    world.until_status("lp", "done");
     let mut second = world.agent("second");
     world.spawn_loop("lp", &second, &["-n", "5"]);
     second.tell("print new 1");
@@ -71,7 +71,7 @@ fn an_iteration_is_never_one_of_an_earlier_loop_of_the_name() {
 fn a_worker_that_is_no_loop_has_runs() {
     let world = World::new();
     world.spawn_sh("w", &[], "echo hello").ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.swarm(&["logs", "w", "--iteration", "1"]).ok().out, "hello\n");
     let _ = world.swarm(&["logs", "w", "--iteration", "2"]).code(1).warns("no output of run 2\n");
     fs::remove_file(world.swarm_dir().join("logs/w.log")).unwrap();
@@ -97,7 +97,7 @@ fn a_log_that_is_too_long_for_one_answer_is_printed_whole() {
     world.until("its pane has it", || (last() == "end\n").then_some(()));
     same(&[], &expected);
     world.swarm(&["send", "w", "done"]).ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let out = world.swarm(&["logs", "w"]).ok().out;
     let extra: Vec<String> = out.lines().skip(expected.len()).map(str::to_owned).collect();
     expected.extend(extra);

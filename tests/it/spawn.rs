@@ -216,7 +216,7 @@ fn a_command_that_exits_0_is_stopped_and_anything_else_failed() {
     let w = World::new();
     let mut agent = w.agent("a");
     for (name, end, status, code, signal) in [
-        ("good", "exit 0", "stopped", json!(0), json!(null)),
+        ("good", "exit 0", "done", json!(0), json!(null)),
         ("bad", "exit 7", "failed", json!(7), json!(null)),
         ("hit", "signal TERM", "failed", json!(143), json!(15)),
     ] {

@@ -138,7 +138,7 @@ fn a_prompt_that_is_no_text_arrives_byte_for_byte() {
         "cat >got",
     ])
     .ok();
-    w.until_status("o", "stopped");
+    w.until_status("o", "done");
     assert_eq!(fs::read(w.work().join("got")).unwrap(), bytes);
 }
 

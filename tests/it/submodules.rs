@@ -34,7 +34,7 @@ const INIT: &str = "git -c protocol.file.allow=always submodule update --init --
 fn ended(world: &World, repo: &Path, name: &str, script: &str) -> PathBuf {
     let flags = ["--cwd", repo.to_str().unwrap(), "--worktree"];
     let _ = world.spawn_sh(name, &flags, &format!("{INIT} && {script}")).ok();
-    world.until_status(name, "stopped")["worktree"]["path"].as_str().unwrap().into()
+    world.until_status(name, "done")["worktree"]["path"].as_str().unwrap().into()
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn world_with_leftovers() -> (World, [u32; 3]) {
     let world = World::new();
     let _ = world.spawn("live", &[], &["sleep", "600"]).ok();
     let _ = world.spawn("over", &[], &["true"]).ok();
-    world.until_status("over", "stopped");
+    world.until_status("over", "done");
     until_panes(&world, &["live"]);
     let pids = [
         plant(&world, "over", 1, "sleep 600; :"),
@@ -84,7 +84,7 @@ fn the_end_of_a_worker_closes_what_is_left_of_others() {
         other.push(name);
     }
     let _ = world.spawn("last", &[], &["true"]).ok();
-    world.until_status("last", "stopped");
+    world.until_status("last", "done");
     until_panes(&world, &other);
     world.until("their agents end", || (!pids.iter().any(|pid| is_alive(*pid))).then_some(()));
 }
@@ -146,7 +146,7 @@ fn an_agent_that_outlived_its_wrapper_and_the_daemon_ends_before_the_next_run() 
     let agent: u32 = world.lines("work/runs")[0].parse().unwrap();
     assert!(is_alive(agent));
     world.start_daemon();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.lines("work/runs").len(), 2);
     assert!(!is_alive(agent), "{}", world.report());
     assert!(world.lines("work/bad").is_empty(), "{}", world.report());

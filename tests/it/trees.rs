@@ -80,7 +80,7 @@ fn quick_exits_are_all_known() {
             .ok();
     }
     for name in &names {
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
         let log = world.iterations_log(name);
         assert_eq!(log.matches("exit=0 ").count(), 12, "{log}");
         assert_eq!(world.ralph_state(name)["total_failures"], 0, "{log}");
@@ -101,13 +101,13 @@ fn two_hundred_quick_exits_are_all_known() {
     });
     let all = world.until("all have ended", || {
         let all = world.swarm(&["ls", "--format", "json"]).ok().json();
-        let over = |w: &serde_json::Value| w["status"] == "stopped" || w["status"] == "failed";
+        let over = |w: &serde_json::Value| w["status"] == "done" || w["status"] == "failed";
         all.as_array().unwrap().iter().all(over).then_some(all)
     });
     for seen in all.as_array().unwrap() {
         let wanted = if seen["name"].as_str().unwrap().ends_with('7') { 3 } else { 0 };
         assert_eq!(seen["exit_code"], wanted, "{seen}");
-        assert_eq!(seen["status"], if wanted == 0 { "stopped" } else { "failed" }, "{seen}");
+        assert_eq!(seen["status"], if wanted == 0 { "done" } else { "failed" }, "{seen}");
     }
     assert_eq!(all.as_array().unwrap().len(), 200);
     world.until("no pane is left", || world.panes().is_empty().then_some(()));
@@ -139,7 +139,7 @@ fn loops_side_by_side_are_apart() {
     }
     for i in 0..5 {
         let name = format!("w{i}");
-        let seen = world.until_status(&name, "stopped");
+        let seen = world.until_status(&name, "done");
         assert_eq!(seen["reason"], "done pattern matched", "{}", world.iterations_log(&name));
         assert_eq!(world.lines(format!("work/{name}")).len(), 3);
     }
@@ -151,7 +151,7 @@ fn the_last_output_of_a_fast_exit_is_kept() {
     // 200 KB, and gone.
     let script = r#"i=0; while [ $i -lt 1000 ]; do printf 'line %04d %0189d\n' $i 0; i=$((i+1)); done"#;
     let _ = world.spawn_sh("w", &[], script).ok();
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let text = world.swarm(&["logs", "w"]).ok().out;
     let numbers: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("line ")?.get(..4)).collect();
     assert_eq!((numbers.len(), numbers.last()), (1000, Some(&"0999")), "{}", &text[..text.len().min(2000)]);
@@ -189,10 +189,10 @@ fn a_killed_loop_stays_down() {
     let before: Vec<_> = (0..6).map(runs).collect();
     // A loop that would go on does so within its backoff of a second.
     let _ = world.spawn("clock", &[], &["sleep", "3"]).ok();
-    world.until_status("clock", "stopped");
+    world.until_status("clock", "done");
     assert_eq!((0..6).map(runs).collect::<Vec<_>>(), before);
     for i in 0..6 {
-        assert_eq!(world.status(&format!("w{i}"))["status"], "stopped");
+        assert_eq!(world.status(&format!("w{i}"))["status"], "killed");
     }
     world.until("no pane is left", || world.panes().is_empty().then_some(()));
 }
@@ -225,7 +225,7 @@ fn a_tmux_server_that_dies_loses_its_workers_and_is_no_success() {
         loops.tell("exit 0");
         loops.until_run(&world, 3);
         loops.tell("exit 0");
-        world.until_status("l", "stopped");
+        world.until_status("l", "done");
         assert_eq!(loops.starts(), 3);
     }
 }
@@ -259,7 +259,7 @@ fn a_tmux_that_hangs_delays_nobody_and_nobody_is_taken_for_dead() {
     world.until_status("v", "unreachable");
     signal(server, Signal::SIGCONT);
     world.until_status("v", "running");
-    world.until_status("w", "stopped");
+    world.until_status("w", "killed");
     assert!(is_alive(tree[1]));
     assert_eq!(world.panes().len(), 1, "{:?}", world.panes());
 }

@@ -49,13 +49,13 @@ fn loop_reads_its_prompt_after_a_rename_of_the_typed_directory() {
         project.rename_sub();
         fs::write(project.repo.join("go"), "").unwrap();
         let world = &project.world;
-        world.until_status("w", "stopped");
+        world.until_status("w", "done");
         let log = world.iterations_log("w");
         assert_eq!(log.matches(" exit=0 ").count(), 3, "{prompt:?}: {log}");
         assert_eq!(world.status("w")["cwd"], project.repo.to_str().unwrap());
         // The same again, from a record.
         let _ = world.swarm(&["respawn", "w", "-d"]).ok();
-        world.until_status("w", "stopped");
+        world.until_status("w", "done");
         assert_eq!(world.iterations_log("w").matches(" exit=0 ").count(), 3, "{prompt:?}");
     }
 }

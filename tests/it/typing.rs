@@ -49,7 +49,7 @@ fn a_text_waits_until_the_prompt_is_in() {
     until_shown(&world, "starting");
     // Longer than a text for an agent that is not waited for would be held.
     let _ = world.spawn("clock", &[], &["sleep", "6"]).ok();
-    world.until_status("clock", "stopped");
+    world.until_status("clock", "done");
     assert!(!second.has_ended(), "{}", second.output());
     open_gate(&world);
     assert_eq!(second.wait(&world), 0, "{}", second.output());
@@ -165,7 +165,7 @@ fn what_looks_like_an_option_of_ours_is_text() {
     let _ = world.swarm(&["send", "--help"]).ok().says("Type text into a worker");
     let _ = world.swarm(&["send", "w", "-"]).code(1).warns("nothing to send: standard input is empty");
     let _ = world.spawn_sh("v", &["--prompt", "---", "--prompt-via", "stdin"], "cat >got").ok();
-    world.until_status("v", "stopped");
+    world.until_status("v", "done");
     assert_eq!(world.lines("work/got"), ["---"]);
 }
 
@@ -180,16 +180,16 @@ fn a_prompt_of_any_size_arrives_whole_by_every_route() {
         let _ = std::fs::remove_file(record(&world));
         spawn(&world, &flags[..3], &[]);
         assert!(prompts(&world, 1) == [text.as_str()], "pasted: {size}");
-        world.until_status("i", "stopped");
+        world.until_status("i", "done");
         assert!(world.lines("work/got.i") == [text.as_str()], "on standard input: {size}");
         let fits: String = text.chars().take(120_000).collect();
         let arg = ["--replace", "--prompt", &fits, "--prompt-via", "arg"];
         let print = r#"printf %s "$0" >got.a; printf %s "$1" >got.b"#;
         let _ = world.spawn("a", &arg, &["sh", "-c", print]).ok();
-        world.until_status("a", "stopped");
+        world.until_status("a", "done");
         assert!(world.lines("work/got.a") == [fits.as_str()], "as argument: {size}");
         let _ = world.spawn("b", &["--replace"], &["sh", "-c", print, "x", &fits]).ok();
-        world.until_status("b", "stopped");
+        world.until_status("b", "done");
         assert!(world.lines("work/got.b") == [fits.as_str()], "in the command: {size}");
     }
     world.write("p", &"p".repeat(1 << 20));
@@ -205,7 +205,7 @@ fn the_callers_open_standard_input_holds_nobody() {
     // The pipe stays open as long as the child is not dropped.
     let mut child = command.spawn().unwrap();
     world.until("spawn returns", || child.try_wait().unwrap().filter(std::process::ExitStatus::success));
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     assert_eq!(world.lines("work/got"), ["hi"]);
 }
 

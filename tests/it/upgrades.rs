@@ -42,7 +42,7 @@ fn a_loop_goes_on_when_its_program_is_removed() {
         agent.tell(&format!("print run {run}"));
         agent.tell("exit 0");
     }
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let state = world.ralph_state("w");
     assert_eq!((&state["current_iteration"], &state["total_failures"]), (&3.into(), &0.into()), "{state}");
     let raw = fs::read_to_string(world.swarm_dir().join("logs/w.raw")).unwrap();

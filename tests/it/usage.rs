@@ -122,7 +122,7 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
             .warns("swarm: error: worker 'nobody' is not a ralph worker\nhint: swarm ralph ls\n");
     }
     agent.tell("exit 0");
-    w.until_status("a", "stopped");
+    w.until_status("a", "done");
     for verb in ["resume", "pause"] {
         let ran = w.swarm(&["ralph", verb, "a"]).code(1);
         assert!(

@@ -46,7 +46,7 @@ fn ls_filters_by_tag_and_status_and_prints_names() {
     w.spawn_agent("two", &two, &["--tag", "x", "--tag", "y"]);
     w.spawn_agent("three", &three, &[]);
     two.tell("exit 0");
-    w.until_status("two", "stopped");
+    w.until_status("two", "done");
     let names = |more: &[&str]| {
         let args: Vec<&str> = ["ls", "--format", "names"].iter().chain(more).copied().collect();
         w.swarm(&args).ok().out
@@ -54,8 +54,8 @@ fn ls_filters_by_tag_and_status_and_prints_names() {
     assert_eq!(names(&[]), "one\nthree\ntwo\n");
     assert_eq!(names(&["--tag", "x"]), "one\ntwo\n");
     assert_eq!(names(&["--tag", "x", "--tag", "y"]), "two\n");
-    assert_eq!(names(&["--status", "running"]), "one\nthree\n");
-    assert_eq!(names(&["--status", "stopped"]), "two\n");
+    assert_eq!(names(&["--status", "live"]), "one\nthree\n");
+    assert_eq!(names(&["--status", "finished"]), "two\n");
     assert_eq!(names(&["--tag", "none"]), "");
     w.swarm(&["ls"]).ok().says("NAME").says("three");
 }
@@ -93,8 +93,8 @@ fn status_exits_0_for_live_workers_1_for_ended_ones_2_for_none() {
     w.spawn_agent("one", &agent, &[]);
     w.swarm(&["status", "one"]).code(0).says("one: running\n");
     agent.tell("exit 0");
-    w.until_status("one", "stopped");
-    w.swarm(&["status", "one"]).code(1).says("one: stopped\n");
+    w.until_status("one", "done");
+    w.swarm(&["status", "one"]).code(1).says("one: done\n");
     w.swarm(&["status", "two"]).code(2);
     w.swarm(&["status", "no/name"]).code(2);
 }
@@ -110,7 +110,7 @@ fn peek_shows_the_screen_and_after_the_end_the_last_output() {
     w.until("the screen shows it", || w.swarm(&["peek", "one"]).ok().out.contains("line 5").then_some(()));
     assert_eq!(w.swarm(&["peek", "one", "-n", "2"]).ok().out, "line 4\nline 5\n");
     agent.tell("exit 0");
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     assert_eq!(w.swarm(&["peek", "one", "-n", "2"]).ok().out, "line 4\nline 5\n");
 }
 
@@ -118,7 +118,7 @@ fn peek_shows_the_screen_and_after_the_end_the_last_output() {
 fn the_last_words_of_a_fast_exit_are_kept() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "seq 1 300; echo the end"]).ok();
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     let out = w.swarm(&["logs", "one"]).ok().out;
     let wanted: String = (1..=300).map(|n| format!("{n}\n")).chain(["the end\n".to_owned()]).collect();
     assert_eq!(out, wanted);
@@ -130,7 +130,7 @@ fn logs_keep_what_looks_like_a_header_of_ours() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "echo first; echo '=== tests ==='; echo last"])
         .ok();
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     assert_eq!(w.swarm(&["logs", "one"]).ok().out, "first\n=== tests ===\nlast\n");
 }
 
@@ -257,13 +257,13 @@ fn send_all_reaches_every_live_worker() {
     w.spawn_agent("two", &two, &[]);
     w.spawn_agent("over", &over, &[]);
     over.tell("exit 0");
-    w.until_status("over", "stopped");
+    w.until_status("over", "done");
     asking(&w, &mut one);
     asking(&w, &mut two);
     w.swarm(&["send", "--all", "to", "everyone"]).ok();
     until_asked(&w, &one, "to everyone");
     until_asked(&w, &two, "to everyone");
-    w.swarm(&["send", "over", "x"]).code(1).warns("swarm: error: worker 'over' is not running (stopped)\n");
+    w.swarm(&["send", "over", "x"]).code(1).warns("swarm: error: worker 'over' is not running (done)\n");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn kill_ends_the_whole_process_tree() {
     let view = w.status("one");
     assert_eq!(
         (&view["status"], &view["reason"], &view["pid"]),
-        (&json!("stopped"), &json!("killed"), &json!(null))
+        (&json!("killed"), &json!("killed"), &json!(null))
     );
     w.swarm(&["kill", "one"]).ok().says("killed one (it had ended before)\n");
 }
@@ -316,7 +316,7 @@ fn kill_takes_several_names_and_all() {
     }
     assert_eq!(w.ralph_state("d")["status"], "stopped");
     assert_eq!(w.swarm(&["kill", "--all"]).ok().out, "");
-    assert_eq!(w.swarm(&["ls", "--format", "names", "--status", "running"]).ok().out, "");
+    assert_eq!(w.swarm(&["ls", "--format", "names", "--status", "live"]).ok().out, "");
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn ralph_clean_removes_what_is_over_only() {
 fn a_closed_pipe_is_quiet() {
     let w = World::new();
     w.swarm(&["spawn", "--name", "one", "--", "sh", "-c", "seq 1 5000"]).ok();
-    w.until_status("one", "stopped");
+    w.until_status("one", "done");
     let mut shell = w.command("sh");
     shell.arg("-c").arg(format!("{SWARM} logs one | head -n 1"));
     let ran = w.run(shell).ok();

@@ -50,7 +50,7 @@ fn when_the_time_runs_out_who_is_still_out_is_named() {
     world.spawn_agent("a", &a, &[]);
     world.spawn_agent("b", &b, &[]);
     a.tell("exit 0");
-    world.until_status("a", "stopped");
+    world.until_status("a", "done");
     let ran = world.swarm(&["wait", "a", "b", "--timeout", "1"]).code(5).says("a: done (exited)\n");
     let _ = ran.warns("timeout after 1 s: still waiting for b (exit)\n");
     let ran = world.swarm(&["wait", "--all", "--for", "done", "--timeout", "0", "--format", "json"]).code(5);
@@ -77,7 +77,7 @@ fn a_loop_is_waited_for_as_a_whole_also_while_it_is_paused() {
     let mut waits = world.follow(&["wait", "lp", "x", "--for", "done"]);
     world.swarm(&["ralph", "pause", "lp"]).ok();
     agent.tell("exit 0");
-    world.until_status("lp", "stopped");
+    world.until_status("lp", "paused");
     other.tell("exit 0");
     // The wait was notified of the pause before this.
     waits.until_says(&world, "x: done (exited)");

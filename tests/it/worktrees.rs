@@ -138,7 +138,7 @@ fn work_that_is_not_committed_is_never_removed_unasked() {
         ("rebase", "mkdir -p \"$(git rev-parse --git-dir)/rebase-merge\"", "rebase"),
     ] {
         let tree = spawn(&world, &repo, name, &[], script);
-        world.until_status(name, "stopped");
+        world.until_status(name, "done");
         let ran = world.swarm(&["kill", name, "--rm-worktree"]).code(1).says(&format!("killed {name} "));
         let _ = ran.warns("swarm: error: ").warns(named).warns("--force-dirty");
         assert!(tree.exists(), "{name}");
@@ -152,7 +152,7 @@ fn a_branch_with_work_that_is_nowhere_else_stays() {
     let world = World::new();
     let repo = world.repo("repo");
     let tree = spawn(&world, &repo, "w", &[], "git commit -q --allow-empty -m work");
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let commit = git(&world, &tree, &["rev-parse", "HEAD"]);
     let _ = world.swarm(&["kill", "w", "--rm-worktree"]).ok().says("removed worktree").warns("swarm/w");
     assert!(!tree.exists());
@@ -170,7 +170,7 @@ fn a_loop_keeps_one_tree_over_its_iterations() {
     let prompt = repo.join("p");
     let flags = ["--ralph", "--prompt-file", prompt.to_str().unwrap(), "-n", "3", "-d"];
     let tree = spawn(&world, &repo, "w", &flags, "pwd >>runs");
-    world.until_status("w", "stopped");
+    world.until_status("w", "done");
     let runs = fs::read_to_string(tree.join("runs")).unwrap();
     assert_eq!(runs.lines().collect::<Vec<_>>(), [tree.to_str().unwrap(); 3]);
 }

@@ -208,7 +208,7 @@ impl Machine {
     /// Exit status 1, with the hint how to resume the loop.
     pub(super) fn resumable(&self) -> FollowEnd {
         let code = LoopEnd::Lost.exit_code(true);
-        FollowEnd { code, error: None, hint: self.next_step("to go on", Status::Stopped, true) }
+        FollowEnd { code, error: None, hint: self.next_step("to go on", Status::Paused, true) }
     }
 
     /// Exit status 1 of a finished loop, with the hint where to see what happened.

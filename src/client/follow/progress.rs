@@ -100,7 +100,7 @@ mod tests {
         );
         let outage = Entry::Outage { iteration: 2, message: "limit".into(), wait: 9 };
         assert!(after(Status::Waiting, outage, 4).contains(" · waiting: limit · 4s"));
-        assert!(after(Status::Stopped, Entry::Paused { by: PauseBy::User }, 4).contains(" · paused · "));
+        assert!(after(Status::Paused, Entry::Paused { by: PauseBy::User }, 4).contains(" · paused · "));
         progress.spent(0.12);
         assert!(progress.text(Duration::ZERO).contains(" · 0s · $0.12 · last check "));
     }

@@ -338,12 +338,12 @@ mod tests {
 
     #[test]
     fn how_it_ended_is_said_with_the_next_step() {
-        let mut worker = view("a", "stopped", json!({}));
+        let mut worker = view("a", "done", json!({}));
         worker.reason = Some("exit\x1b 0".into());
         let (line, hint) = end_message("a", Some(&worker));
         assert!(line.starts_with("swarm: a has ended (exit") && !line.contains('\x1b'), "{line}");
         assert_eq!(hint, None);
-        let paused = view("a", "stopped", json!({"ralph": true, "status": "paused"}));
+        let paused = view("a", "paused", json!({"ralph": true, "status": "paused"}));
         let resume = Some("swarm ralph resume a".to_owned());
         assert_eq!(end_message("a", Some(&paused)), ("swarm: a is paused".to_owned(), resume));
         assert_eq!(end_message("a", None), ("swarm: a has ended".to_owned(), None));

@@ -38,7 +38,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
 
 /// Whether `clean --all` includes the worker. An earlier swarm may still need its own workers: each has to be named.
 fn is_finished(worker: &WorkerView) -> bool {
-    worker.outcome.is_some() && !worker.metadata().earlier_swarm
+    worker.status.is_finished() && !worker.metadata().earlier_swarm
 }
 
 fn result_lines(name: &str, forgotten: &Forgotten) -> Vec<String> {

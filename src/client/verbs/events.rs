@@ -92,7 +92,7 @@ mod tests {
     use crate::client::testing::view;
 
     fn snapshot(gap: bool, foreign: bool) -> Snapshot {
-        let workers = vec![view("a", "running", json!({})), view("b", "stopped", json!({}))];
+        let workers = vec![view("a", "running", json!({})), view("b", "done", json!({}))];
         Snapshot { seq: 9, gap, workers, foreign, replayed: 0 }
     }
 
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(lines.len(), 1);
         assert!(lines[0].starts_with(r#"{"seq":9,"kind":"snapshot","gap":true,"workers":[{"name":"b","#));
         let lines = state(snapshot(true, false), true, &BTreeSet::new(), PageFormat::Text).unwrap();
-        assert_eq!(lines, ["(some notices are missing here; the workers are now: a running, b stopped)"]);
+        assert_eq!(lines, ["(some notices are missing here; the workers are now: a running, b done)"]);
         assert_eq!(state(snapshot(false, false), false, &only, PageFormat::Text).unwrap(), [""; 0]);
     }
 

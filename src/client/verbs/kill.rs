@@ -15,7 +15,7 @@ use crate::protocol::{Call, KillParams, Killed};
 const KILL_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) async fn run(ctx: &ClientContext, args: &Kill) -> CommandResult {
-    let names = names(ctx, &args.names, args.all, |w| w.status.is_live()).await?;
+    let names = names(ctx, &args.names, args.all, |w| w.status.is_live_or_paused()).await?;
     if names.is_empty() {
         ctx.out.note("no live workers");
         return Ok(0);

@@ -1,5 +1,7 @@
 //! `swarm ls`: list the workers.
 
+use std::time::Duration;
+
 use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::next_step;
 use swarm_state::model::Status;
@@ -11,12 +13,30 @@ use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::worker::{age, iteration, situation};
 use crate::error::Error;
-use crate::out::CommandResult;
-use crate::out::table;
+use crate::out::{CommandResult, Out, table};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 use crate::shell::join;
 
+/// How often `--watch` prints the table.
+const WATCH_INTERVAL: Duration = Duration::from_secs(2);
+
 pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
+    if !args.watch {
+        return print(ctx, args).await;
+    }
+    if !Out::is_terminal() {
+        let error = Error::invalid("--watch needs a terminal");
+        return Err(error.hint("in a script, read the changes: swarm events --follow --format json").into());
+    }
+    loop {
+        // Moves to the top left corner and clears the screen.
+        ctx.out.line("\x1b[H\x1b[2J")?;
+        print(ctx, args).await?;
+        tokio::time::sleep(WATCH_INTERVAL).await;
+    }
+}
+
+async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
     let workers = list(ctx).await?;
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
     match args.format {
@@ -25,9 +45,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Ls) -> CommandResult {
         Format::Table if workers.is_empty() => ctx.out.note("no workers"),
         Format::Table => {
             let now = Local::now().fixed_offset();
-            let rows: Vec<_> = workers.iter().map(|w| row(w, now)).collect();
-            let head = ["NAME", "STATUS", "ITER", "AGE", "CMD", "TAGS"];
-            ctx.out.lines(&table(&head, &rows, &[4, 5, 0], ctx.out.width))?;
+            ctx.out.lines(&worker_table(&workers, ctx.out.width, now))?;
             warn_of_login(ctx, &workers);
         }
     }
@@ -60,8 +78,9 @@ pub(super) async fn list(ctx: &ClientContext) -> Result<Vec<WorkerView>, Error> 
 fn wanted(worker: &WorkerView, args: &Ls) -> bool {
     let status = match args.status {
         WhichStatus::All => true,
-        WhichStatus::Running => worker.status.is_live(),
-        WhichStatus::Stopped => !worker.status.is_live(),
+        WhichStatus::Live => worker.status.is_live(),
+        WhichStatus::Finished => worker.status.is_finished(),
+        WhichStatus::One(status) => worker.status == status,
     };
     status && args.tag.iter().all(|tag| worker.tags.contains(tag))
 }
@@ -70,15 +89,61 @@ pub(super) fn names(workers: &[WorkerView]) -> Vec<&str> {
     workers.iter().map(|w| w.name.as_str()).collect()
 }
 
-fn row(worker: &WorkerView, now: DateTime<FixedOffset>) -> Vec<String> {
-    vec![
-        worker.name.clone(),
-        worker.status.to_string(),
-        iteration(worker),
-        age(&worker.started, now),
-        join(&worker.cmd),
-        worker.tags.join(","),
-    ]
+/// The width from which a table has the columns that few people need.
+const WIDE_COLUMNS: usize = 120;
+
+/// Formats the table of `ls` and `ralph ls`. Of a table that is too wide the command is cut first, the name last.
+pub(super) fn worker_table(
+    workers: &[WorkerView],
+    width: Option<usize>,
+    now: DateTime<FixedOffset>,
+) -> Vec<String> {
+    let mut columns: Vec<(&str, Vec<String>)> = vec![
+        ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
+        ("STATUS", workers.iter().map(|w| w.status.to_string()).collect()),
+        ("WHY", workers.iter().map(why).collect()),
+        ("ITER", workers.iter().map(iteration).collect()),
+        ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
+    ];
+    // Without a terminal nothing has to fit.
+    if width.is_none_or(|width| width >= WIDE_COLUMNS) {
+        columns.push(("IN ITER", workers.iter().map(|w| time_in_iteration(w, now)).collect()));
+        columns.push(("COST", workers.iter().map(cost).collect()));
+        columns.push(("BRANCH", workers.iter().map(branch).collect()));
+    }
+    columns.push(("CMD", workers.iter().map(|w| join(&w.cmd)).collect()));
+    if workers.iter().any(|w| !w.tags.is_empty()) {
+        columns.push(("TAGS", workers.iter().map(|w| w.tags.join(",")).collect()));
+    }
+    let head: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
+    let rows: Vec<Vec<String>> =
+        (0..workers.len()).map(|row| columns.iter().map(|(_, cells)| cells[row].clone()).collect()).collect();
+    let place = |of: &str| head.iter().position(|head| *head == of);
+    let flexible: Vec<usize> =
+        ["CMD", "TAGS", "BRANCH", "WHY", "NAME"].into_iter().filter_map(place).collect();
+    table(&head, &rows, &flexible, width)
+}
+
+/// The cause in a few words; the text of a later daemon's cause that is unknown here.
+fn why(worker: &WorkerView) -> String {
+    match &worker.cause {
+        Some(cause) => cause.brief(worker.status),
+        None => worker.reason.clone().unwrap_or_default(),
+    }
+}
+
+/// How long the current iteration has run.
+fn time_in_iteration(worker: &WorkerView, now: DateTime<FixedOffset>) -> String {
+    let started = worker.metadata().iteration_started.filter(|_| worker.status.is_live());
+    started.map_or_else(|| "-".to_owned(), |started| age(started, now))
+}
+
+fn cost(worker: &WorkerView) -> String {
+    worker.metadata().cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}"))
+}
+
+fn branch(worker: &WorkerView) -> String {
+    worker.worktree.as_ref().map_or_else(|| "-".to_owned(), |worktree| worktree.branch.clone())
 }
 
 #[cfg(test)]
@@ -89,21 +154,27 @@ mod tests {
     use crate::client::testing::view;
 
     fn args(status: WhichStatus, tags: &[&str]) -> Ls {
-        Ls { format: Format::Table, status, tag: tags.iter().map(|t| (*t).to_owned()).collect() }
+        Ls {
+            format: Format::Table,
+            status,
+            tag: tags.iter().map(|t| (*t).to_owned()).collect(),
+            watch: false,
+        }
     }
 
     #[test]
     fn filters_add_up() {
         let mut worker = view("a", "running", json!({}));
         worker.tags = vec!["x".into(), "y".into()];
-        assert!(wanted(&worker, &args(WhichStatus::Running, &["x", "y"])));
-        assert!(!wanted(&worker, &args(WhichStatus::Running, &["x", "z"])));
-        assert!(!wanted(&worker, &args(WhichStatus::Stopped, &[])));
-        for status in ["starting", "waiting", "backing_off", "unreachable"] {
-            assert!(wanted(&view("a", status, json!({})), &args(WhichStatus::Running, &[])), "{status}");
+        assert!(wanted(&worker, &args(WhichStatus::Live, &["x", "y"])));
+        assert!(!wanted(&worker, &args(WhichStatus::Live, &["x", "z"])));
+        assert!(!wanted(&worker, &args(WhichStatus::Finished, &[])));
+        assert!(wanted(&worker, &args(WhichStatus::One(Status::Running), &[])));
+        for status in ["starting", "waiting", "retrying", "unreachable"] {
+            assert!(wanted(&view("a", status, json!({})), &args(WhichStatus::Live, &[])), "{status}");
         }
-        for status in ["stopped", "failed", "lost"] {
-            assert!(wanted(&view("a", status, json!({})), &args(WhichStatus::Stopped, &[])), "{status}");
+        for status in ["done", "failed", "killed"] {
+            assert!(wanted(&view("a", status, json!({})), &args(WhichStatus::Finished, &[])), "{status}");
         }
     }
 
@@ -113,7 +184,7 @@ mod tests {
             ("waiting", Some(OutageKind::Login), true),
             ("waiting", None, false),
             ("running", Some(OutageKind::Login), false),
-            ("stopped", Some(OutageKind::Login), false),
+            ("paused", Some(OutageKind::Login), false),
             ("failed", Some(OutageKind::Login), false),
         ] {
             let worker = WorkerView { outage, ..view("a", status, json!({})) };
@@ -128,8 +199,15 @@ mod tests {
         worker.cmd = vec!["sh".into(), "-c".into(), "echo 'hi'".into()];
         worker.started = "2026-01-01T10:00:00+01:00".into();
         let now = DateTime::parse_from_rfc3339("2026-01-01T10:05:30+00:00").unwrap();
-        let row = row(&worker, now);
-        assert_eq!(row, ["a", "running", "3/9", "1h", r#"sh -c "echo 'hi'""#, ""]);
+        let lines = worker_table(&[worker.clone()], Some(80), now);
+        assert_eq!(
+            lines,
+            ["NAME  STATUS   WHY  ITER  AGE  CMD", r#"a     running       3/9   1h   sh -c "echo 'hi'""#]
+        );
+        worker.metadata["cost_usd"] = json!(1.5);
+        worker.metadata["iteration_started"] = json!("2026-01-01T10:01:30+00:00");
+        let wide = worker_table(&[worker], Some(120), now);
+        assert_eq!(wide[1], r#"a     running       3/9   1h   4m       $1.50  -       sh -c "echo 'hi'""#);
         assert_eq!(iteration(&view("b", "running", json!({}))), "-");
         assert_eq!(age("nonsense", now), "?");
     }

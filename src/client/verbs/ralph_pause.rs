@@ -1,12 +1,17 @@
 //! `swarm ralph pause`: start no further agent.
 
 use crate::cli::RalphPause;
+use crate::client::batch::names;
 use crate::client::context::ClientContext;
 use crate::client::ralph::change;
+use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphPause) -> CommandResult {
-    let call = Call::RalphPause(Named { name: args.name.to_string() });
-    change(ctx, args.name.as_str(), call, "paused", "is already paused").await
+    let names = names(ctx, &args.names, args.all, |w| is_loop(w) && w.status.is_live()).await?;
+    if names.is_empty() {
+        ctx.out.note("no live loops");
+    }
+    change(ctx, names, |name| Call::RalphPause(Named { name }), ("paused", "is already paused")).await
 }

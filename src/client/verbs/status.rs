@@ -27,7 +27,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
             }
         }
     }
-    Ok(if worker.status.is_live() { 0 } else { 1 })
+    Ok(if worker.status.is_live_or_paused() { 0 } else { 1 })
 }
 
 /// Formats the page: name and status, then one field a line. Empty fields are left out.
@@ -81,9 +81,9 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
 
 fn color(status: Status) -> Color {
     match status {
-        Status::Running => Color::Green,
-        Status::Starting | Status::Stopped => Color::Bold,
-        Status::Waiting | Status::BackingOff | Status::Unreachable => Color::Yellow,
+        Status::Running | Status::Done => Color::Green,
+        Status::Starting | Status::Killed => Color::Bold,
+        Status::Waiting | Status::Retrying | Status::Paused | Status::Unreachable => Color::Yellow,
         Status::Failed | Status::Lost => Color::Red,
     }
 }

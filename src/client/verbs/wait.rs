@@ -9,8 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 use swarm_state::advice::start_again;
 use swarm_state::cause::Cause;
-use swarm_state::model::{Outcome, Status};
-use swarm_state::notice::{Entry, StopReason};
+use swarm_state::model::Status;
+use swarm_state::notice::Entry;
 use swarm_state::screen::printable;
 use tokio::time::{Instant, timeout_at};
 
@@ -28,7 +28,7 @@ enum WaitOutcome {
     /// The condition holds. The reason of a successful end, if it is one.
     Holds(Option<String>),
     /// The worker has ended, and the condition does not hold.
-    Ended(Outcome, String),
+    Ended(Status, String),
     /// The worker's tmux server is gone.
     Lost,
     /// The worker no longer exists, or another one has its name.
@@ -108,8 +108,9 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
         decided: false,
     };
     refuse_unknown(names, snapshot)?;
-    let is_meant =
-        |w: &&WorkerView| if names.is_empty() { w.status.is_live() } else { names.contains(w.name.as_str()) };
+    let is_meant = |w: &&WorkerView| {
+        if names.is_empty() { w.status.is_live_or_paused() } else { names.contains(w.name.as_str()) }
+    };
     Ok(snapshot.workers.iter().filter(is_meant).map(waiter).collect())
 }
 
@@ -177,9 +178,9 @@ impl Waiter {
             WaitOutcome::Ended(outcome, reason) => {
                 let reason = printable(reason);
                 let how = match outcome {
-                    Outcome::Killed => "was killed".to_owned(),
-                    Outcome::Failed => format!("failed ({reason})"),
-                    Outcome::Done => format!("has ended ({reason})"),
+                    Status::Killed => "was killed".to_owned(),
+                    Status::Failed => format!("failed ({reason})"),
+                    _ => format!("has ended ({reason})"),
                 };
                 let never = match what {
                     WaitFor::Exit | WaitFor::Done => String::new(),
@@ -209,14 +210,9 @@ impl WaitOutcome {
         match self {
             Self::Holds(None) => ("ok", None, None),
             Self::Holds(Some(reason)) => ("ok", Some("done"), Some(reason)),
-            Self::Ended(outcome, reason) => {
-                let word = match outcome {
-                    Outcome::Done => "done",
-                    Outcome::Failed => "failed",
-                    Outcome::Killed => "killed",
-                };
-                debug_assert!(*outcome != Outcome::Done || !is_end(what), "that is what was waited for");
-                ("failed", Some(word), Some(reason))
+            Self::Ended(status, reason) => {
+                debug_assert!(*status != Status::Done || !is_end(what), "that is what was waited for");
+                ("failed", Some(status.as_str()), Some(reason))
             }
             Self::Lost => ("failed", Some("lost"), None),
             Self::Gone => ("failed", Some("gone"), None),
@@ -229,18 +225,18 @@ fn is_end(what: WaitFor) -> bool {
     matches!(what, WaitFor::Exit | WaitFor::Done)
 }
 
-fn outcome_of_end(outcome: Outcome, reason: String, what: WaitFor) -> WaitOutcome {
-    if outcome == Outcome::Done && is_end(what) {
+fn outcome_of_end(status: Status, reason: String, what: WaitFor) -> WaitOutcome {
+    if status == Status::Done && is_end(what) {
         WaitOutcome::Holds(Some(reason))
     } else {
-        WaitOutcome::Ended(outcome, reason)
+        WaitOutcome::Ended(status, reason)
     }
 }
 
 /// Returns the outcome by a worker's view, if there is one.
 fn outcome_of_view(worker: &WorkerView, what: WaitFor) -> Option<WaitOutcome> {
-    if let Some(outcome) = worker.outcome {
-        return Some(outcome_of_end(outcome, worker.reason.clone().unwrap_or_default(), what));
+    if worker.status.is_finished() {
+        return Some(outcome_of_end(worker.status, worker.reason.clone().unwrap_or_default(), what));
     }
     if worker.status == Status::Lost {
         return Some(WaitOutcome::Lost);
@@ -258,12 +254,7 @@ fn outcome_of_view(worker: &WorkerView, what: WaitFor) -> Option<WaitOutcome> {
 fn outcome_of_notice(notice: &Notice, what: WaitFor, known: bool) -> Option<WaitOutcome> {
     match &notice.entry {
         Entry::LoopComplete { reason, .. } | Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => {
-            let outcome = match reason {
-                reason if reason.is_success() => Outcome::Done,
-                StopReason::Killed => Outcome::Killed,
-                _ => Outcome::Failed,
-            };
-            return Some(outcome_of_end(outcome, reason.text(), what));
+            return Some(outcome_of_end(reason.status(), reason.text(), what));
         }
         // A known loss is ignored, since the worker may have been resumed in the meantime.
         Entry::Lost { .. } if !known => return Some(WaitOutcome::Lost),
@@ -294,7 +285,7 @@ mod tests {
 
     #[test]
     fn an_end_is_what_was_waited_for_or_makes_it_impossible() {
-        let end = |reason: Value| notice_of(json!({"kind": "stopped", "reason": reason}), "stopped");
+        let end = |reason: Value| notice_of(json!({"kind": "stopped", "reason": reason}), "done");
         let good = end(json!({"exited": {"code": 0}}));
         let bad = end(json!({"exited": {"code": 3}}));
         for what in [WaitFor::Exit, WaitFor::Done] {
@@ -306,15 +297,15 @@ mod tests {
         for what in [WaitFor::Ready, WaitFor::Idle, WaitFor::Waiting] {
             assert_eq!(
                 outcome_of_notice(&good, what, false),
-                Some(WaitOutcome::Ended(Outcome::Done, "exited".into()))
+                Some(WaitOutcome::Ended(Status::Done, "exited".into()))
             );
         }
-        let failed = WaitOutcome::Ended(Outcome::Failed, "exit status 3".into());
+        let failed = WaitOutcome::Ended(Status::Failed, "exit status 3".into());
         assert_eq!(outcome_of_notice(&bad, WaitFor::Exit, true), Some(failed));
-        let killed = WaitOutcome::Ended(Outcome::Killed, "killed".into());
+        let killed = WaitOutcome::Ended(Status::Killed, "killed".into());
         assert_eq!(outcome_of_notice(&end(json!("killed")), WaitFor::Exit, false), Some(killed));
         let loop_end =
-            notice_of(json!({"kind": "loop_complete", "iterations": 2, "reason": "complete"}), "stopped");
+            notice_of(json!({"kind": "loop_complete", "iterations": 2, "reason": "complete"}), "done");
         assert!(matches!(
             outcome_of_notice(&loop_end, WaitFor::Done, false),
             Some(WaitOutcome::Holds(Some(_)))
@@ -346,11 +337,11 @@ mod tests {
 
     #[test]
     fn a_paused_loop_is_waited_for_and_a_lost_worker_is_not() {
-        let paused = view("a", "stopped", json!({"ralph": true, "status": "paused"}));
+        let paused = view("a", "paused", json!({"ralph": true, "status": "paused"}));
         assert_eq!(outcome_of_view(&paused, WaitFor::Exit), None);
         assert_eq!(
             outcome_of_notice(
-                &notice_of(json!({"kind": "paused", "by": "user"}), "stopped"),
+                &notice_of(json!({"kind": "paused", "by": "user"}), "paused"),
                 WaitFor::Exit,
                 false
             ),

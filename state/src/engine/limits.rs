@@ -9,6 +9,11 @@ use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
 use crate::outage::{Outage, OutageKind};
 
 impl Loop {
+    /// The loop's cost so far, in US dollars; `None` while no iteration reported a cost.
+    pub fn cost_usd(&self) -> Option<f64> {
+        (self.spent.cost > 0).then(|| self.spent.cost as f64 / 1e6)
+    }
+
     /// The time, cost and tokens used until now.
     pub fn spent(&self, now: Now) -> Spent {
         let running = self.since.map_or(Duration::ZERO, |since| now.mono.saturating_sub(since));

@@ -2,7 +2,7 @@
 
 use super::{Phase, Watch, Why, Worker};
 use crate::cause::Cause;
-use crate::model::{LoopStatus, Outcome, Status};
+use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, StopReason};
 use crate::outage::Outage;
 
@@ -20,12 +20,10 @@ impl Worker {
             }
             Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } => live(Status::Running),
             Phase::BackingOff { .. } if self.outage().is_some() => Status::Waiting,
-            Phase::BackingOff { .. } => Status::BackingOff,
-            Phase::Parked => Status::Stopped,
+            Phase::BackingOff { .. } => Status::Retrying,
+            Phase::Parked => Status::Paused,
             Phase::Lost => Status::Lost,
-            Phase::Stopped { reason } if reason.is_success() => Status::Stopped,
-            Phase::Stopped { reason: StopReason::Killed } => Status::Stopped,
-            Phase::Stopped { .. } => Status::Failed,
+            Phase::Stopped { reason } => reason.status(),
         }
     }
 
@@ -38,18 +36,6 @@ impl Worker {
     /// True when the run that is about to start should not: the worker was killed, or its loop paused.
     pub fn is_held_back(&self) -> bool {
         self.is_killed() || self.ralph.as_ref().is_some_and(|ralph| ralph.paused.is_some())
-    }
-
-    /// How the worker has ended; `None` while it has not (a paused or lost loop can continue).
-    pub fn outcome(&self) -> Option<Outcome> {
-        let Phase::Stopped { reason } = &self.phase else { return None };
-        Some(if reason.is_success() {
-            Outcome::Done
-        } else if *reason == StopReason::Killed {
-            Outcome::Killed
-        } else {
-            Outcome::Failed
-        })
     }
 
     /// True while a person's text is being typed into the agent.
@@ -112,7 +98,11 @@ impl Worker {
                     let Outage { kind, message, until } = self.outage()?.clone();
                     Some(Cause::Outage { outage: kind, message, until, retry_seconds })
                 };
-                let backoff = || Some(Cause::Backoff { retry_seconds, failure: self.failure() });
+                let backoff = || {
+                    let ralph = self.ralph.as_ref()?;
+                    let (failures, max_failures) = (ralph.failures, ralph.budgets.max_failures);
+                    Some(Cause::Backoff { retry_seconds, failure: self.failure(), failures, max_failures })
+                };
                 restart().or_else(outage).or_else(backoff)
             }
             Phase::Ending { why, .. } => Some(Cause::Ending { why: *why }),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The status of a worker, as `status` shows it.
+/// The status of a worker, as every verb shows it. [`crate::cause::Cause`] says why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -12,18 +12,22 @@ pub enum Status {
     Starting,
     /// The agent is alive.
     Running,
-    /// The agent is alive and waits for a person.
+    /// It waits for a person, for the end of an outage, or for room on the disk.
     Waiting,
-    /// Waits between two runs: after a failure, or before a restart.
-    BackingOff,
-    /// tmux does not answer; the state of the agent is unknown.
-    Unreachable,
-    /// Finished with success or killed, or a paused loop without an agent.
-    Stopped,
+    /// It waits between two runs: after a failure, or before a restart.
+    Retrying,
+    /// A paused loop without an agent. While its last agent works, it is still running.
+    Paused,
+    /// Finished with success: its loop is complete, or its command exited with 0.
+    Done,
     /// Finished without success.
     Failed,
+    /// Finished because a person or script killed it.
+    Killed,
     /// The tmux server went away.
     Lost,
+    /// tmux does not answer; the state of the agent is unknown.
+    Unreachable,
 }
 
 impl Status {
@@ -33,33 +37,33 @@ impl Status {
             Self::Starting => "starting",
             Self::Running => "running",
             Self::Waiting => "waiting",
-            Self::BackingOff => "backing_off",
-            Self::Unreachable => "unreachable",
-            Self::Stopped => "stopped",
+            Self::Retrying => "retrying",
+            Self::Paused => "paused",
+            Self::Done => "done",
             Self::Failed => "failed",
+            Self::Killed => "killed",
             Self::Lost => "lost",
+            Self::Unreachable => "unreachable",
         }
     }
 
-    /// True while swarm supervises it (exit status 0 of `swarm status`).
+    /// True while swarm itself goes on with the worker. A paused loop is neither live nor finished.
     pub fn is_live(self) -> bool {
         match self {
-            Self::Starting | Self::Running | Self::Waiting | Self::BackingOff | Self::Unreachable => true,
-            Self::Stopped | Self::Failed | Self::Lost => false,
+            Self::Starting | Self::Running | Self::Waiting | Self::Retrying | Self::Unreachable => true,
+            Self::Paused | Self::Done | Self::Failed | Self::Killed | Self::Lost => false,
         }
     }
-}
 
-/// How a finished worker ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// With success: its loop is complete, or its command exited with 0.
-    Done,
-    /// Without success.
-    Failed,
-    /// A person or script killed it.
-    Killed,
+    /// True when it has ended. A lost worker has not: its loop can be resumed.
+    pub fn is_finished(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Killed)
+    }
+
+    /// True for the workers that `--all` of `kill`, `send`, `wait` and `pause` means: live ones and paused loops.
+    pub fn is_live_or_paused(self) -> bool {
+        self.is_live() || self == Self::Paused
+    }
 }
 
 impl fmt::Display for Status {

@@ -143,6 +143,16 @@ impl PauseBy {
         }
     }
 
+    /// The origin in a few words, beside the status `paused`.
+    pub fn brief(self) -> &'static str {
+        match self {
+            Self::User => "by you",
+            Self::Shutdown => "the daemon was stopped",
+            Self::NoProgress => "no progress",
+            Self::BudgetUnseen => "cost unknown",
+        }
+    }
+
     /// The state of the paused loop for a person to read.
     pub(crate) fn state_text(self) -> String {
         match self {

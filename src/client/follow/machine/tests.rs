@@ -80,11 +80,7 @@ fn it_ends_with_the_loops_code() {
         (Entry::Waiting { run: 1, reason: "trust dialog".into() }, None),
     ];
     for (entry, expected) in cases {
-        assert_eq!(
-            end(&machine().notice(&notice(11, Status::Stopped, entry.clone()))),
-            expected,
-            "{entry:?}"
-        );
+        assert_eq!(end(&machine().notice(&notice(11, Status::Paused, entry.clone()))), expected, "{entry:?}");
     }
 }
 
@@ -104,20 +100,20 @@ fn the_first_interrupt_pauses_and_waits_for_the_agent() {
     assert_eq!(end(&m.notice(&notice(11, Status::Running, ended(1)))), None);
     assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Paused { by: PauseBy::User }))), None);
     assert_eq!(end(&m.notice(&notice(13, Status::Running, Entry::Ready { run: 2 }))), None);
-    assert_eq!(end(&m.notice(&notice(14, Status::Stopped, ended(2)))), resume(1));
+    assert_eq!(end(&m.notice(&notice(14, Status::Paused, ended(2)))), resume(1));
 }
 
 #[test]
 fn a_pause_with_no_agent_ends_at_once() {
     let mut m = machine();
     m.interrupt();
-    assert_eq!(end(&m.notice(&notice(11, Status::Stopped, Entry::Paused { by: PauseBy::User }))), resume(1));
+    assert_eq!(end(&m.notice(&notice(11, Status::Paused, Entry::Paused { by: PauseBy::User }))), resume(1));
     // Paused before by somebody else: there is no notice, the answer says it.
     let mut m = machine();
     m.interrupt();
     m.pause_taken(&worker("running", json!({"status": "paused", "paused_by": "user"})));
     assert_eq!(m.pending(), None, "its agent is at work");
-    m.pause_taken(&worker("stopped", json!({"status": "paused", "paused_by": "user"})));
+    m.pause_taken(&worker("paused", json!({"status": "paused", "paused_by": "user"})));
     assert_eq!(m.pending().map(|e| e.code), Some(1));
 }
 
@@ -142,8 +138,8 @@ fn a_loop_that_was_resumed_is_followed_again() {
 fn paused_by_another_client_it_stays() {
     let mut m = machine();
     m.notice(&notice(11, Status::Running, Entry::Paused { by: PauseBy::User }));
-    assert_eq!(end(&m.notice(&notice(12, Status::Stopped, ended(1)))), None);
-    m.snapshot(&snapshot(12, worker("stopped", json!({"status": "paused", "paused_by": "user"}))));
+    assert_eq!(end(&m.notice(&notice(12, Status::Paused, ended(1)))), None);
+    m.snapshot(&snapshot(12, worker("paused", json!({"status": "paused", "paused_by": "user"}))));
     assert_eq!(m.pending(), None);
     assert!(m.paused);
 }
@@ -158,7 +154,7 @@ fn a_daemon_whose_clock_was_put_back_is_followed_on() {
     assert!(m.notice(&notice(499, Status::Running, Entry::Resumed)).is_empty(), "heard already");
     let acts = m.notice(&notice(
         501,
-        Status::Stopped,
+        Status::Paused,
         Entry::LoopComplete { reason: StopReason::MaxIterations, iterations: 2 },
     ));
     assert_eq!(end(&acts).map(|(code, _)| code), Some(0));
@@ -168,15 +164,15 @@ fn a_daemon_whose_clock_was_put_back_is_followed_on() {
 fn after_a_gap_the_snapshot_says_how_it_ended() {
     let cases = [
         (worker("running", json!({})), None),
-        (worker("backing_off", json!({})), None),
+        (worker("retrying", json!({})), None),
         (worker("unreachable", json!({})), None),
-        (worker("stopped", json!({"status": "stopped", "reason": "done_pattern"})), Some(0)),
-        (worker("stopped", json!({"status": "stopped", "reason": "max_iterations"})), Some(0)),
-        (worker("stopped", json!({"status": "stopped", "reason": "killed"})), Some(1)),
+        (worker("done", json!({"status": "stopped", "reason": "done_pattern"})), Some(0)),
+        (worker("done", json!({"status": "stopped", "reason": "max_iterations"})), Some(0)),
+        (worker("killed", json!({"status": "stopped", "reason": "killed"})), Some(1)),
         (worker("failed", json!({"status": "failed", "reason": "consecutive_failures"})), Some(1)),
         (worker("failed", json!({"status": "failed", "reason": "prompt_file"})), Some(1)),
         (worker("lost", json!({})), Some(1)),
-        (worker("stopped", json!({"status": "paused", "paused_by": "shutdown"})), Some(1)),
+        (worker("paused", json!({"status": "paused", "paused_by": "shutdown"})), Some(1)),
         (view("other", "running", json!({})), Some(1)),
     ];
     for (worker, code) in cases {
@@ -195,12 +191,12 @@ fn after_a_gap_the_snapshot_says_how_it_ended() {
 fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
     let mut m = machine();
     m.snapshot(&snapshot(20, worker("running", json!({}))));
-    assert_eq!(end(&m.notice(&notice(11, Status::Stopped, Entry::Paused { by: PauseBy::Shutdown }))), None);
+    assert_eq!(end(&m.notice(&notice(11, Status::Paused, Entry::Paused { by: PauseBy::Shutdown }))), None);
     assert_eq!(end(&m.notice(&notice(12, Status::Running, Entry::Resumed))), None);
     assert_eq!(end(&m.notice(&notice(13, Status::Lost, Entry::Lost { reason: "x".into() }))), None);
     // The end of a loop counts, even in a repeated notice.
     let over = Entry::LoopComplete { iterations: 1, reason: StopReason::Complete };
-    assert_eq!(end(&m.notice(&notice(14, Status::Stopped, over))), Some((0, None)));
+    assert_eq!(end(&m.notice(&notice(14, Status::Paused, over))), Some((0, None)));
 }
 
 /// A loop may pause before its follower has subscribed: what is then repeated from before takes no end away.
@@ -208,7 +204,7 @@ fn what_is_repeated_does_not_end_a_loop_that_goes_on() {
 fn what_is_repeated_does_not_undo_the_end_that_the_snapshot_told() {
     for by in ["no_progress", "budget_unseen", "shutdown"] {
         let mut m = machine();
-        m.snapshot(&snapshot(13, worker("stopped", json!({"status": "paused", "paused_by": by}))));
+        m.snapshot(&snapshot(13, worker("paused", json!({"status": "paused", "paused_by": by}))));
         for (seq, entry) in [
             (11, Entry::Resumed),
             (12, Entry::IterationStarted { iteration: 1, max: 9 }),
@@ -241,13 +237,13 @@ fn a_snapshot_tells_the_same_end_as_the_notice() {
     ] {
         let status = reason.loop_status().as_str();
         let mut m = machine();
-        m.snapshot(&snapshot(10, worker("stopped", json!({"status": status, "reason": reason.slug()}))));
+        m.snapshot(&snapshot(10, worker("done", json!({"status": status, "reason": reason.slug()}))));
         let entry = Entry::LoopFailed { iterations: 1, reason: reason.clone() };
-        let told = end(&machine().notice(&notice(11, Status::Stopped, entry))).unwrap();
+        let told = end(&machine().notice(&notice(11, Status::Paused, entry))).unwrap();
         assert_eq!(m.pending().map(|end| end.code), Some(told.0), "{reason:?}");
     }
     let mut m = machine();
     let paused = json!({"status": "paused", "paused_by": "no_progress", "reason": "no_progress"});
-    m.snapshot(&snapshot(10, worker("stopped", paused)));
+    m.snapshot(&snapshot(10, worker("paused", paused)));
     assert_eq!(m.pending(), Some(&m.resumable()));
 }

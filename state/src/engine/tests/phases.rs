@@ -538,14 +538,14 @@ fn the_words_for_every_phase() {
         ("ending", Status::Running, LoopStatus::Running, Some("ending: its context is full")),
         (
             "backing off",
-            Status::BackingOff,
+            Status::Retrying,
             LoopStatus::Running,
             Some("next try 1s after a failure: exit status 1"),
         ),
-        ("parked", Status::Stopped, LoopStatus::Paused, Some("paused")),
+        ("parked", Status::Paused, LoopStatus::Paused, Some("paused")),
         ("judging", Status::Running, LoopStatus::Running, None),
         ("lost", Status::Lost, LoopStatus::Running, Some("the tmux server went away")),
-        ("stopped", Status::Stopped, LoopStatus::Stopped, Some("killed")),
+        ("stopped", Status::Killed, LoopStatus::Stopped, Some("killed")),
     ];
     for ((phase, worker), row) in every_phase().into_iter().zip(expected) {
         let reason = worker.reason();

@@ -76,7 +76,7 @@ fn waits_grow_and_then_it_gives_up() {
 #[test]
 fn the_reason_tells_how_it_ended_and_when_it_goes_on() {
     let worker = waiting(RestartWhen::OnFailure, 3);
-    assert_eq!(worker.status(), Status::BackingOff);
+    assert_eq!(worker.status(), Status::Retrying);
     assert_eq!(worker.reason().as_deref(), Some("exit status 1, restart 1/3 at 00:00:01"));
     let mut well = restarting(RestartWhen::Always, 3);
     well.step(Event::Start, at(0));
@@ -89,7 +89,7 @@ fn exit_zero_is_the_end_or_starts_the_count_anew() {
     let mut on_failure = waiting(RestartWhen::OnFailure, 3);
     let script_of = |run| script(9, std::iter::once(Event::Tick).chain(whole(run, OK, false)));
     assert_eq!(last(&mut on_failure, script_of(2)), "persist; runended; stopped => stopped(exited)");
-    assert_eq!(on_failure.status(), Status::Stopped);
+    assert_eq!(on_failure.status(), Status::Done);
     let mut always = waiting(RestartWhen::Always, 3);
     assert_eq!(last(&mut always, script_of(2)), "persist; runended => backoff(1s)", "no storm");
     assert_eq!(always.restarts().map(|r| r.failures()), Some(0));
@@ -168,7 +168,7 @@ fn a_kill_wins_at_every_moment() {
     let mut worker = waiting(RestartWhen::Always, 3);
     assert_eq!(last(&mut worker, script(0, [Event::Kill])), "persist; stopped => stopped(killed)");
     assert_eq!(last(&mut worker, script(99, [Event::Tick, Event::Start])), "=> stopped(killed)");
-    assert_eq!((worker.status(), worker.deadline()), (Status::Stopped, None));
+    assert_eq!((worker.status(), worker.deadline()), (Status::Killed, None));
     let moments: [&[Event]; 3] = [
         &[Event::Start, Event::Up(Run(1)), Event::Kill, Event::Exited(Run(1), BAD)],
         &[Event::Start, Event::Up(Run(1)), Event::Exited(Run(1), BAD), Event::Kill],

@@ -5,6 +5,7 @@
 
 use super::*;
 use crate::engine::{Edits, Why};
+use crate::model::Status;
 use crate::notice::PauseBy;
 
 pub(super) type Script = Vec<(u64, Event)>;
@@ -227,7 +228,7 @@ fn scenario_max_iterations() {
     );
     assert_eq!(
         (worker.status().as_str(), worker.loop_status().map(|s| s.as_str())),
-        ("stopped", Some("stopped"))
+        ("done", Some("stopped"))
     );
 }
 
@@ -385,7 +386,7 @@ fn scenario_pause_and_resume() {
         ],
     );
     let seen = (worker.status().as_str(), worker.loop_status().map(|s| s.as_str()), worker.reason());
-    assert_eq!(seen, ("stopped", Some("paused"), Some("paused".into())));
+    assert_eq!(seen, ("paused", Some("paused"), Some("paused".into())));
     check(
         worker,
         script(99, [Event::Tick, Event::Resume, Event::Resume]),
@@ -667,7 +668,7 @@ fn a_run_that_never_started_stays_unstarted_while_paused() {
 #[test]
 fn a_plain_worker_runs_once() {
     let rows = [
-        (OK, "stopped"),
+        (OK, "done"),
         (BAD, "failed"),
         (Exit::Signal(9), "failed"),
         (Exit::Unknown, "failed"),
@@ -716,7 +717,7 @@ fn a_plain_worker_ends_by_its_pattern_and_never_by_silence() {
     let last =
         after(&mut worker, script(9005, [Event::Exited(Run(1), BAD), Event::Judged(Run(1), gates(true))]));
     assert_eq!(last, "persist; \"done pattern matched, stopping loop\"; stopped => stopped(done_pattern)");
-    assert_eq!(worker.status().as_str(), "stopped");
+    assert_eq!(worker.status().as_str(), "done");
 }
 
 #[test]
@@ -743,10 +744,10 @@ fn ready_is_told_once_a_run_and_the_end_of_each_turn_once() {
     // A new daemon has not looked yet.
     worker.rebase(at(101_000));
     assert!(!worker.is_ready() && !worker.is_idle());
-    assert_eq!(worker.outcome(), None);
+    assert!(!worker.status().is_finished());
     worker.step(Event::Exited(Run(1), BAD), at(102_000));
     worker.step(Event::Judged(Run(1), gates(false)), at(102_000));
-    assert_eq!(worker.outcome(), Some(crate::model::Outcome::Failed));
+    assert_eq!(worker.status(), Status::Failed);
 }
 
 #[test]

@@ -248,7 +248,7 @@ impl Monitor {
         hold!(!over || after.is_stopped(), "rule 4: started again after {exit}");
         let may_end = over || is.failures() > is.spec().max_restarts;
         hold!(after.is_stopped() == may_end, "rule 4: {exit} after {} is no end", was.failures());
-        hold!(after.status() != Status::Stopped || exit.is_success(), "rule 4: {exit} as a success");
+        hold!(after.status() != Status::Done || exit.is_success(), "rule 4: {exit} as a success");
         Ok(())
     }
 
@@ -357,7 +357,7 @@ impl Monitor {
     fn views(after: &Worker) -> Result<(), String> {
         let status = after.status();
         hold!(after.loop_status().is_some() == after.ralph().is_some(), "loop status of a plain worker");
-        hold!(!after.is_stopped() || !status.is_live(), "stopped but {status}");
+        hold!(after.is_stopped() == status.is_finished(), "stopped but {status}");
         hold!(!after.has_pane() || status.is_live(), "a pane, but {status}");
         let why_not = status.is_live() || after.reason().is_some();
         hold!(why_not, "{status} without a reason");
