@@ -29,13 +29,13 @@ pub use hooks::{
 };
 pub use looping::Loop;
 pub use ralph::{
-    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
-    RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
+    RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause, RalphRestore,
+    RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
-pub use worker::{Attach, Eof, Interrupt, Kill, Logs, Ls, Peek, Respawn, Send, StatusArgs, WhichStatus};
+pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
 const SCREEN: &str = "\
@@ -173,7 +173,7 @@ pub enum Command {
     #[command(long_about = worker::SEND_LONG)]
     Send(Send),
     /// Press Ctrl-C in a worker
-    Interrupt(Interrupt),
+    Interrupt(OneWorker),
     /// Send end-of-input (Ctrl-D) to a worker
     #[command(long_about = "Send end-of-input (Ctrl-D) to a worker.\n\n\
         swarm presses Ctrl-D after everything that was sent before. A program that reads lines (cat, a shell, python) \
@@ -181,7 +181,7 @@ pub enum Command {
         second eof ends the input. In an agent that reads single keys, Ctrl-D is an ordinary key.\n\n\
         If the agent is still starting, it gets Ctrl-D once it is ready. If it shows a dialog, swarm presses \
         nothing, and the command fails.")]
-    Eof(Eof),
+    Eof(OneWorker),
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \

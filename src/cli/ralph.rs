@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
+use super::worker::OneWorker;
 
 /// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\
@@ -102,7 +103,7 @@ Examples:
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
         and spawn --replace.")]
-    Approve(RalphApprove),
+    Approve(OneWorker),
     /// Delete the state of finished loops
     #[command(long_about = "Delete the state of finished loops.\n\n\
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
@@ -239,13 +240,6 @@ pub struct RalphRestore {
     /// New branch [default: swarm/NAME-ITERATION]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
-}
-
-/// `swarm ralph approve`
-#[derive(Debug, Args)]
-pub struct RalphApprove {
-    /// Worker name
-    pub name: WorkerName,
 }
 
 /// `swarm why`

@@ -227,16 +227,9 @@ pub struct Send {
     pub all: bool,
 }
 
-/// `swarm interrupt`
+/// Every verb whose only argument is a worker.
 #[derive(Debug, Args)]
-pub struct Interrupt {
-    /// Worker name
-    pub name: WorkerName,
-}
-
-/// `swarm eof`
-#[derive(Debug, Args)]
-pub struct Eof {
+pub struct OneWorker {
     /// Worker name
     pub name: WorkerName,
 }
