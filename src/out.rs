@@ -292,9 +292,14 @@ pub fn fit_middle(text: &str, width: usize) -> String {
 
 /// Formats a table with aligned columns and without control characters. The first column is a name.
 ///
-/// When the table is wider than `width`, the columns of `flexible` (indexes) are cut in that order, none below 8
-/// columns; the first column is cut in the middle.
-pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Option<usize>) -> Vec<String> {
+/// When the table is wider than `width`, the columns of `flexible` (index and least width) are cut in that order; the
+/// first column is cut in the middle.
+pub fn table(
+    head: &[&str],
+    rows: &[Vec<String>],
+    flexible: &[(usize, usize)],
+    width: Option<usize>,
+) -> Vec<String> {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| printable(cell)).collect()).collect();
     let mut widths: Vec<usize> = head.iter().map(|h| h.width()).collect();
@@ -304,11 +309,11 @@ pub fn table(head: &[&str], rows: &[Vec<String>], flexible: &[usize], width: Opt
         }
     }
     if let Some(width) = width {
-        for &index in flexible {
+        for &(index, least) in flexible {
             let total: usize = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
             if let Some(column) = widths.get_mut(index) {
                 let over = total.saturating_sub(width);
-                *column = (*column).min(column.saturating_sub(over).max(8));
+                *column = (*column).min(column.saturating_sub(over).max(least));
             }
         }
     }
@@ -338,17 +343,17 @@ mod tests {
 
     #[test]
     fn a_table_is_straight_and_has_no_blanks_at_its_ends() {
-        let lines = table(&["NAME", "CMD"], &rows(&[&["a", "x"], &["日本語", "y"]]), &[1], None);
+        let lines = table(&["NAME", "CMD"], &rows(&[&["a", "x"], &["日本語", "y"]]), &[(1, 8)], None);
         assert_eq!(lines, ["NAME    CMD", "a       x", "日本語  y"]);
     }
 
     #[test]
     fn a_narrow_terminal_cuts_the_flexible_column_only() {
         let long = "x".repeat(100);
-        let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(30));
+        let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[(1, 8)], Some(30));
         assert_eq!(lines[1].width(), 30);
         assert!(lines[1].starts_with("agent  xxx") && lines[1].ends_with('…'), "{lines:?}");
-        let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[1], Some(1));
+        let lines = table(&["NAME", "CMD"], &rows(&[&["agent", &long]]), &[(1, 8)], Some(1));
         assert_eq!(lines[1], format!("agent  {}…", "x".repeat(7)));
     }
 
@@ -366,7 +371,7 @@ mod tests {
         let text = "é日🦀e\u{301}".repeat(50);
         let cells = rows(&[&["agent", &text, "tail"], &[&text, "x", &text], &["日本", "", "y"]]);
         for width in 1..=160 {
-            let lines = table(&["NAME", "CMD", "TAGS"], &cells, &[1, 2, 0], Some(width));
+            let lines = table(&["NAME", "CMD", "TAGS"], &cells, &[(1, 8), (2, 8), (0, 8)], Some(width));
             // Three columns of at least 8, with two blanks between them.
             assert!(lines.iter().all(|line| line.width() <= width.max(28)), "{width}: {lines:?}");
         }

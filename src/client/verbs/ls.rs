@@ -92,7 +92,7 @@ pub(super) fn names(workers: &[WorkerView]) -> Vec<&str> {
 /// The width from which a table has the columns that few people need.
 const WIDE_COLUMNS: usize = 120;
 
-/// Formats the table of `ls` and `ralph ls`. Of a table that is too wide the command is cut first, the name last.
+/// Formats the table of `ls` and `ralph ls`. A table that is too wide is cut at the command first.
 pub(super) fn worker_table(
     workers: &[WorkerView],
     width: Option<usize>,
@@ -118,9 +118,10 @@ pub(super) fn worker_table(
     let head: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
     let rows: Vec<Vec<String>> =
         (0..workers.len()).map(|row| columns.iter().map(|(_, cells)| cells[row].clone()).collect()).collect();
-    let place = |of: &str| head.iter().position(|head| *head == of);
-    let flexible: Vec<usize> =
-        ["CMD", "TAGS", "BRANCH", "WHY", "NAME"].into_iter().filter_map(place).collect();
+    // The least width of each column, in the order in which they are cut.
+    let least = [("CMD", 8), ("TAGS", 8), ("BRANCH", 8), ("NAME", 24), ("WHY", 8), ("NAME", 8)];
+    let place = |(of, least): (&str, usize)| Some((head.iter().position(|head| *head == of)?, least));
+    let flexible: Vec<(usize, usize)> = least.into_iter().filter_map(place).collect();
     table(&head, &rows, &flexible, width)
 }
 

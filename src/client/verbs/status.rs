@@ -9,7 +9,7 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::worker::{age, is_loop, iteration, loop_status, situation};
+use crate::client::worker::{age, is_loop, iteration, situation};
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
@@ -39,7 +39,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
         say("reason", reason.clone());
     }
     if is_loop(worker) {
-        say("loop", format!("{}, iteration {}", loop_status(worker), iteration(worker)));
+        say("iteration", iteration(worker));
     }
     say("command", join(&worker.cmd));
     say("directory", worker.cwd.display().to_string());
@@ -110,12 +110,12 @@ mod tests {
             text.starts_with("a: running\n  command    claude\n  directory  /work\n  started "),
             "{text}"
         );
-        assert!(!text.contains("loop") && !text.contains("exit"), "{text}");
+        assert!(!text.contains("iteration") && !text.contains("exit"), "{text}");
         let mut worker =
             view("a", "waiting", json!({"ralph": true, "ralph_iteration": 2, "status": "running"}));
         worker.screen = vec!["Do you trust\x1b[2J?".into()];
         let text = page(&worker, out).join("\n");
-        assert!(text.contains("\n  loop       running, iteration 2\n"), "{text}");
+        assert!(text.contains("\n  iteration  2\n"), "{text}");
         assert!(text.contains("\n    | Do you trust") && !text.contains('\x1b'), "{text}");
     }
 }

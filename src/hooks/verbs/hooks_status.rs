@@ -21,7 +21,7 @@ pub(super) fn run(out: Out, args: &HooksStatus) -> CommandResult {
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = hooks.iter().map(row).collect();
-    out.lines(&table(&["AGENT", "SCOPE", "HOOKS", "PLUGINS", "PROGRAM", "FILE"], &rows, &[5], None))?;
+    out.lines(&table(&["AGENT", "SCOPE", "HOOKS", "PLUGINS", "PROGRAM", "FILE"], &rows, &[(5, 8)], None))?;
     for status in &hooks {
         if let Some(problem) = &status.problem {
             out.warn(problem);

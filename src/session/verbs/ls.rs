@@ -49,7 +49,7 @@ pub(super) fn run(sessions: &SessionStore, args: &SessionLs, out: Out) -> Comman
         Format::Table => {
             let cells: Vec<_> = rows.iter().map(cells).collect();
             let head = ["SESSION", "KIND", "ITER", "STATUS", "PROJECT"];
-            out.lines(&table(&head, &cells, &[4, 0], out.width))?;
+            out.lines(&table(&head, &cells, &[(4, 8), (0, 8)], out.width))?;
         }
     }
     Ok(0)
