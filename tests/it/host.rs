@@ -164,7 +164,7 @@ fn a_spawn_under_a_tmux_that_hangs_is_answered_and_comes_up_when_it_wakes() {
     assert_eq!(world.status("late")["status"], "unreachable");
     // A kill does not wait for it.
     let _ = world.swarm(&["kill", "never"]).ok();
-    assert_eq!(world.status("never")["status"], "done");
+    assert_eq!(world.status("never")["status"], "killed");
     signal(server, Signal::SIGCONT);
     world.until_status("late", "running");
     world.until_status("w", "running");

@@ -91,7 +91,7 @@ fn a_worker_of_a_server_that_cannot_end_can_be_killed() {
     let (server, client) = server_that_cannot_end(&world);
     signal(server, Signal::SIGSTOP);
     let _ = world.swarm(&["kill", "plain", "loop"]).ok();
-    assert_eq!(world.status("loop")["status"], "done");
+    assert_eq!(world.status("loop")["status"], "killed");
     let _ = world.swarm(&["clean", "plain", "loop"]).ok();
     for pid in [server, client] {
         signal(pid, Signal::SIGKILL);
