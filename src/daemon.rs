@@ -57,6 +57,10 @@ use messages::{DaemonEnd, Input};
 pub(crate) use run::exit::exit_of;
 use supervisor::Supervisor;
 
+/// How long tasks may take to end with the daemon. On a busy machine, ending the processes of checks takes a while; a
+/// task that hangs must not keep the process, and with it the lock.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How the daemon is run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunOptions {
@@ -99,8 +103,7 @@ fn start(options: RunOptions) -> Result<()> {
         .build()
         .map_err(|e| Error::system("cannot start the runtime", e))?;
     let outcome = runtime.block_on(serve(&store, lock, options));
-    // A task that hangs must not keep the process, and with it the lock.
-    runtime.shutdown_timeout(Duration::from_millis(300));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     outcome.map(drop)
 }
 

@@ -82,7 +82,7 @@ fn quick_exits_are_all_known() {
     for name in &names {
         world.until_status(name, "done");
         let log = world.iterations_log(name);
-        assert_eq!(log.matches("exit=0 ").count(), 12, "{log}");
+        assert_eq!(log.matches("exit=0 ").count(), 12, "{log}\n{}", world.report());
         assert_eq!(world.ralph_state(name)["total_failures"], 0, "{log}");
     }
 }
