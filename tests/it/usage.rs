@@ -100,7 +100,7 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
     for (change, cure) in [
         ("max_iterations=0", "hint: as in max_iterations=20"),
         ("max_iterations=many", "hint: as in max_iterations=20"),
-        ("inactivity_timeout=-1", "hint: as in inactivity_timeout=20"),
+        ("inactivity_timeout=-1", "use 90, 90s, 10m, 8h or 1h30m"),
         ("gates=none", "hint: one of: max_iterations"),
         ("max_iterations", "as in max_iterations=20"),
     ] {
