@@ -22,6 +22,7 @@ mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
 pub use format::{Format, PageFormat};
+pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork};
 pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,

@@ -37,7 +37,8 @@
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`ralph`]: a loop as a library
-//! * [`procs`], [`descriptors`], `environ`, `shell`: processes, descriptors, environments, shell words
+//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`: processes, descriptors, environments, shell
+//!   words, durations
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * [`doctor`]: checks the whole installation and changes nothing
@@ -51,6 +52,7 @@ pub mod daemon;
 pub mod demo;
 mod descriptors;
 pub mod doctor;
+mod duration;
 mod environ;
 pub mod error;
 mod files;

@@ -10,14 +10,14 @@
 //! [ralph]                     # defaults of `spawn --ralph`
 //! prompt_file = "PROMPT.md"   # relative to this file; `~/` is the home directory
 //! max_iterations = 20
-//! inactivity_timeout = 60     # seconds
-//! question_timeout = 600      # seconds; 0 waits as long as it takes
+//! inactivity_timeout = "60s"  # or a number of seconds
+//! question_timeout = "10m"    # 0: no limit
 //! done_pattern = "All tasks complete"
 //!
 //! [ralph_loop]                # defaults of `swarm loop`
 //! max_iterations = 25         # 1 to 100
 //! max_cost = 3.00             # US dollars; no limit when left out
-//! max_time = 1800             # seconds; no limit when left out
+//! max_time = "30m"            # no limit when left out
 //! completion_tag = "COMPLETE" # what the agent says when it is done, <promise>COMPLETE</promise>
 //! agent = "claude"            # whose command is run when none stands after `--`
 //!
@@ -201,8 +201,8 @@ type SetField<T> = fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>;
 const RALPH_KEYS: &[(&str, SetField<RalphDefaults>)] = &[
     ("prompt_file", |to, entry| set(&mut to.prompt_file, entry.path())),
     ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count())),
-    ("inactivity_timeout", |to, entry| set(&mut to.inactivity_timeout, entry.count())),
-    ("question_timeout", |to, entry| set(&mut to.question_timeout, entry.count_or_zero())),
+    ("inactivity_timeout", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
+    ("question_timeout", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
     ("done_pattern", |to, entry| set(&mut to.done_pattern, entry.pattern())),
 ];
 
@@ -210,7 +210,7 @@ const RALPH_KEYS: &[(&str, SetField<RalphDefaults>)] = &[
 const LOOP_KEYS: &[(&str, SetField<LoopDefaults>)] = &[
     ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
     ("max_cost", |to, entry| set(&mut to.max_cost, entry.dollars())),
-    ("max_time", |to, entry| set(&mut to.max_time, entry.count())),
+    ("max_time", |to, entry| set(&mut to.max_time, entry.duration())),
     ("completion_tag", |to, entry| set(&mut to.completion_tag, tag(entry))),
     ("agent", |to, entry| set(&mut to.agent, entry.text())),
 ];

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::format::PageFormat;
+use crate::duration::parse_duration;
 
 pub(super) const WAIT_LONG: &str = "\
 Wait until workers reach a state.
@@ -101,7 +102,7 @@ Exit status:
   5  The timeout expired. The command names the workers it still waited for.
 
 Examples:
-  swarm wait build test && swarm wait deploy --timeout 3600
+  swarm wait build test && swarm wait deploy --timeout 1h
   swarm send agent 'run the tests' && swarm wait agent --for idle")]
 pub struct Wait {
     /// Worker names
@@ -113,8 +114,8 @@ pub struct Wait {
     /// State to wait for
     #[arg(long = "for", value_enum, default_value_t, value_name = "WHAT")]
     pub what: WaitFor,
-    /// Maximum time to wait [default: no limit]
-    #[arg(long, value_name = "SECONDS")]
+    /// Maximum time to wait (90s, 10m, 8h) [default: no limit]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<u64>,
     /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

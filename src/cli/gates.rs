@@ -4,6 +4,8 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use swarm_state::promise::OnNoWork;
 
+use crate::duration::parse_nonzero_duration;
+
 /// Gates.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gates (conditions for a complete loop)")]
@@ -16,8 +18,8 @@ pub struct GateArgs {
     /// build daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
-    /// Time limit for each check [default: 120]
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Time limit for each check [default: 120s]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
     pub check_timeout: Option<u64>,
     /// Number of checks to run in parallel [default: 1]
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
@@ -58,10 +60,14 @@ pub struct GateArgs {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Budgets (limits of a loop; none unless stated)")]
 pub struct BudgetArgs {
-    /// Stop the loop and its agent after this time
+    /// Stop the loop after this time (90s, 10m, 8h)
+    ///
+    /// swarm also stops the agent.
+    /// A DURATION is a number of seconds, or has units, as in 90s, 10m, 8h or 1h30m. Every option with DURATION accepts
+    /// these forms.
     ///
     /// The time of checks counts. The time of a pause without an agent and of a suspended machine does not.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
     pub max_time: Option<u64>,
     /// Stop once the total cost reaches USD
     ///
@@ -82,7 +88,7 @@ pub struct BudgetArgs {
     /// End an iteration after this time and start the next
     ///
     /// swarm still runs the checks. The iteration counts toward --max-iterations and is not a failure.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
     pub iteration_timeout: Option<u64>,
     /// Pause after N iterations in a row without progress
     ///
@@ -110,7 +116,7 @@ impl ValueEnum for NoWork {
 }
 
 /// Parses US dollars into millionths.
-fn parse_dollars(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_dollars(text: &str) -> Result<u64, String> {
     let amount: f64 = text
         .trim_start_matches('$')
         .parse()

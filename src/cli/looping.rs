@@ -9,6 +9,7 @@ use swarm_state::model::WorkerName;
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
 use super::spawn::{Route, WorktreeArgs, parse_size};
+use crate::duration::{parse_duration, parse_nonzero_duration};
 
 /// The help of `loop` in long form and in its man page.
 pub(super) const LOOP_LONG: &str = "\
@@ -58,7 +59,7 @@ Examples:
   swarm loop 'make the tests pass' --check 'cargo test' -- \\
       claude -p --dangerously-skip-permissions
   swarm loop --spec spec.md --check 'make test' --worktree --max-cost 3 \\
-      --max-time 1800 -- claude -p --output-format json \\
+      --max-time 30m -- claude -p --output-format json \\
       --permission-mode acceptEdits
   swarm loop 'fix the types' --check 'mypy src/' --no-promise -- \\
       codex exec --full-auto";
@@ -148,16 +149,16 @@ pub struct Loop {
     /// the end of each line.
     #[arg(hide_short_help = true, long, value_name = "REGEX", allow_hyphen_values = true)]
     pub done_pattern: Option<String>,
-    /// End an iteration after this time without activity [default: 60]
+    /// End an iteration after this time without activity [default: 60s]
     ///
     /// Activity is a change of the screen, a longer transcript, a report of a hook, or CPU use by the agent's
-    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 30m.
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
     pub inactivity_timeout: Option<u64>,
-    /// Your time to answer the agent's question; 0: no limit [default: 600]
+    /// Your time to answer the agent's question; 0: no limit [default: 10m]
     ///
     /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS")]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
     /// Window size, 20x5 to 1000x500 [default: 200x50]
     #[arg(hide_short_help = true, long, value_name = "COLSxROWS", value_parser = parse_size)]

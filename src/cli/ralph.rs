@@ -17,13 +17,13 @@ the current prompt file. Iterations share nothing except the files in the workin
 its gates hold (a done pattern is one), when its iterations or another budget are used up, after five failures in a \
 row (--max-failures), or when you kill it.
 
-An iteration ends when the agent exits or finishes its turn. It also ends when the agent shows no activity for \
---inactivity-timeout seconds: 60, or 1800 for a one-shot command such as `claude -p`, which prints its answer at the \
-end. If the output matches --done-pattern, the iteration ends once the agent has been quiet for four seconds. The \
+An iteration ends when the agent exits or finishes its turn. It also ends when the agent shows no activity within \
+--inactivity-timeout. The default is 60s, or 30m for a one-shot command such as `claude -p`, which prints its answer \
+at the end. If the output matches --done-pattern, the iteration ends once the agent has been quiet for four seconds. The \
 prompt itself does not count as output, even where the screen repeats it.
 
 An iteration fails if swarm cannot deliver the prompt, if the agent exits with a nonzero status, or if nobody answers \
-the agent's question within --question-timeout seconds (600). While the question is open, the worker's status is \
+the agent's question within --question-timeout (10m). While the question is open, the worker's status is \
 `waiting`. If the inactivity timeout ends an interactive agent that printed something, the iteration succeeds. If it \
 ends an agent that printed nothing, or a one-shot command, the iteration fails.
 
@@ -71,16 +71,23 @@ pub enum RalphCommand {
     /// Change a setting of a loop that has not finished
     #[command(
         long_about = "Change a setting of a running, paused or lost loop.\n\n\
-        The change applies from the next iteration. Other gates and budgets cannot be changed. The keys are:\n\n  \
+        The change applies from the next iteration. Other gates and budgets cannot be changed. Times accept the forms \
+        90, 90s, 10m, 8h and 1h30m. null removes the limit of a key marked with *. The keys are:\n\n  \
           max_iterations      Maximum iterations\n  \
-          inactivity_timeout  Seconds without activity that end an iteration\n  \
-          question_timeout    Seconds to answer an agent's question\n  \
-          done_pattern        Regular expression; null removes it\n  \
+          max_time *          Maximum time of the loop\n  \
+          max_cost *          Maximum cost in US dollars\n  \
+          max_tokens *        Maximum input and output tokens\n  \
+          max_failures        Failed iterations in a row that stop the loop\n  \
+          no_progress *       Iterations in a row without progress that pause it\n  \
+          inactivity_timeout  Time without activity that ends an iteration\n  \
+          question_timeout    Your time to answer an agent's question; 0: no limit\n  \
+          done_pattern *      Regular expression\n  \
           prompt_file         Path of the prompt file, relative to the current\n                      \
                               directory",
         after_long_help = "\
 Examples:
   swarm ralph set agent max_iterations=20
+  swarm ralph set agent max_cost=5 max_time=8h
   swarm ralph set agent done_pattern=null"
     )]
     Set(RalphSet),

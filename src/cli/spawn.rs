@@ -8,6 +8,7 @@ use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
+use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
 
 /// The help of `spawn` in long form and in its man page.
@@ -153,7 +154,7 @@ pub struct PromptArgs {
     ///
     /// After this time, the worker's status is `waiting`. With --ready-wait, the command then exits with 5; the worker
     /// stays.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", default_value = "120s", value_parser = parse_nonzero_duration)]
     pub ready_timeout: u64,
     /// End the worker or loop when the output matches
     ///
@@ -207,16 +208,16 @@ pub struct LoopArgs {
     /// --ralph-dir sets it too.
     #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_iterations: Option<u32>,
-    /// End an iteration after this time without activity [default: 60]
+    /// End an iteration after this time without activity [default: 60s]
     ///
     /// Activity is a change of the screen, a longer transcript, a report of a hook, or CPU use by the agent's
-    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 1800.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", requires = "ralph", value_parser = clap::value_parser!(u64).range(1..))]
+    /// processes. For a one-shot command such as claude -p, which prints nothing until its end, the default is 30m.
+    #[arg(hide_short_help = true, long, value_name = "DURATION", requires = "ralph", value_parser = parse_nonzero_duration)]
     pub inactivity_timeout: Option<u64>,
-    /// Your time to answer the agent's question; 0: no limit [default: 600]
+    /// Your time to answer the agent's question; 0: no limit [default: 10m]
     ///
     /// Answer with `swarm attach` or `swarm send`. If nobody answers in time, the iteration fails.
-    #[arg(hide_short_help = true, long, value_name = "SECONDS", requires = "ralph")]
+    #[arg(hide_short_help = true, long, value_name = "DURATION", requires = "ralph", value_parser = parse_duration)]
     pub question_timeout: Option<u64>,
     /// Use DIR/prompt.md as the prompt file, for 15 iterations
     ///

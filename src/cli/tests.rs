@@ -145,6 +145,8 @@ fn command_lines_of_worker_verbs_parse() {
         "eof agent",
         "wait a b --for idle --timeout 5 --format json",
         "wait --all",
+        "wait --all --timeout 1h30m",
+        "wait --all --timeout 0",
         "events",
         "events a b -f --since 7 --format json",
         "clean a b",
@@ -236,6 +238,22 @@ fn invalid_command_lines_exit_with_2() {
 fn missing_loop_flags_pass_the_parser() {
     assert!(spawn(&["--ralph", "--", "x"]).ralph.ralph);
     assert!(spawn(&["--ralph"]).cmd.is_empty());
+}
+
+#[test]
+fn durations_are_in_seconds() {
+    let args = spawn(&["--ready-timeout", "2m", "--max-time", "8h", "--check-timeout", "90", "--", "x"]);
+    assert_eq!(args.prompt.ready_timeout, 120);
+    assert_eq!((args.budgets.max_time, args.gates.check_timeout), (Some(28_800), Some(90)));
+    assert_eq!(spawn(&["--", "x"]).prompt.ready_timeout, 120);
+    for (flag, value, message) in [
+        ("--inactivity-timeout", "0m", "the duration must be at least 1s"),
+        ("--max-time", "1x", "invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m"),
+    ] {
+        let error = parse(&["spawn", "--ralph", flag, value, "--", "x"]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(message), "{error}");
+    }
 }
 
 #[test]

@@ -284,6 +284,9 @@ impl Slot {
             ralph.prompt_file.clone_from(file);
             spec.prompt = Prompt::File(file.clone());
         }
+        if let Some(ralph) = &mut spec.ralph {
+            edits.budgets.apply(&mut ralph.budgets);
+        }
         if let Some(pattern) = &edits.done_pattern {
             spec.done_pattern.clone_from(pattern);
             // The live run is watched with the new pattern too.

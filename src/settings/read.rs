@@ -6,6 +6,7 @@ use swarm_state::pattern::Pattern;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::duration::parse_duration;
 use crate::error::{Error, Result};
 use crate::paths::{home, pin};
 
@@ -160,12 +161,25 @@ impl SettingEntry<'_> {
         N::try_from(number).map_err(|_| self.fault(&format!("is too large: {number}")))
     }
 
-    /// A whole number.
-    pub(super) fn count_or_zero(&self) -> Result<u64, Fault> {
-        let DeValue::Integer(integer) = self.value.get_ref() else {
-            return Err(self.must_be("a whole number"));
-        };
-        u64::from_str_radix(integer.as_str(), integer.radix()).map_err(|_| self.must_be("a whole number"))
+    /// A duration of at least one second, in seconds.
+    pub(super) fn duration(&self) -> Result<u64, Fault> {
+        let seconds = self.seconds().filter(|seconds| *seconds >= 1);
+        seconds.ok_or_else(|| {
+            self.must_be("a number of seconds or a text like \"90s\", \"10m\" or \"8h\", at least 1s")
+        })
+    }
+
+    /// A duration in seconds, which may be 0.
+    pub(super) fn duration_or_zero(&self) -> Result<u64, Fault> {
+        self.seconds()
+            .ok_or_else(|| self.must_be("a number of seconds or a text like \"90s\", \"10m\" or \"8h\""))
+    }
+
+    fn seconds(&self) -> Option<u64> {
+        match self.value.get_ref() {
+            DeValue::Integer(integer) => u64::from_str_radix(integer.as_str(), integer.radix()).ok(),
+            value => parse_duration(value.as_str()?).ok(),
+        }
     }
 
     /// A whole number from 1 to a maximum.

@@ -86,7 +86,7 @@ fn later_files_win_key_by_key() {
     fs::create_dir(dir.path("proj")).unwrap();
     let user = dir.file(
         "user.toml",
-        "command = [\"claude\"]\n[ralph]\nmax_iterations = 5\ninactivity_timeout = 300\nquestion_timeout = 0\nprompt_file = \"/p/P.md\"\n",
+        "command = [\"claude\"]\n[ralph]\nmax_iterations = 5\ninactivity_timeout = \"5m\"\nquestion_timeout = 0\nprompt_file = \"/p/P.md\"\n",
     );
     let local =
         dir.file("proj/swarm.toml", "ralph.prompt_file = \"sub/PROMPT.md\"\nralph.max_iterations = 7\n");
@@ -124,7 +124,11 @@ const FAULTS: &[(&str, &str)] = &[
     ("[ralph]\nmax_iterations = 5000000000", "c.toml:2: 'ralph.max_iterations' is too large: 5000000000"),
     (
         "[ralph]\ninactivity_timeout = 1.5",
-        "c.toml:2: 'ralph.inactivity_timeout' must be a whole number, at least 1",
+        "c.toml:2: 'ralph.inactivity_timeout' must be a number of seconds or a text like \"90s\", \"10m\" or \"8h\", at least 1s",
+    ),
+    (
+        "[ralph]\nquestion_timeout = \"1x\"",
+        "c.toml:2: 'ralph.question_timeout' must be a number of seconds or a text like \"90s\", \"10m\" or \"8h\"",
     ),
     ("[ralph]\ndone_pattern = \"\"", "c.toml:2: 'ralph.done_pattern' must not be empty"),
     ("[ralph]\nprompt_file = \"\"", "c.toml:2: 'ralph.prompt_file' must not be empty"),
@@ -164,7 +168,14 @@ const FAULTS: &[(&str, &str)] = &[
         "[ralph_loop]\nmax_cost = \"3\"",
         "c.toml:2: 'ralph_loop.max_cost' must be an amount of US dollars, more than 0, as in 2.50",
     ),
-    ("[ralph_loop]\nmax_time = 0", "c.toml:2: 'ralph_loop.max_time' must be a whole number, at least 1"),
+    (
+        "[ralph_loop]\nmax_time = 0",
+        "c.toml:2: 'ralph_loop.max_time' must be a number of seconds or a text like \"90s\", \"10m\" or \"8h\", at least 1s",
+    ),
+    (
+        "[ralph_loop]\nmax_time = \"0m\"",
+        "c.toml:2: 'ralph_loop.max_time' must be a number of seconds or a text like \"90s\", \"10m\" or \"8h\", at least 1s",
+    ),
     ("[ralph_loop]\ncompletion_tag = \"\"", "c.toml:2: 'ralph_loop.completion_tag' must not be empty"),
     ("[ralph_loop]\n\nagent = \"build\"", "c.toml:3: 'ralph_loop.agent' names an unknown agent"),
     (
@@ -257,7 +268,7 @@ fn profiles_are_changed_key_by_key_and_come_first() {
 
 #[test]
 fn the_defaults_of_loop_are_read() {
-    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = 60\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
+    let text = "[ralph_loop]\nmax_iterations = 100\nmax_cost = 3\nmax_time = '1m'\ncompletion_tag = 'DONE'\nagent = 'mine'\n\
                 [agents.mine]\n";
     let defaults = LoopDefaults {
         max_iterations: Some(100),

@@ -66,6 +66,39 @@ impl Default for Budgets {
     }
 }
 
+/// Changes of [`Budgets`]. `None` keeps a limit, and `Some(None)` removes it. Limits below 1 count as 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BudgetEdits {
+    /// Seconds awake for the whole loop.
+    pub max_time: Option<Option<u64>>,
+    /// Millionths of a US dollar.
+    pub max_cost: Option<Option<u64>>,
+    /// Input and output tokens.
+    pub max_tokens: Option<Option<u64>>,
+    /// Failures in a row.
+    pub max_failures: Option<u32>,
+    /// Iterations in a row without progress.
+    pub no_progress: Option<Option<u32>>,
+}
+
+impl BudgetEdits {
+    /// Applies the changes.
+    pub fn apply(&self, budgets: &mut Budgets) {
+        fn set<T: Copy + Ord + From<u8>>(limit: &mut Option<T>, edit: Option<Option<T>>) {
+            if let Some(new) = edit {
+                *limit = new.map(|new| new.max(1.into()));
+            }
+        }
+        set(&mut budgets.max_time, self.max_time);
+        set(&mut budgets.max_cost, self.max_cost);
+        set(&mut budgets.max_tokens, self.max_tokens);
+        set(&mut budgets.no_progress, self.no_progress);
+        if let Some(new) = self.max_failures {
+            budgets.max_failures = new.max(1);
+        }
+    }
+}
+
 /// The usage of a loop so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -220,6 +253,59 @@ mod tests {
             ];
             let first = reached.iter().position(|reached| *reached);
             prop_assert_eq!(Some(usize::from(rank(asked(&budgets, used).as_ref()))), first);
+        }
+    }
+
+    #[test]
+    fn edits_set_keep_and_remove_limits() {
+        let before = Budgets {
+            max_time: Some(60),
+            max_cost: Some(3),
+            max_tokens: Some(100),
+            max_failures: 2,
+            iteration_timeout: Some(9),
+            no_progress: Some(4),
+        };
+        let none = BudgetEdits::default;
+        for (edits, wanted) in [
+            (none(), before.clone()),
+            (
+                BudgetEdits { max_time: Some(Some(90)), ..none() },
+                Budgets { max_time: Some(90), ..before.clone() },
+            ),
+            (BudgetEdits { max_time: Some(None), ..none() }, Budgets { max_time: None, ..before.clone() }),
+            (
+                BudgetEdits { max_cost: Some(Some(5)), ..none() },
+                Budgets { max_cost: Some(5), ..before.clone() },
+            ),
+            (BudgetEdits { max_cost: Some(None), ..none() }, Budgets { max_cost: None, ..before.clone() }),
+            (
+                BudgetEdits { max_tokens: Some(Some(7)), ..none() },
+                Budgets { max_tokens: Some(7), ..before.clone() },
+            ),
+            (
+                BudgetEdits { max_tokens: Some(None), ..none() },
+                Budgets { max_tokens: None, ..before.clone() },
+            ),
+            (
+                BudgetEdits { no_progress: Some(Some(8)), ..none() },
+                Budgets { no_progress: Some(8), ..before.clone() },
+            ),
+            (
+                BudgetEdits { no_progress: Some(None), ..none() },
+                Budgets { no_progress: None, ..before.clone() },
+            ),
+            (BudgetEdits { max_failures: Some(9), ..none() }, Budgets { max_failures: 9, ..before.clone() }),
+            // Never 0.
+            (BudgetEdits { max_failures: Some(0), ..none() }, Budgets { max_failures: 1, ..before.clone() }),
+            (
+                BudgetEdits { max_cost: Some(Some(0)), ..none() },
+                Budgets { max_cost: Some(1), ..before.clone() },
+            ),
+        ] {
+            let mut budgets = before.clone();
+            edits.apply(&mut budgets);
+            assert_eq!(budgets, wanted, "{edits:?}");
         }
     }
 

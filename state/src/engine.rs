@@ -56,7 +56,7 @@ pub use phase::{Phase, Why};
 pub use restart::Restarts;
 pub use screen_watch::Watch;
 
-use crate::budget::{Budgets, Spent};
+use crate::budget::{BudgetEdits, Budgets, Spent};
 use crate::model::{Exit, Run, default_question_timeout};
 use crate::notice::{Entry, PauseBy};
 use crate::outage::Outage;
@@ -175,6 +175,8 @@ pub struct Edits {
     pub done_pattern: Option<Option<String>>,
     /// A new prompt file, absolute.
     pub prompt_file: Option<PathBuf>,
+    /// New limits.
+    pub budgets: BudgetEdits,
 }
 
 impl Edits {

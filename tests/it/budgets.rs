@@ -311,6 +311,65 @@ fn the_failures_in_a_row_that_end_a_loop_can_be_chosen() {
 }
 
 #[test]
+fn a_paused_loop_goes_on_under_the_limits_of_ralph_set() {
+    let w = World::new();
+    let go = w.path("go");
+    let script = format!("until [ -e '{}' ]; do sleep 0.1; done\n{WORKED}", go.display());
+    let claude = w.cli("claude", &script).display().to_string();
+    let flags = ["-n", "9", "--max-cost", "0.5", "--no-progress", "3", "--max-tokens", "130", "-d"];
+    w.swarm(&w.cli_loop("a", &flags, &[&claude, "-p", "--output-format", "json"])).ok();
+    w.until("the first run", || (w.cli_runs() == 1).then_some(()));
+    for (change, error) in [
+        ("max_cost=free", "max_cost: not an amount of dollars, as in 2.50"),
+        ("max_time=1x", "max_time: invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m"),
+        ("max_failures=null", "max_failures: 'null' is not a whole number of at least 1"),
+        ("no_progress=0", "no_progress: '0' is not a whole number of at least 1"),
+        ("check=true", "unknown setting 'check'"),
+    ] {
+        w.swarm(&["ralph", "set", "a", change]).code(2).warns(error);
+    }
+    w.swarm(&["ralph", "pause", "a"]).ok();
+    let set = [
+        "ralph",
+        "set",
+        "a",
+        "max_cost=1.50",
+        "max_time=2h",
+        "max_tokens=null",
+        "max_failures=7",
+        "no_progress=null",
+        "question_timeout=10m",
+        "inactivity_timeout=1h30m",
+    ];
+    w.swarm(&set).ok().says("set max_cost=1.50 for a\n").says("set max_time=2h for a\n");
+    fs::write(&go, "").unwrap();
+    w.until("it is paused", || {
+        let state = w.ralph_state("a");
+        (state["status"] == "paused" && state["current_iteration"] == 1 && w.ledger("a")["cost"] == 0.6)
+            .then_some(())
+    });
+    // The record on disk has the new limits.
+    w.crash_daemon();
+    let budgets = json!({"max_time": 7200, "max_cost": 1_500_000, "max_tokens": null, "max_failures": 7,
+        "iteration_timeout": null, "no_progress": null});
+    assert_eq!(w.ledger("a")["budgets"], budgets);
+    assert_eq!(w.ralph_state("a")["inactivity_timeout"], 5400);
+    w.swarm(&["ralph", "resume", "a"]).ok();
+    w.until_logged("a", "reason=budget_exhausted");
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (3, &json!(1.8)));
+    w.swarm(&["ralph", "set", "a", "max_cost=9"]).code(1).warns("the loop of worker 'a' has ended\n");
+}
+
+#[test]
+fn max_cost_is_refused_for_an_agent_without_a_known_cost() {
+    let w = World::new();
+    let agent = w.cli("agent", "sleep 600").display().to_string();
+    w.swarm(&w.cli_loop("a", &["-n", "9", "-d"], &[&agent])).ok();
+    w.swarm(&["ralph", "set", "a", "max_cost=9"]).code(1).warns("swarm cannot see the cost of ");
+    w.swarm(&["ralph", "set", "a", "max_cost=null", "max_failures=1"]).ok();
+}
+
+#[test]
 fn a_loop_in_which_nothing_moves_is_paused_and_can_go_on() {
     let w = World::new();
     let repo = w.repo("repo").display().to_string();

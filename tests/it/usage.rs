@@ -13,7 +13,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     let w = World::new();
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
-    let wrong: [(&[&str], &str); 23] = [
+    let wrong: [(&[&str], &str); 24] = [
         (&["--check", ""], "hint: example: --check 'cargo test'"),
         (&["--check", "true", "--check", " \t"], "hint: example: --check 'cargo test'"),
         (&["--promise", ""], "hint: example: --promise COMPLETE"),
@@ -32,15 +32,16 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         (&["--check", "true", "--protect", ""], "hint: for example --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "./"], "hint: for example --protect 'tests/**/*.py'"),
         (&["--protect", "x"], "say when it is done: --check COMMAND"),
-        (&["--check-timeout", "0"], "0 is not in 1.."),
+        (&["--check-timeout", "0"], "at least 1s"),
         (&["--check-jobs", "0"], "0 is not in 1..=64"),
         (&["--check-jobs", "65"], "65 is not in 1..=64"),
-        (&["--max-time", "0"], "0 is not in 1.."),
+        (&["--max-time", "0"], "at least 1s"),
+        (&["--max-time", "1x"], "invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m"),
         (&["--max-time", "-1"], "-1"),
         (&["--max-cost", "0"], "as in 2.50"),
         (&["--max-tokens", "99999999999999999999"], "number too large"),
         (&["--max-failures", "0"], "0 is not in 1.."),
-        (&["--iteration-timeout", "0"], "0 is not in 1.."),
+        (&["--iteration-timeout", "0m"], "at least 1s"),
         (&["--no-progress", "0"], "0 is not in 1.."),
         (&["--prompt", "x"], "--prompt"),
     ];
@@ -99,7 +100,7 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
     for (change, cure) in [
         ("max_iterations=0", "hint: as in max_iterations=20"),
         ("max_iterations=many", "hint: as in max_iterations=20"),
-        ("inactivity_timeout=-1", "hint: as in inactivity_timeout=20"),
+        ("inactivity_timeout=-1", "use 90, 90s, 10m, 8h or 1h30m"),
         ("gates=none", "hint: one of: max_iterations"),
         ("max_iterations", "as in max_iterations=20"),
     ] {

@@ -2,11 +2,12 @@
 
 use swarm_state::screen::printable;
 
-use crate::cli::RalphSet;
+use crate::cli::{RalphSet, parse_dollars};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
 use crate::client::typed_path::prompt_file;
+use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::protocol::{Call, RalphSetParams, RalphView};
@@ -14,7 +15,8 @@ use crate::protocol::{Call, RalphSetParams, RalphView};
 pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
-        let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: value.clone() };
+        let wire = in_base_units(key, &value)?;
+        let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: wire };
         let answer = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await;
         let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
         ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
@@ -29,6 +31,18 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
 fn last_iteration(key: &str, now: &RalphView) -> Option<String> {
     let last = key == "max_iterations" && now.max_iterations <= now.current_iteration;
     last.then(|| format!("iteration {} is the last", now.current_iteration))
+}
+
+/// Converts a duration to seconds, and US dollars to millionths: the units of the protocol.
+fn in_base_units(key: &str, value: &str) -> Result<String> {
+    let number = match key {
+        "max_time" | "max_cost" if value == "null" => return Ok(value.to_owned()),
+        "question_timeout" => parse_duration(value),
+        "inactivity_timeout" | "max_time" => parse_nonzero_duration(value),
+        "max_cost" => parse_dollars(value),
+        _ => return Ok(value.to_owned()),
+    };
+    number.map(|number| number.to_string()).map_err(|message| Error::usage(format!("{key}: {message}")))
 }
 
 /// Makes a prompt file absolute, since the daemon has another current directory.
@@ -54,5 +68,25 @@ mod tests {
         assert_eq!(last_iteration("done_pattern", &view), None);
         view.max_iterations = 8;
         assert_eq!(last_iteration("max_iterations", &view), None);
+    }
+
+    #[test]
+    fn values_are_sent_in_the_units_of_the_protocol() {
+        for (key, typed, sent) in [
+            ("inactivity_timeout", "10m", Ok("600")),
+            ("inactivity_timeout", "0", Err("inactivity_timeout: the duration must be at least 1s")),
+            ("question_timeout", "10m", Ok("600")),
+            ("question_timeout", "0", Ok("0")),
+            ("max_time", "1h30m", Ok("5400")),
+            ("max_time", "null", Ok("null")),
+            ("max_time", "1x", Err("max_time: invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m")),
+            ("max_cost", "2.50", Ok("2500000")),
+            ("max_cost", "null", Ok("null")),
+            ("max_cost", "0", Err("max_cost: the amount must be more than 0, as in 2.50")),
+            ("max_iterations", "10m", Ok("10m")),
+        ] {
+            let result = in_base_units(key, typed).map_err(|error| error.to_string());
+            assert_eq!(result, sent.map(str::to_owned).map_err(str::to_owned), "{key}={typed}");
+        }
     }
 }

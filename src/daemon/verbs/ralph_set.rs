@@ -1,6 +1,7 @@
 //! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use swarm_state::engine::{Edits, Event};
 use swarm_state::pattern::Pattern;
@@ -8,12 +9,13 @@ use swarm_state::pattern::Pattern;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::spawn::check_cost;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{RalphSetParams, RalphView};
 
 /// The settings of a live loop that can be changed.
-const CHANGEABLE_SETTINGS: &str =
-    "max_iterations, inactivity_timeout, question_timeout, done_pattern, prompt_file";
+const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, inactivity_timeout, question_timeout, \
+     done_pattern, prompt_file";
 
 impl Supervisor {
     pub(crate) fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
@@ -27,6 +29,9 @@ impl Supervisor {
         }
         self.step_if_saved(&name, |slot| {
             let mut edits = checked(&params.key, &params.value)?;
+            if edits.budgets.max_cost.flatten().is_some() {
+                check_cost(&slot.spec)?;
+            }
             // A match of the same pattern still counts.
             edits.done_pattern = edits.done_pattern.filter(|pattern| *pattern != slot.spec.done_pattern);
             slot.edit_spec(&edits);
@@ -36,13 +41,18 @@ impl Supervisor {
     }
 }
 
-/// Checks one setting.
+/// Checks one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn.
 fn checked(key: &str, value: &str) -> Result<Edits> {
     let mut edits = Edits::default();
     match key {
         "max_iterations" => edits.max_iterations = Some(number(key, value)?),
-        "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?.into()),
+        "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?),
         "question_timeout" => edits.question_timeout = Some(seconds(key, value)?),
+        "max_time" => edits.budgets.max_time = Some(limit(key, value)?),
+        "max_cost" => edits.budgets.max_cost = Some(limit(key, value)?),
+        "max_tokens" => edits.budgets.max_tokens = Some(limit(key, value)?),
+        "max_failures" => edits.budgets.max_failures = Some(number(key, value)?),
+        "no_progress" => edits.budgets.no_progress = Some(limit(key, value)?),
         "done_pattern" => {
             let pattern = (value != "null").then_some(value);
             if let Some(pattern) = pattern {
@@ -75,9 +85,14 @@ fn seconds(key: &str, value: &str) -> Result<u64> {
     })
 }
 
-fn number(key: &str, value: &str) -> Result<u32> {
+/// Parses a limit; the word `null` removes it.
+fn limit<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<Option<N>> {
+    if value == "null" { Ok(None) } else { number(key, value).map(Some) }
+}
+
+fn number<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<N> {
     match value.parse() {
-        Ok(number) if number >= 1 => Ok(number),
+        Ok(number) if number >= N::from(1) => Ok(number),
         _ => Err(Error::usage(format!("{key}: '{value}' is not a whole number of at least 1"))
             .hint(format!("as in {key}=20"))),
     }

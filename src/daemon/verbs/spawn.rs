@@ -26,7 +26,7 @@ use crate::protocol::{SpawnParams, Spawned};
 
 mod check;
 
-pub(crate) use check::check;
+pub(crate) use check::{check, check_cost};
 
 impl Supervisor {
     /// Creates a worker. The client is answered when the first run is up.

@@ -1,7 +1,5 @@
 //! The end of a run, and what follows: the next iteration, a wait, a pause, or the end of the worker.
 
-use std::time::Duration;
-
 use super::{Effect, Evidence, KILL_DELAY, Loop, Now, Phase, Why, Worker, ended};
 use crate::budget;
 use crate::gates::Verdict;
@@ -124,15 +122,16 @@ impl Worker {
     }
 
     /// The effects that replace a further iteration, if none may start. Checked before every launch, because the
-    /// limit may have been lowered, the loop paused, or time used since the last iteration was counted.
+    /// limits may have been lowered, the loop paused, or time used since the last iteration was counted.
     pub(super) fn held_back(&mut self, now: Now) -> Option<Vec<Effect>> {
         let ralph = self.ralph.as_ref()?;
         if ralph.iteration >= ralph.max_iterations {
             let reason = ralph.out_of_iterations();
             return Some(self.stop(reason));
         }
-        if let (Some(limit), Some(Duration::ZERO)) = (ralph.budgets.max_time, ralph.time_left(now)) {
-            return Some(self.stop(StopReason::OutOfTime(limit)));
+        // Time does not count while the loop is paused.
+        if let Some(reason) = ralph.exhausted(now).filter(|_| ralph.paused.is_none()) {
+            return Some(self.stop(reason));
         }
         ralph.paused?;
         self.phase = Phase::Parked;

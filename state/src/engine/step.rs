@@ -170,6 +170,7 @@ impl Worker {
         if let Some(timeout) = edits.question_timeout {
             ralph.question_timeout = timeout;
         }
+        edits.budgets.apply(&mut ralph.budgets);
         vec![Effect::Persist]
     }
 

@@ -6,6 +6,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Timelike};
 use serde_json::{Map, Value};
 
 use super::json::{FORMAT, FormatError, need, object, take, to_bytes, value};
+use crate::budget::BudgetEdits;
 use crate::engine::Edits;
 use crate::model::{LoopStatus, QUESTION_TIMEOUT_SECONDS, WorkerName};
 use crate::notice::PauseBy;
@@ -164,7 +165,7 @@ pub(super) fn parse_time(text: &str) -> Option<NaiveDateTime> {
 }
 
 /// Compares the settings in the file with those the daemon knows. Changes of other keys are ignored, and a new done
-/// pattern is not compiled.
+/// pattern is not compiled. The file has no budgets.
 ///
 /// # Errors
 /// One sentence for each invalid value, joined by `; `. The whole edit is then rejected.
@@ -195,5 +196,6 @@ pub fn edits(known: &RalphFile, on_disk: &RalphFile) -> Result<Edits, String> {
         question_timeout: changed(&known.question_timeout, &on_disk.question_timeout),
         done_pattern: changed(&known.done_pattern, &on_disk.done_pattern),
         prompt_file: changed(&known.prompt_file, &on_disk.prompt_file),
+        budgets: BudgetEdits::default(),
     })
 }

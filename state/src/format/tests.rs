@@ -233,6 +233,7 @@ fn an_edit_by_hand_is_found() {
             question_timeout: None,
             done_pattern: Some(None),
             prompt_file: Some("/home/ann/shop/OTHER.md".into()),
+            ..Edits::default()
         }
     );
     assert_eq!(edited.started, known.started, "a space for the T");

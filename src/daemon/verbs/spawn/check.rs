@@ -60,20 +60,8 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
         return Err(Error::usage("--check-timeout, --check-jobs and --max-failures must be at least 1"));
     }
-    let leaves_record = spec.profile.leaves_record(&spec.cmd);
-    if budgets.max_cost.is_some() && spec.profile.tells_cost && !leaves_record {
-        let args = spec.profile.record_args.join(" ");
-        let message = format!("--max-cost: '{}' reports its cost only with {args}", spec.profile.name);
-        return Err(Error::invalid(message).hint(format!("add {args} to the command")));
-    }
-    if budgets.max_cost.is_some() && !spec.profile.knows_cost() {
-        let message = format!("--max-cost: swarm cannot see the cost of '{}'", spec.profile.name);
-        return Err(Error::invalid(message)
-            .hint(format!(
-                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
-                 --max-time or --max-iterations",
-                spec.profile.name
-            )));
+    if budgets.max_cost.is_some() {
+        check_cost(spec)?;
     }
     if gates.is_empty() {
         if !gates.protect.is_empty() {
@@ -84,6 +72,26 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     }
     crate::loops::check_protect(&gates.protect)?;
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
+}
+
+/// Checks that swarm can see what the agent costs.
+pub(crate) fn check_cost(spec: &WorkerSpec) -> Result<()> {
+    let profile = &spec.profile;
+    if profile.tells_cost && !profile.leaves_record(&spec.cmd) {
+        let args = profile.record_args.join(" ");
+        let message = format!("--max-cost: '{}' reports its cost only with {args}", profile.name);
+        return Err(Error::invalid(message).hint(format!("add {args} to the command")));
+    }
+    if !profile.knows_cost() {
+        let message = format!("--max-cost: swarm cannot see the cost of '{}'", profile.name);
+        return Err(Error::invalid(message)
+            .hint(format!(
+                "give input_price and output_price under [agents.{}] in the settings; or limit something else: --max-tokens, \
+                 --max-time or --max-iterations",
+                profile.name
+            )));
+    }
+    Ok(())
 }
 
 /// Refuses a prompt that cannot be passed as an argument. A loop's file may change later; if it cannot be passed

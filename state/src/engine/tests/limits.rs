@@ -1,8 +1,8 @@
 //! Gates beside the done pattern, budgets and outages, as short stories.
 
 use super::*;
-use crate::budget::{self, Budgets};
-use crate::engine::Why;
+use crate::budget::{self, BudgetEdits, Budgets};
+use crate::engine::{Edits, Why};
 use crate::gates::CheckResult;
 use crate::model::{LoopStatus, Status};
 use crate::notice::{Entry, IterationExit, PauseBy, StopReason};
@@ -28,6 +28,49 @@ fn entries(effects: &[Effect]) -> Vec<&Entry> {
 
 fn check(passed: bool) -> CheckResult {
     CheckResult { name: "make test".into(), passed, output: String::new(), seconds: 1.0, cut: false }
+}
+
+#[test]
+fn edited_limits_apply_before_a_verdict_and_to_a_paused_loop() {
+    let keep = BudgetEdits::default;
+    let rows = [
+        (keep(), 3, false),
+        (BudgetEdits { max_cost: Some(Some(4)), ..keep() }, 3, true),
+        (BudgetEdits { max_cost: Some(None), ..keep() }, 3, true),
+        (BudgetEdits { max_cost: Some(None), max_tokens: Some(Some(9)), ..keep() }, 3, false),
+        (BudgetEdits { max_cost: Some(None), max_time: Some(Some(2)), ..keep() }, 3, false),
+        (keep(), 2, true),
+        (BudgetEdits { max_cost: Some(Some(2)), ..keep() }, 2, false),
+        (BudgetEdits { max_tokens: Some(Some(10)), ..keep() }, 2, true),
+        (BudgetEdits { max_tokens: Some(Some(9)), ..keep() }, 2, false),
+        (BudgetEdits { max_time: Some(Some(3)), ..keep() }, 2, true),
+        (BudgetEdits { max_time: Some(Some(2)), ..keep() }, 2, false),
+    ];
+    for (budgets, cost, goes_on) in rows {
+        let edits = Edits { budgets, ..Edits::default() };
+        for while_paused in [false, true] {
+            // A loop that has reached its limit ends, and cannot be edited any more.
+            if while_paused && cost == 3 {
+                continue;
+            }
+            let mut worker = verified(Budgets { max_cost: Some(3), ..Budgets::default() });
+            worker.step(Event::Start, at(0));
+            worker.step(Event::Up(Run(1)), at(0));
+            worker.step(Event::Pause(PauseBy::User), at(0));
+            worker.step(Event::Exited(Run(1), Exit::Code(0)), at(2000));
+            if !while_paused {
+                worker.step(Event::Edited(edits.clone()), at(2000));
+            }
+            let verdict = Verdict { cost: Some(cost), tokens: Some(9), ..Verdict::default() };
+            worker.step(Event::Judged(Run(1), verdict), at(2000));
+            if while_paused {
+                assert_eq!(worker.loop_status(), Some(LoopStatus::Paused));
+                worker.step(Event::Edited(edits.clone()), at(2000));
+            }
+            worker.step(Event::Resume, at(2000));
+            assert_eq!(!worker.is_stopped(), goes_on, "{edits:?}, {cost} spent, paused: {while_paused}");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::super::{Edits, Loop, Restarts, TroubleKind};
 use super::seeded::Machine;
 use super::*;
+use crate::budget::BudgetEdits;
 use crate::budget::Budgets;
 use crate::engine::Why;
 use crate::gates::CheckResult;
@@ -407,6 +408,13 @@ impl Op {
                 done_pattern: arg.is_multiple_of(5).then_some(None),
                 prompt_file: None,
                 question_timeout: arg.is_multiple_of(5).then_some(u64::from(arg / 16)),
+                budgets: BudgetEdits {
+                    max_time: arg.is_multiple_of(7).then_some((arg > 100).then_some(u64::from(arg))),
+                    max_cost: arg.is_multiple_of(11).then_some((arg > 100).then_some(u64::from(arg))),
+                    max_failures: arg.is_multiple_of(13).then_some(u32::from(arg / 32)),
+                    no_progress: arg.is_multiple_of(17).then_some((arg > 100).then_some(2)),
+                    ..BudgetEdits::default()
+                },
             }),
             5 => Event::Reachable(arg.is_multiple_of(2)),
             6..=9 => Event::Up(run),
