@@ -205,7 +205,7 @@ pub enum Command {
     /// Delete finished workers and their files
     #[command(long_about = after::CLEAN_LONG)]
     Clean(Clean),
-    /// Explain a loop's state and suggest the next step
+    /// Explain a worker's state and suggest the next step
     Why(Why),
     /// Summarize each iteration of a loop
     Report(ReportArgs),

@@ -245,7 +245,7 @@ pub struct RalphRestore {
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
-    /// Name of a loop; for other workers, use swarm status
+    /// Worker name
     pub name: WorkerName,
 }
 

@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 use swarm_state::advice::Situation;
 use swarm_state::notice::duration;
+use swarm_state::screen::printable;
 
 use crate::protocol::WorkerView;
 
@@ -36,6 +37,11 @@ pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
         3600..172_800 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
     }
+}
+
+/// Formats lines of output, indented and without control characters.
+pub(super) fn quoted(lines: &[String]) -> impl Iterator<Item = String> {
+    lines.iter().map(|line| format!("  | {}", printable(line)))
 }
 
 /// Returns the facts that the next step for a worker depends on.
