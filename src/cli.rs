@@ -206,6 +206,7 @@ pub enum Command {
     #[command(long_about = after::CLEAN_LONG)]
     Clean(Clean),
     /// Explain a worker's state and suggest the next step
+    #[command(long_about = ralph::WHY_LONG)]
     Why(Why),
     /// Summarize each iteration of a loop
     Report(ReportArgs),

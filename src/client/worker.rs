@@ -27,6 +27,14 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
     }
 }
 
+/// The cause in a few words; the text of a later daemon's cause that is unknown here.
+pub(super) fn brief_cause(worker: &WorkerView) -> String {
+    match &worker.cause {
+        Some(cause) => cause.brief(worker.status),
+        None => worker.reason.clone().unwrap_or_default(),
+    }
+}
+
 /// Formats how long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
 pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
     let Ok(started) = DateTime::parse_from_rfc3339(started) else { return "?".to_owned() };

@@ -221,6 +221,39 @@ fn why_of_a_failed_plain_worker_shows_its_last_output_and_the_next_step() {
 }
 
 #[test]
+fn why_without_a_name_covers_all_workers_the_worst_first() {
+    let w = World::new();
+    w.swarm(&["why"]).ok().warns("no workers\n");
+    w.spawn_sh("done", &[], "exit 0").ok();
+    w.until_status("done", "done");
+    let repo = w.repo("repo").display().to_string();
+    looped(&w, "held", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0")
+        .code(1);
+    let check = "seq 5; echo the parser is missing; exit 1";
+    looped(&w, "bad", &["-n", "2", "--check", check], "exit 0").code(1);
+    w.spawn_sh("plain", &[], "seq 5; exit 3").ok();
+    w.until_status("plain", "failed");
+    let said = w.swarm(&["why"]).ok().out;
+    let expected = "\
+bad: failed (iteration 2/2), max iterations, and not every gate holds
+  FAIL  seq 5; echo the parser is missing; exit 1
+  | 5
+  | the parser is missing
+  | exit status 1
+  next: to run more iterations: swarm respawn bad; for details: swarm report bad
+plain: failed, exit status 3
+  | 3
+  | 4
+  | 5
+  next: swarm why plain
+held: paused (iteration 2/5), no progress
+  next: swarm ralph resume held
+done: done, exited
+";
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_loop_without_its_folder_says_what_is_left() {
     let w = World::new();
     looped(&w, "a", &["-n", "2", "--check", "false"], "exit 0").code(1);

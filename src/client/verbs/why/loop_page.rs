@@ -61,9 +61,14 @@ fn is_complete(it: &Iteration) -> bool {
     it.verdict.as_ref().is_some_and(Verdict::is_complete)
 }
 
+/// Whether the agent's last output explains the end of the iteration.
+pub(super) fn shows_output(it: &Iteration) -> bool {
+    !it.last_lines.is_empty() && it.trouble().is_some() && !is_complete(it)
+}
+
 /// Shows the last output of the agent when its iteration failed.
 fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
-    if it.last_lines.is_empty() || it.trouble().is_none() || is_complete(it) {
+    if !shows_output(it) {
         return vec![];
     }
     let mut lines = vec![format!("the agent's last output (full log: swarm logs {}):", report.name)];
@@ -80,8 +85,18 @@ fn at_checks(report: &Report) -> String {
     }
 }
 
-/// Suggests the next step.
+/// Suggests the next step, or explains why there is nothing to do.
 fn next(report: &Report) -> String {
+    step(report).unwrap_or_else(|| match &report.cause {
+        Some(Cause::Checking { .. }) => {
+            format!("nothing to do; checks are running: {}", at_checks(report))
+        }
+        _ => format!("nothing to do; to watch the agent: swarm attach {}", report.name),
+    })
+}
+
+/// Suggests the next step; `None` if there is nothing to do.
+pub(super) fn step(report: &Report) -> Option<String> {
     let name = &report.name;
     let is_unfinished = |end: LoopEnd| end.exit_code(true) != 0;
     let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
@@ -89,16 +104,16 @@ fn next(report: &Report) -> String {
     // While an agent works, it may still restore files that no iteration ended with.
     let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
     if was_changed && !changed && report.end.is_some_and(is_unfinished) {
-        return format!("all watched files are as approved: swarm respawn {name}");
+        return Some(format!("all watched files are as approved: swarm respawn {name}"));
     }
     if changed && report.end.is_none_or(is_unfinished) {
         let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
-        return format!(
+        return Some(format!(
             "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
-        );
+        ));
     }
     if let Some(end) = report.end {
-        return after(report, end);
+        return Some(after(report, end));
     }
     let situation = Situation {
         name,
@@ -108,11 +123,8 @@ fn next(report: &Report) -> String {
         cause: report.cause.as_ref(),
     };
     match &report.cause {
-        Some(Cause::Checking { .. }) => {
-            format!("nothing to do; checks are running: {}", at_checks(report))
-        }
-        _ => next_step(&situation)
-            .unwrap_or_else(|| format!("nothing to do; to watch the agent: swarm attach {name}")),
+        Some(Cause::Checking { .. }) => None,
+        _ => next_step(&situation),
     }
 }
 
