@@ -62,7 +62,7 @@ Workers (one agent in one tmux window each):
 
 Loops (\"ralph loops\": swarm restarts the agent, each time with a fresh context):
   loop           Run an agent in a loop until your checks pass
-  why            Explain a loop's state and suggest the next step
+  why            Explain a worker's state and suggest the next step
   report         Summarize each iteration of a loop
   ralph init     Write a starter PROMPT.md     ralph template  Print it
   ralph status   Show a loop's progress        ralph ls        List loops
@@ -206,7 +206,8 @@ pub enum Command {
     /// Delete finished workers and their files
     #[command(long_about = after::CLEAN_LONG)]
     Clean(Clean),
-    /// Explain a loop's state and suggest the next step
+    /// Explain a worker's state and suggest the next step
+    #[command(long_about = ralph::WHY_LONG)]
     Why(Why),
     /// Summarize each iteration of a loop
     Report(ReportArgs),

@@ -249,11 +249,22 @@ pub struct RalphRestore {
     pub branch: Option<String>,
 }
 
+pub(super) const WHY_LONG: &str = "\
+Explain a worker's state and suggest the next step.
+
+With NAME, swarm prints the reason for the worker's state, and how the last iteration or run ended. For a loop, it \
+also prints the results of the checks, and the last output of an agent that failed. For any other worker, it prints \
+the last 15 lines of output.
+
+Without NAME, swarm prints a short block for each worker, the worst first: failed, lost, unreachable, waiting, \
+retrying, paused, killed, running, done. A block contains the last lines of the failed agent or check, or the question \
+on the screen of a waiting agent. If there is nothing to do for a worker, its block is one line.";
+
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
-    /// Name of a loop; for other workers, use swarm status
-    pub name: WorkerName,
+    /// Worker name [default: all workers]
+    pub name: Option<WorkerName>,
 }
 
 /// `swarm report`

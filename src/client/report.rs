@@ -14,17 +14,21 @@ use crate::protocol::{Call, Report, ReportParams};
 
 /// Fetches a whole report, with as many calls as it has pages.
 pub(super) async fn fetch(ctx: &ClientContext, name: &str) -> Result<Report> {
-    let ask = async |from| {
-        let call = Call::RalphReport(ReportParams { name: name.to_owned(), from });
-        ctx.call::<Report>(&call, SLOW_TIMEOUT).await
-    };
-    let mut report = ask(1).await?;
+    complete(ctx, page(ctx, name, 1).await?).await
+}
+
+/// Adds the pages that follow the first one.
+pub(super) async fn complete(ctx: &ClientContext, mut report: Report) -> Result<Report> {
     while let Some(next) = report.next.take() {
-        let more = ask(next).await?;
+        let more = page(ctx, &report.name, next).await?;
         report.iterations.extend(more.iterations);
         report.next = more.next;
     }
     Ok(report)
+}
+
+async fn page(ctx: &ClientContext, name: &str, from: u32) -> Result<Report> {
+    ctx.call(&Call::RalphReport(ReportParams { name: name.to_owned(), from }), SLOW_TIMEOUT).await
 }
 
 /// The word for the loop's end; `paused` or `running` for one that has not ended.

@@ -3,6 +3,7 @@
 use chrono::{DateTime, FixedOffset};
 use swarm_state::advice::Situation;
 use swarm_state::notice::duration;
+use swarm_state::screen::printable;
 
 use crate::protocol::WorkerView;
 
@@ -26,6 +27,14 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
     }
 }
 
+/// The cause in a few words; the text of a later daemon's cause that is unknown here.
+pub(super) fn brief_cause(worker: &WorkerView) -> String {
+    match &worker.cause {
+        Some(cause) => cause.brief(worker.status),
+        None => worker.reason.clone().unwrap_or_default(),
+    }
+}
+
 /// Formats how long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.
 pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
     let Ok(started) = DateTime::parse_from_rfc3339(started) else { return "?".to_owned() };
@@ -36,6 +45,11 @@ pub(super) fn age(started: &str, now: DateTime<FixedOffset>) -> String {
         3600..172_800 => format!("{}h", seconds / 3600),
         _ => format!("{}d", seconds / 86_400),
     }
+}
+
+/// Formats lines of output, indented and without control characters.
+pub(super) fn quoted(lines: &[String]) -> impl Iterator<Item = String> {
+    lines.iter().map(|line| format!("  | {}", printable(line)))
 }
 
 /// Returns the facts that the next step for a worker depends on.

@@ -46,8 +46,7 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
              for one more iteration: swarm ralph resume {name}"
         ),
         _ if of.is_paused => format!("swarm ralph resume {name}"),
-        (Status::Failed, _) if of.is_loop => format!("swarm why {name}"),
-        (Status::Failed, _) => format!("swarm logs {name}"),
+        (Status::Failed, _) => format!("swarm why {name}"),
         (Status::Unreachable, _) => {
             "swarm goes on by itself when tmux answers again: swarm doctor".to_owned()
         }
@@ -113,7 +112,7 @@ mod tests {
             (Status::Lost, looping, Some(&Cause::Lost), "swarm ralph resume a"),
             (Status::Lost, plain, Some(&Cause::Lost), "swarm respawn a"),
             (Status::Failed, looping, Some(&failed), "swarm why a"),
-            (Status::Failed, plain, Some(&failed), "swarm logs a"),
+            (Status::Failed, plain, Some(&failed), "swarm why a"),
             (
                 Status::Running,
                 looping,

@@ -191,12 +191,66 @@ fn a_plain_loop_has_a_ledger_too() {
 fn who_is_no_loop_and_who_is_not_there_is_said() {
     let w = World::new();
     w.spawn_sh("plain", &[], "exec sleep 600").ok();
-    for verb in [&["why"][..], &["report"], &["ralph", "diff"]] {
+    for verb in [&["report"][..], &["ralph", "diff"]] {
         w.swarm(&[verb, &["plain"]].concat()).code(1).warns("worker 'plain' is not a ralph worker");
     }
     w.swarm(&["why", "nobody"]).code(2);
     w.swarm(&["report", "nobody"]).code(2);
     w.swarm(&["ralph", "restore", "plain", "1"]).code(1).warns("is not a ralph worker");
+}
+
+#[test]
+fn why_of_a_failed_plain_worker_shows_its_last_output_and_the_next_step() {
+    let w = World::new();
+    w.spawn_sh("plain", &[], "seq 101 120; echo cannot find the parser; exit 7").ok();
+    w.until_status("plain", "failed");
+    w.swarm(&["status", "plain"]).code(1).warns("hint: swarm why plain\n");
+    let said = w.swarm(&["why", "plain"]).ok().out;
+    assert!(said.starts_with("plain: failed: exit status 7\n"), "{said}");
+    for part in [
+        "\nexit status: 7\nthe last output (full log: swarm logs plain):\n  | 107\n",
+        "  | 120\n  | cannot find the parser\nnext: fix the cause, then swarm respawn plain\n",
+    ] {
+        assert!(said.contains(part), "{part:?} in {said}");
+    }
+    w.spawn_sh("busy", &[], "echo at work; exec sleep 600").ok();
+    w.until("its output appears", || w.swarm(&["why", "busy"]).out.contains("  | at work\n").then_some(()));
+    let said = w.swarm(&["why", "busy"]).ok().out;
+    assert!(said.starts_with("busy: running\n") && !said.contains("exit status"), "{said}");
+    assert!(said.ends_with("next: nothing to do; to watch the agent: swarm attach busy\n"), "{said}");
+}
+
+#[test]
+fn why_without_a_name_covers_all_workers_the_worst_first() {
+    let w = World::new();
+    w.swarm(&["why"]).ok().warns("no workers\n");
+    w.spawn_sh("done", &[], "exit 0").ok();
+    w.until_status("done", "done");
+    let repo = w.repo("repo").display().to_string();
+    looped(&w, "held", &["-n", "5", "--cwd", &repo, "--check", "false", "--no-progress", "2"], "exit 0")
+        .code(1);
+    let check = "seq 5; echo the parser is missing; exit 1";
+    looped(&w, "bad", &["-n", "2", "--check", check], "exit 0").code(1);
+    w.spawn_sh("plain", &[], "seq 5; exit 3").ok();
+    w.until_status("plain", "failed");
+    let said = w.swarm(&["why"]).ok().out;
+    let expected = "\
+bad: failed (iteration 2/2), max iterations, and not every gate holds
+  FAIL  seq 5; echo the parser is missing; exit 1
+  | 5
+  | the parser is missing
+  | exit status 1
+  next: to run more iterations: swarm respawn bad; for details: swarm report bad
+plain: failed, exit status 3
+  | 3
+  | 4
+  | 5
+  next: swarm why plain
+held: paused (iteration 2/5), no progress
+  next: swarm ralph resume held
+done: done, exited
+";
+    assert_eq!(said, expected);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use swarm_state::screen::printable;
 use crate::cli::{Format, Ls, WhichStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::worker::{age, iteration, situation};
+use crate::client::worker::{age, brief_cause, iteration, situation};
 use crate::error::Error;
 use crate::out::{CommandResult, Out, table};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
@@ -101,7 +101,7 @@ pub(super) fn worker_table(
     let mut columns: Vec<(&str, Vec<String>)> = vec![
         ("NAME", workers.iter().map(|w| w.name.clone()).collect()),
         ("STATUS", workers.iter().map(|w| w.status.to_string()).collect()),
-        ("WHY", workers.iter().map(why).collect()),
+        ("WHY", workers.iter().map(brief_cause).collect()),
         ("ITER", workers.iter().map(iteration).collect()),
         ("AGE", workers.iter().map(|w| age(&w.started, now)).collect()),
     ];
@@ -123,14 +123,6 @@ pub(super) fn worker_table(
     let place = |(of, least): (&str, usize)| Some((head.iter().position(|head| *head == of)?, least));
     let flexible: Vec<(usize, usize)> = least.into_iter().filter_map(place).collect();
     table(&head, &rows, &flexible, width)
-}
-
-/// The cause in a few words; the text of a later daemon's cause that is unknown here.
-fn why(worker: &WorkerView) -> String {
-    match &worker.cause {
-        Some(cause) => cause.brief(worker.status),
-        None => worker.reason.clone().unwrap_or_default(),
-    }
 }
 
 /// How long the current iteration has run.

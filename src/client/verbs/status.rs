@@ -79,7 +79,7 @@ fn page(worker: &WorkerView, out: Out) -> Vec<String> {
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-fn color(status: Status) -> Color {
+pub(super) fn color(status: Status) -> Color {
     match status {
         Status::Running | Status::Done => Color::Green,
         Status::Starting | Status::Killed => Color::Bold,

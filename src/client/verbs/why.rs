@@ -1,170 +1,25 @@
-//! `swarm why`: explain the state of a loop, and suggest the next step.
-
-use swarm_state::advice::{Situation, next_step};
-use swarm_state::cause::Cause;
-use swarm_state::ends::LoopEnd;
-use swarm_state::gates::Verdict;
-use swarm_state::ledger::Iteration;
-use swarm_state::model::LoopStatus;
-use swarm_state::notice::{StopReason, duration};
-use swarm_state::screen::printable;
+//! `swarm why`: explain the state of one worker or of all, and suggest the next step.
 
 use crate::cli::Why;
+use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::report::{before_first, fetch, gates, is_stuck_at_base, unapproved, used, watched};
+use crate::client::report::fetch;
+use crate::client::worker::is_loop;
 use crate::out::CommandResult;
-use crate::protocol::Report;
+use crate::protocol::{Call, Named, WorkerView};
+
+mod loop_page;
+mod overview;
+mod plain;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
-    let report = fetch(ctx, args.name.as_str()).await?;
-    ctx.out.lines(&page(&report))?;
-    Ok(0)
-}
-
-/// Formats the page: at most ten lines, and the last output of an agent that failed.
-fn page(report: &Report) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{}: {} (iteration {}/{}){}",
-        report.name,
-        report.worker_status,
-        report.current_iteration,
-        report.max_iterations,
-        report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default()
-    )];
-    if !report.task.is_empty() {
-        lines.push(format!("task: {}", printable(&report.task)));
-    }
-    lines.push(format!("used: {}", used(report)));
-    lines.extend(watched(report));
-    lines.extend(before_first(report));
-    lines.extend(report.warnings.iter().take(1).map(|warning| format!("warning: {}", printable(warning))));
-    lines.extend(unapproved(report));
-    if let Some(last) = report.iterations.last() {
-        lines.push(ending(last));
-        let gates = gates(last);
-        let room = 9_usize.saturating_sub(lines.len());
-        let more = gates.len().saturating_sub(room);
-        let shown = if more > 0 { room.saturating_sub(1) } else { room };
-        lines.extend(gates.into_iter().take(shown));
-        if more > 0 {
-            lines.push(format!("  and {} more: swarm report {}", more + 1, report.name));
-        }
-        lines.extend(last_output(report, last));
-    }
-    lines.push(format!("next: {}", next(report)));
-    lines
-}
-
-/// Formats the end of an iteration, one line.
-fn ending(it: &Iteration) -> String {
-    let verb = if it.has_failed() && !is_complete(it) { "failed" } else { "ended" };
-    let took = duration(it.seconds as u64, " ");
-    let why = it.trouble().or_else(|| it.end.map(|_| it.reason.clone()));
-    let why = why.map(|why| format!(": {}", printable(&why))).unwrap_or_default();
-    format!("iteration {} {verb} after {took}{why}", it.iteration)
-}
-
-/// Whether every gate held, however the agent ended.
-fn is_complete(it: &Iteration) -> bool {
-    it.verdict.as_ref().is_some_and(Verdict::is_complete)
-}
-
-/// Shows the last output of the agent when its iteration failed.
-fn last_output(report: &Report, it: &Iteration) -> Vec<String> {
-    if it.last_lines.is_empty() || it.trouble().is_none() || is_complete(it) {
-        return vec![];
-    }
-    let mut lines = vec![format!("the agent's last output (full log: swarm logs {}):", report.name)];
-    lines.extend(it.last_lines.iter().map(|line| format!("  | {}", printable(line))));
-    lines
-}
-
-/// Explains which checks run.
-fn at_checks(report: &Report) -> String {
-    match report.watched {
-        // The baseline is not complete yet.
-        None => "the baseline, before the first iteration".to_owned(),
-        Some(_) => format!("after iteration {}", report.current_iteration),
-    }
-}
-
-/// Suggests the next step.
-fn next(report: &Report) -> String {
-    let name = &report.name;
-    let is_unfinished = |end: LoopEnd| end.exit_code(true) != 0;
-    let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
-    let was_changed = verdict.is_some_and(|verdict| !verdict.changed.is_empty());
-    // While an agent works, it may still restore files that no iteration ended with.
-    let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
-    if was_changed && !changed && report.end.is_some_and(is_unfinished) {
-        return format!("all watched files are as approved: swarm respawn {name}");
-    }
-    if changed && report.end.is_none_or(is_unfinished) {
-        let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
-        return format!(
-            "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
-        );
-    }
-    if let Some(end) = report.end {
-        return after(report, end);
-    }
-    let situation = Situation {
-        name,
-        status: report.worker_status,
-        is_loop: true,
-        is_paused: report.status == LoopStatus::Paused,
-        cause: report.cause.as_ref(),
+    let Some(name) = args.name.as_ref().map(ToString::to_string) else { return overview::run(ctx).await };
+    let worker: WorkerView = ctx.call(&Call::Status(Named { name: name.clone() }), QUICK_TIMEOUT).await?;
+    let lines = if is_loop(&worker) {
+        loop_page::page(&fetch(ctx, &name).await?)
+    } else {
+        plain::page(ctx, &worker).await?
     };
-    match &report.cause {
-        Some(Cause::Checking { .. }) => {
-            format!("nothing to do; checks are running: {}", at_checks(report))
-        }
-        _ => next_step(&situation)
-            .unwrap_or_else(|| format!("nothing to do; to watch the agent: swarm attach {name}")),
-    }
-}
-
-/// Suggests the next step after the loop's end.
-fn after(report: &Report, end: LoopEnd) -> String {
-    let name = &report.name;
-    match end {
-        LoopEnd::Lost => format!("swarm ralph resume {name}"),
-        LoopEnd::AllChecksPassed | LoopEnd::PromiseAccepted | LoopEnd::DonePattern => {
-            match &report.worktree {
-                Some(worktree) => {
-                    format!(
-                        "git -C '{}' merge {}",
-                        worktree.base_repo.display(),
-                        work(report, &worktree.branch)
-                    )
-                }
-                None => format!("review the work: swarm ralph diff {name}"),
-            }
-        }
-        _ if matches!(&report.cause, Some(Cause::Stopped { reason: StopReason::NoGate, .. })) => {
-            "require a check that passes at the start, or omit --allow-preexisting".to_owned()
-        }
-        _ if report.iterations.last().is_some_and(|it| it.no_agent) => {
-            format!("fix why the agent did not start, then swarm respawn {name}")
-        }
-        _ if is_stuck_at_base(report) => {
-            "allow more time (--max-time) or use faster checks; a respawn would end in the same way"
-                .to_owned()
-        }
-        LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
-            format!("to run more iterations: swarm respawn {name}; for details: swarm report {name}")
-        }
-        LoopEnd::PromptMissing => {
-            format!("restore {}, then swarm respawn {name}", report.prompt_file.display())
-        }
-        LoopEnd::Failed | LoopEnd::Killed | LoopEnd::Cancelled => {
-            format!("see its output: swarm logs {name}; then swarm respawn {name}")
-        }
-    }
-}
-
-/// Returns the commit to merge: the last snapshot, which also contains uncommitted work, else the branch.
-fn work(report: &Report, branch: &str) -> String {
-    let last = report.iterations.iter().rev().find(|it| it.commit.is_some());
-    last.map_or_else(|| branch.to_owned(), |it| format!("{}/{}", report.snapshots, it.iteration))
+    ctx.out.lines(&lines)?;
+    Ok(0)
 }
