@@ -18,6 +18,7 @@ mod ralph;
 mod service;
 mod session;
 mod spawn;
+mod unknown;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
@@ -36,6 +37,7 @@ pub use ralph::{
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
+pub use unknown::unknown_command;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
@@ -250,11 +252,7 @@ pub enum Command {
 /// and exit 0, and nothing would be sent. `--json` becomes `--format=json`.
 pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
-    let verb = match word(1) {
-        "-c" | "--config" => 3,
-        text if text.starts_with("--config=") => 2,
-        _ => 1,
-    };
+    let verb = verb_index(&args);
     let names_one = !word(verb + 1).starts_with('-');
     if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
         args.insert(verb + 2, "--".into());
@@ -263,6 +261,15 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
         own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     }
     args
+}
+
+/// The position of the command among the arguments, after `--config FILE` if that comes first.
+fn verb_index(args: &[OsString]) -> usize {
+    match args.get(1).and_then(|arg| arg.to_str()).unwrap_or_default() {
+        "-c" | "--config" => 3,
+        text if text.starts_with("--config=") => 2,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

@@ -183,9 +183,12 @@ async fn show_status(out: Out, workspace: &Workspace) -> Result<(), Failure> {
 fn epilogue(out: Out) -> Result<(), Failure> {
     heading(out, "The demo is complete. Its files, daemon and tmux server were removed.")?;
     heading(out, "Next, with your own agent, in your project's directory:")?;
-    command_line(out, "swarm ralph init          # writes PROMPT.md; edit it")?;
-    command_line(out, "swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -- claude")?;
-    command_line(out, "swarm attach agent        # from another terminal: watch it work")
+    command_line(
+        out,
+        "swarm ralph init          # writes PROMPT.md and TODO.md, and prints the next command",
+    )?;
+    command_line(out, "$EDITOR TODO.md           # replace the example tasks with your own")?;
+    command_line(out, "swarm attach NAME         # from another terminal: watch it work")
 }
 
 /// Prints an explanation after an empty line.

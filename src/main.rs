@@ -26,7 +26,7 @@ fn main() -> ExitCode {
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
             hook(args.get(2..).unwrap_or_default().to_vec())
         }
-        _ => command_line(cli::as_meant(args), Out::from_env()),
+        _ => command_line(&cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)
 }
@@ -39,10 +39,13 @@ fn hook(args: Vec<OsString>) -> u8 {
     0
 }
 
-fn command_line(args: Vec<OsString>, out: Out) -> u8 {
+fn command_line(args: &[OsString], out: Out) -> u8 {
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli),
-        Err(error) => not_parsed(&error, out),
+        Err(error) => match cli::unknown_command(args, &error) {
+            Some(error) => Err(error.into()),
+            None => not_parsed(&error, out),
+        },
     };
     match result {
         Ok(status) => status,

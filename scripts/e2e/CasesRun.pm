@@ -105,8 +105,6 @@ sub readme {
     my ($cell) = @_;
     unlink "$cell->{dir}/repo/PROMPT.md";
     $cell->swarm(qw(ralph init))->{code} == 0 or return 'ralph init failed';
-    my $prompt = "$cell->{dir}/repo/PROMPT.md";
-    Cell::put($prompt, Cell::slurp($prompt) . "When no task is left, print: All tasks complete\n");
     $cell->replies('One task is left.', "The last one is done.\n\nAll tasks complete");
     $cell->start_loop('agent', qw(--prompt-file PROMPT.md --max-iterations 10 --done-pattern), 'All tasks complete', '--', $cell->command);
     my $ended = ended($cell, 'agent');

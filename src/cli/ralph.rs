@@ -42,7 +42,11 @@ pub struct RalphArgs {
 /// Every verb of `swarm ralph`.
 #[derive(Debug, Subcommand)]
 pub enum RalphCommand {
-    /// Write a starter PROMPT.md
+    /// Write a starter PROMPT.md and TODO.md
+    #[command(long_about = "Write a starter PROMPT.md and TODO.md.\n\n\
+        The prompt makes the agent do one task of TODO.md in each iteration, check it off and commit. When every task \
+        is checked off, the agent prints `All tasks complete`. An existing TODO.md is not changed. The command prints \
+        the next command to run.")]
     Init(RalphInit),
     /// Print the starter prompt
     Template,

@@ -181,6 +181,7 @@ fn detach_returns_at_once_and_prints_the_spawn_line_only() {
     let agent = w.agent("a");
     let ran = w.swarm(&w.loop_args("agent", &agent, &["-d"])).ok();
     assert_eq!(ran.out, "spawned agent (tmux: swarm:agent) [ralph mode: iteration 1/10]\n");
+    w.swarm(&["kill", "agent"]).ok();
     assert_eq!(w.swarm(&w.loop_args("other", &w.agent("b"), &["--detach"])).ok().err, "");
 }
 

@@ -1,8 +1,10 @@
 //! The ralph loop, scenario by scenario, as a user types it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
+use swarm_state::template::{PROMPT_TEMPLATE, TODO_TEMPLATE};
 
 use crate::world::{World, is_alive};
 
@@ -778,25 +780,61 @@ fn the_dashboard_example_shows_loops_and_plain_workers() {
 }
 
 #[test]
-fn ralph_init_writes_the_template_once() {
+fn ralph_init_writes_the_prompt_and_the_tasks_once() {
     let w = World::new();
+    let read = |file: &str| fs::read_to_string(w.work().join(file)).unwrap();
     let ran = w.swarm(&["ralph", "init"]).ok();
-    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("created PROMPT.md\n", ""));
-    let text = fs::read_to_string(w.work().join("PROMPT.md")).unwrap();
-    assert_eq!(text, TEMPLATE);
+    assert_eq!(ran.out, "created PROMPT.md\n");
+    assert!(ran.err.starts_with("created TODO.md "), "{}", ran.err);
+    assert_eq!(read("PROMPT.md"), PROMPT_TEMPLATE);
+    assert_eq!(read("TODO.md"), TODO_TEMPLATE);
     w.write("PROMPT.md", "mine");
+    w.write("TODO.md", "- [x] mine\n");
     let ran = w.swarm(&["ralph", "init"]).code(1);
     assert_eq!(ran.err, "swarm: error: PROMPT.md already exists (use --force to overwrite)\n");
-    assert_eq!(fs::read_to_string(w.work().join("PROMPT.md")).unwrap(), "mine");
-    assert_eq!(w.swarm(&["ralph", "init", "--force"]).ok().out, "created PROMPT.md (overwritten)\n");
-    assert_eq!(fs::read_to_string(w.work().join("PROMPT.md")).unwrap(), TEMPLATE);
+    assert_eq!(read("PROMPT.md"), "mine");
+    let ran = w.swarm(&["ralph", "init", "--force"]).ok();
+    assert_eq!(ran.out, "created PROMPT.md (overwritten)\n");
+    assert!(ran.err.starts_with("kept the existing TODO.md"), "{}", ran.err);
+    assert_eq!(read("PROMPT.md"), PROMPT_TEMPLATE);
+    assert_eq!(read("TODO.md"), "- [x] mine\n");
+}
+
+#[test]
+fn a_loop_of_ralph_init_runs_as_printed_until_all_tasks_are_checked_off() {
+    let w = World::new();
+    let bin = w.path("bin");
+    fs::create_dir(&bin).unwrap();
+    let claude = bin.join("claude");
+    // Each run checks off the first open task. The run that finds none left prints the text of the prompt's last line.
+    let script = "#!/bin/sh\nprompt=$(cat)\necho \"$prompt\"\necho \"args: $*\" >>args\n\
+        n=$(grep -n '\\[ \\]' TODO.md | head -1 | cut -d: -f1)\nsed -i \"${n}s/\\[ \\]/[x]/\" TODO.md\n\
+        grep -q '\\[ \\]' TODO.md || printf '%s\\n' \"$prompt\" | sed -n '$s/.*print: //p'\n";
+    fs::write(&claude, script).unwrap();
+    fs::set_permissions(&claude, fs::Permissions::from_mode(0o700)).unwrap();
+    let err = w.swarm(&["ralph", "init"]).ok().err;
+    let printed = &err[err.find("  swarm spawn ").expect(&err)..];
+    let mut shell = w.command("sh");
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let own = std::path::Path::new(crate::world::SWARM).parent().unwrap().display();
+    shell.arg("-c").arg(printed).env("PATH", format!("{own}:{path}"));
+    let ran = w.run(shell).ok();
+    assert!(ran.out.contains(": done pattern matched, stopping loop\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains("starting iteration 2/10\n") && !ran.out.contains("iteration 3/10"),
+        "{}",
+        ran.out
+    );
+    let args = fs::read_to_string(w.work().join("args")).unwrap();
+    assert!(args.lines().all(|line| line.contains("--dangerously-skip-permissions")), "{args}");
+    assert!(!fs::read_to_string(w.work().join("TODO.md")).unwrap().contains("[ ]"));
 }
 
 #[test]
 fn ralph_template_prints_and_writes_nothing_and_starts_no_daemon() {
     let w = World::new();
     let ran = w.swarm(&["ralph", "template"]).ok();
-    assert_eq!((ran.out.as_str(), ran.err.as_str()), (TEMPLATE, ""));
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), (PROMPT_TEMPLATE, ""));
     assert_eq!(fs::read_dir(w.work()).unwrap().count(), 0);
     assert_eq!(w.daemon_pid(), None);
 }
@@ -815,7 +853,7 @@ fn a_template_piped_to_a_custom_file_serves_as_prompt() {
     args.extend(agent.command());
     w.swarm(&args).ok();
     agent.until_run(&w, 1);
-    assert_eq!(agent.prompt(1), TEMPLATE);
+    assert_eq!(agent.prompt(1), PROMPT_TEMPLATE);
 }
 
 #[test]
@@ -828,18 +866,6 @@ fn a_loop_whose_agent_ignores_hangup_and_term_is_ended_all_the_same() {
     w.swarm(&["kill", "agent"]).ok().says("killed agent (by force: ");
     assert!(!is_alive(agent.pid(1).unwrap()));
 }
-
-const TEMPLATE: &str = "study specs/README.md
-study CLAUDE.md and pick the most important incomplete task
-
-IMPORTANT:
-
-- do not assume anything is implemented - verify by reading code
-- update IMPLEMENTATION_PLAN.md when the task is done
-- if tests are missing, add them (choose unit/integration/property as appropriate, follow existing patterns)
-- run tests after changes
-- commit and push when you are done
-";
 
 /// Edits a loop's state file as an editor would.
 fn edit_state(w: &World, name: &str, edit: impl FnOnce(&mut serde_json::Value)) {

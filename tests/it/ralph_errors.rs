@@ -63,11 +63,63 @@ fn more_than_50_iterations_is_a_warning_and_spawns() {
     let w = World::new();
     let (one, two) = (w.agent("a"), w.agent("b"));
     let warning = "swarm: warning: high iteration count (>50) may consume significant resources\n";
-    let ran = w.swarm(&w.loop_args("one", &one, &["-n", "51", "-d"])).ok();
+    let other = w.path("other");
+    fs::create_dir(&other).unwrap();
+    let ran = w.swarm(&w.loop_args("one", &one, &["-n", "51", "-d", "--cwd", other.to_str().unwrap()])).ok();
     assert_eq!(ran.err, warning);
     assert_eq!(ran.out, "spawned one (tmux: swarm:one) [ralph mode: iteration 1/51]\n");
     one.until_run(&w, 1);
     assert_eq!(w.swarm(&w.loop_args("two", &two, &["-n", "50", "-d"])).ok().err, "");
+}
+
+#[test]
+fn prompt_file_that_is_empty_or_not_text_is_a_warning_and_spawns() {
+    for (text, warning) in
+        [("", "is empty"), (" \n\t\n", "is empty"), ("a\0b\n", "is not text (it contains NUL bytes)")]
+    {
+        let w = World::new();
+        w.write("odd.md", text);
+        let agent = w.agent("a");
+        let file = w.work().join("odd.md");
+        let mut args: Vec<String> =
+            ["spawn", "--name", "a", "--ralph", "--prompt-file", "odd.md", "-n", "1", "-d", "--"]
+                .map(str::to_owned)
+                .into();
+        args.extend(agent.command());
+        let ran = w.swarm(&args).ok();
+        assert_eq!(ran.err, format!("swarm: warning: prompt file {warning}: {}\n", file.display()));
+        agent.until_run(&w, 1);
+        assert_eq!(agent.prompt(1), text);
+    }
+    let w = World::new();
+    let args =
+        ["spawn", "--name", "a", "--ralph", "--prompt-file", "/dev/null", "-n", "1", "-d", "--", "cat"];
+    assert_eq!(w.swarm(&args).ok().err, "");
+}
+
+#[test]
+fn live_loop_in_the_same_directory_is_a_warning_and_spawns() {
+    let w = World::new();
+    w.repo("work");
+    let agents = ["a", "b", "c", "d"].map(|name| w.agent(name));
+    let spawn = |name: &str, flags: &[&str]| {
+        let agent = &agents[usize::from(name.as_bytes()[0] - b'a')];
+        w.swarm(&w.loop_args(name, agent, &[&["-d"], flags].concat())).ok().err
+    };
+    let warning = format!(
+        "swarm: warning: loop 'a' uses the same directory: {} (to separate the loops: --worktree)\n",
+        w.work().display()
+    );
+    assert_eq!(spawn("a", &[]), "");
+    assert_eq!(spawn("b", &[]), warning);
+    assert_eq!(spawn("c", &["--worktree"]), "");
+    for name in ["a", "b"] {
+        w.swarm(&["kill", name]).ok();
+    }
+    // A loop in a worktree does not share the directory, and neither does a killed loop.
+    assert_eq!(spawn("d", &[]), "");
+    let ran = w.swarm(&["respawn", "b", "-d"]).ok();
+    assert_eq!(ran.err, warning.replace("'a'", "'d'"));
 }
 
 #[test]

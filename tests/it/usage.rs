@@ -137,6 +137,22 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
 }
 
 #[test]
+fn command_of_another_tool_gets_a_hint_and_exits_with_2() {
+    let w = World::new();
+    for (words, hint) in [
+        (
+            &["pause", "a"][..],
+            "swarm: error: unknown command 'pause'\nhint: to pause a loop: swarm ralph pause NAME\n",
+        ),
+        (&["ps"], "swarm: error: unknown command 'ps'\nhint: to list workers: swarm ls\n"),
+    ] {
+        assert_eq!(w.swarm(words).code(2).err, hint);
+    }
+    w.swarm(&["statsu"]).code(2).warns("tip: a similar subcommand exists: 'status'");
+    w.swarm(&["ralph", "stop"]).code(2).warns("swarm: error: unrecognized subcommand 'stop'\n");
+}
+
+#[test]
 fn a_loop_whose_reader_went_away_is_no_success_and_says_nothing_of_it() {
     let task: &[&str] = &["loop", "do it"];
     let file = &["spawn", "--ralph", "--prompt-file", "PROMPT.md", "-n", "1"];

@@ -31,14 +31,15 @@ pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
     Ok(prompt)
 }
 
-/// Refuses an empty task of a verified loop. `/dev/null` is allowed: a person chose it.
+/// True for a prompt file without text. `/dev/null` does not count as empty: a person chose it.
+pub(crate) fn is_empty(path: &Path, bytes: &[u8]) -> bool {
+    path != Path::new("/dev/null") && String::from_utf8_lossy(bytes).trim().is_empty()
+}
+
+/// Refuses an empty task of a verified loop.
 pub(crate) fn refuse_blank(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Result<(), String> {
     match (&spec.prompt, prompt) {
-        (Prompt::File(path), Some(bytes))
-            if spec.is_gated()
-                && path != Path::new("/dev/null")
-                && String::from_utf8_lossy(bytes).trim().is_empty() =>
-        {
+        (Prompt::File(path), Some(bytes)) if spec.is_gated() && is_empty(path, bytes) => {
             Err(format!("prompt file is empty: {}", path.display()))
         }
         (Prompt::None | Prompt::Text(_) | Prompt::File(_), _) => Ok(()),

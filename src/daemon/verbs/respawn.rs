@@ -116,10 +116,11 @@ impl Supervisor {
             return;
         }
         let spec = spec_of(slot);
-        let (reply, warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
-        match spawn::check(&spec, self.store.paths().root()) {
+        let (reply, mut warnings, seq) = (wish.reply, wish.warnings, self.notices.seq());
+        match self.check_spec(&spec) {
             Err(error) => reply.refuse(error),
-            Ok(()) => {
+            Ok(found) => {
+                warnings.extend(found);
                 let (until_ready, respawned, request) = (false, true, wish.request);
                 let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings, request };
                 self.start_worker(&name, spec, pending);

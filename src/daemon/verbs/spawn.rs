@@ -41,11 +41,11 @@ impl Supervisor {
         }
         match self.admit(&params, peer) {
             Err(error) => reply.refuse(error),
-            Ok(Admitted::Now(name)) => {
+            Ok(Admitted::Now(name, warnings)) => {
                 let (until_ready, respawned) = (params.ready_wait, false);
                 let seq = self.notices.seq();
                 let request = params.request.clone();
-                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings: vec![], request };
+                let pending = PendingSpawn { reply, until_ready, seq, respawned, warnings, request };
                 self.start_worker(&name, self.spec_of(&name, params), pending);
             }
             Ok(Admitted::AfterKill(name)) => {
@@ -107,20 +107,20 @@ impl Supervisor {
                 Error::new(ErrorCode::Exists, message).hint("choose another name; for the reason: swarm ls")
             );
         }
-        check(&self.spec_of(&name, params.clone()), self.store.paths().root())?;
+        let warnings = self.check_spec(&self.spec_of(&name, params.clone()))?;
         if let Some(theirs) = self.slots.get(&name).and_then(|slot| slot.origin.legacy.as_ref()) {
             if !params.replace {
                 legacy::in_use(&name, theirs)?;
             }
             // The predecessor's worker is neither ended nor changed; its files are kept like those of earlier loops.
-            return Ok(Admitted::Now(name));
+            return Ok(Admitted::Now(name, warnings));
         }
         if let Some(slot) = self.slots.get(&name) {
             slot.refuse_busy()?;
             refuse_own(slot, peer, "replace itself")?;
         }
         match self.slots.get(&name) {
-            Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name)),
+            Some(slot) if slot.engine.is_stopped() => Ok(Admitted::Now(name, warnings)),
             Some(_) if params.replace => Ok(Admitted::AfterKill(name)),
             // Its tmux server is gone and it cannot be resumed, so the new worker takes the name.
             Some(slot) if *slot.engine.phase() == Phase::Lost && slot.engine.ralph().is_none() => {
@@ -131,7 +131,7 @@ impl Supervisor {
                 let hint = format!("spawn with --replace, or end it: swarm kill {name}");
                 Err(Error::new(ErrorCode::Exists, message).hint(hint))
             }
-            None => Ok(Admitted::Now(name)),
+            None => Ok(Admitted::Now(name, warnings)),
         }
     }
 
@@ -326,7 +326,8 @@ impl Supervisor {
 }
 
 enum Admitted {
-    Now(WorkerName),
+    /// With warnings for the user.
+    Now(WorkerName, Vec<String>),
     AfterKill(WorkerName),
 }
 

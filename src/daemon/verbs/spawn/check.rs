@@ -1,4 +1,6 @@
 //! The checks of a worker's spec, before anything of the worker is created. Used by `spawn` and `respawn`.
+//!
+//! A check refuses the spec, or adds a warning that the client prints above its first line.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +9,44 @@ use swarm_state::pattern::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
 use crate::daemon::run::prompt;
+use crate::daemon::slot::Slot;
+use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
+use crate::paths::resolve;
 
 /// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
 /// profile's prefix.
 const MAX_ARGUMENT_BYTES: u64 = 120_000;
 
-/// Checks a spec before anything is created.
-pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
+impl Supervisor {
+    /// Checks a spec before anything is created, and returns warnings for the user.
+    pub(crate) fn check_spec(&self, spec: &WorkerSpec) -> Result<Vec<String>> {
+        let prompt = check(spec, self.store.paths().root())?;
+        Ok(prompt_warning(spec, prompt.as_deref()).into_iter().chain(self.shared_directory(spec)).collect())
+    }
+
+    /// The warning for a loop that starts in the directory of another loop that is live or may resume.
+    fn shared_directory(&self, spec: &WorkerSpec) -> Option<String> {
+        if spec.ralph.is_none() || spec.worktree.is_some() {
+            return None;
+        }
+        let dir = resolve(&spec.cwd);
+        let works_there = |slot: &&Slot| {
+            let other = &slot.spec;
+            let may_run = other.ralph.is_some() && slot.status().is_live_or_paused();
+            may_run && other.name != spec.name && other.worktree.is_none() && resolve(&other.cwd) == dir
+        };
+        let other = &self.slots.values().find(works_there)?.spec.name;
+        Some(format!(
+            "loop '{other}' uses the same directory: {} (to separate the loops: --worktree)",
+            dir.display()
+        ))
+    }
+}
+
+/// Checks a spec before anything is created. Returns the contents of its prompt file, if it has one that swarm does
+/// not write itself.
+pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<Option<Vec<u8>>> {
     let program = spec.cmd.first().filter(|p| !p.is_empty());
     let program =
         program.ok_or_else(|| Error::invalid("no command to run").hint("swarm spawn … -- COMMAND"))?;
@@ -42,7 +74,17 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<()> {
     let read = |file: &PathBuf| prompt::read_file(file).map_err(Error::invalid);
     let prompt = file.map(read).transpose()?;
     prompt::refuse_blank(spec, prompt.as_deref()).map_err(Error::invalid)?;
-    check_argument(spec, prompt)
+    check_argument(spec, prompt.as_deref())?;
+    Ok(prompt)
+}
+
+/// The warning for a loop's prompt file that is empty or not text.
+fn prompt_warning(spec: &WorkerSpec, prompt: Option<&[u8]>) -> Option<String> {
+    let (Some(_), Prompt::File(file), Some(bytes)) = (&spec.ralph, &spec.prompt, prompt) else { return None };
+    if bytes.contains(&0) {
+        return Some(format!("prompt file is not text (it contains NUL bytes): {}", file.display()));
+    }
+    prompt::is_empty(file, bytes).then(|| format!("prompt file is empty: {}", file.display()))
 }
 
 /// Checks the limits and gates of a loop.
@@ -96,7 +138,7 @@ pub(crate) fn check_cost(spec: &WorkerSpec) -> Result<()> {
 
 /// Refuses a prompt that cannot be passed as an argument. A loop's file may change later; if it cannot be passed
 /// then, that iteration fails.
-fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
+fn check_argument(spec: &WorkerSpec, file: Option<&[u8]>) -> Result<()> {
     if spec.prompt_via != PromptVia::Arg {
         return Ok(());
     }
@@ -105,7 +147,7 @@ fn check_argument(spec: &WorkerSpec, file: Option<Vec<u8>>) -> Result<()> {
         Err(Error::invalid(format!("the prompt cannot be an argument: {why}")).hint(hint))
     };
     let text = match (file, &spec.prompt) {
-        (Some(bytes), _) => String::from_utf8_lossy(&bytes).into_owned(),
+        (Some(bytes), _) => String::from_utf8_lossy(bytes).into_owned(),
         (None, Prompt::Text(text)) => text.clone(),
         (None, Prompt::None | Prompt::File(_)) => return Ok(()),
     };

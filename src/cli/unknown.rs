@@ -1,0 +1,92 @@
+//! Hints for commands that swarm does not have, under the names that other tools use.
+//!
+//! `main` prints the hint in place of clap's list of similar names, which for `pause` would be `status`. A word that is
+//! not in the table keeps clap's message. Deliberately absent: aliases, because each command has one name.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::error::Error;
+
+const LIST: &str = "to list workers: swarm ls";
+const FOLLOW: &str =
+    "to follow a worker's output: swarm logs NAME --follow; to follow events: swarm events --follow";
+const START: &str = "to start an agent: swarm spawn -- COMMAND; to run it until your checks pass: \
+    swarm loop TASK --check CHECK -- COMMAND";
+
+/// The words that swarm has no command for, and the hint for each.
+const HINTS: [(&str, &str); 18] = [
+    (
+        "config",
+        "edit ~/.config/swarm/config.toml, or ./swarm.toml for one project; for the keys: man swarm-config",
+    ),
+    ("diff", "to show what a loop changed: swarm ralph diff NAME"),
+    ("follow", FOLLOW),
+    ("init", "to write a starter PROMPT.md: swarm ralph init"),
+    ("list", LIST),
+    ("log", "to print a worker's output: swarm logs NAME"),
+    ("new", START),
+    ("pause", "to pause a loop: swarm ralph pause NAME"),
+    ("ps", LIST),
+    ("restart", "to start a worker again: swarm respawn NAME"),
+    ("resume", "to resume a loop: swarm ralph resume NAME"),
+    ("rm", "to delete a finished worker: swarm clean NAME"),
+    ("run", START),
+    ("start", START),
+    ("stop", "to stop a worker: swarm kill NAME"),
+    ("tail", FOLLOW),
+    ("template", "to print the starter prompt: swarm ralph template"),
+    ("top", "to watch the list of workers: swarm ls --watch"),
+];
+
+/// Returns swarm's own error for a command line whose command is in the table.
+///
+/// `error` is clap's error for `args`. A verb of a command, as in `swarm ralph stop`, keeps clap's message.
+pub fn unknown_command(args: &[OsString], error: &clap::Error) -> Option<Error> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_command = args.get(super::verb_index(args)).is_some_and(|arg| arg == word.as_str());
+    if error.kind() != ErrorKind::InvalidSubcommand || !is_command {
+        return None;
+    }
+    let (_, hint) = HINTS.iter().find(|(unknown, _)| unknown == word)?;
+    Some(Error::usage(format!("unknown command '{word}'")).hint(*hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn hint(words: &[&str]) -> Option<String> {
+        let args: Vec<OsString> = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
+        let error = Cli::try_parse_from(&args).unwrap_err();
+        unknown_command(&args, &error).and_then(|error| error.hint)
+    }
+
+    #[test]
+    fn each_hint_names_a_command_that_exists() {
+        let root = Cli::command();
+        for (word, text) in HINTS {
+            assert!(root.find_subcommand(word).is_none(), "{word}");
+            assert_eq!(hint(&[word, "agent"]).as_deref(), Some(text));
+            assert_eq!(hint(&["-c", "file", word]).as_deref(), Some(text));
+            for command in text.split("swarm ").skip(1).filter(|_| word != "config") {
+                let mut words = command.split([' ', ';']);
+                let found = root.find_subcommand(words.next().unwrap()).expect(text);
+                let is_known = |verb| found.find_subcommand(verb).is_some();
+                assert!(!found.has_subcommands() || words.next().is_some_and(is_known), "{text}");
+            }
+        }
+        assert!(HINTS.is_sorted());
+    }
+
+    #[test]
+    fn other_errors_keep_the_message_of_clap() {
+        for words in [&["statsu"][..], &["ralph", "stop"], &["stop-it"], &["kill", "--stop"]] {
+            assert_eq!(hint(words), None, "{words:?}");
+        }
+    }
+}
