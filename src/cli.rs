@@ -252,7 +252,7 @@ pub enum Command {
 /// and exit 0, and nothing would be sent. `--json` becomes `--format=json`.
 pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let word = |at: usize| args.get(at).and_then(|arg| arg.to_str()).unwrap_or_default();
-    let verb = verb_index(&args);
+    let verb = unknown::verb_index(&args);
     let names_one = !word(verb + 1).starts_with('-');
     if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
         args.insert(verb + 2, "--".into());
@@ -261,15 +261,6 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
         own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     }
     args
-}
-
-/// The position of the command among the arguments, after `--config FILE` if that comes first.
-fn verb_index(args: &[OsString]) -> usize {
-    match args.get(1).and_then(|arg| arg.to_str()).unwrap_or_default() {
-        "-c" | "--config" => 3,
-        text if text.starts_with("--config=") => 2,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

@@ -45,12 +45,21 @@ const HINTS: [(&str, &str); 18] = [
 /// `error` is clap's error for `args`. A verb of a command, as in `swarm ralph stop`, keeps clap's message.
 pub fn unknown_command(args: &[OsString], error: &clap::Error) -> Option<Error> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-    let is_command = args.get(super::verb_index(args)).is_some_and(|arg| arg == word.as_str());
+    let is_command = args.get(verb_index(args)).is_some_and(|arg| arg == word.as_str());
     if error.kind() != ErrorKind::InvalidSubcommand || !is_command {
         return None;
     }
     let (_, hint) = HINTS.iter().find(|(unknown, _)| unknown == word)?;
     Some(Error::usage(format!("unknown command '{word}'")).hint(*hint))
+}
+
+/// The position of the command among the arguments, after `--config FILE` if that comes first.
+pub(super) fn verb_index(args: &[OsString]) -> usize {
+    match args.get(1).and_then(|arg| arg.to_str()).unwrap_or_default() {
+        "-c" | "--config" => 3,
+        text if text.starts_with("--config=") => 2,
+        _ => 1,
+    }
 }
 
 #[cfg(test)]

@@ -72,10 +72,12 @@ fn a_server_that_holds_no_pane_and_does_not_exit_is_replaced() {
     let (server, _) = server_that_cannot_end(&world);
     signal(server, Signal::SIGSTOP);
     world.until_status("loop", "lost");
-    let doctor = world.swarm(&["doctor"]);
-    let _ = doctor
-        .says(&format!("it was told to exit and cannot (pid {server})"))
-        .says(&format!("kill -9 {server}"));
+    // The last processes in its panes may need a moment to be gone.
+    let doctor = world.until("doctor finds a server without panes that does not exit", || {
+        let ran = world.swarm(&["doctor"]);
+        ran.out.contains(&format!("it was told to exit and cannot (pid {server})")).then_some(ran)
+    });
+    let _ = doctor.says(&format!("kill -9 {server}"));
     check_every_verb(&world);
     assert!(!is_alive(server), "it is still there beside the new one");
     let log = std::fs::read_to_string(world.swarm_dir().join("daemon.log")).unwrap();

@@ -430,7 +430,7 @@ impl Drop for World {
         // A test that failed may leave a server that is stopped and never answers.
         let tmux = |args: &[&str]| {
             let mut tmux = self.command("timeout");
-            tmux.args(["10", "tmux", "-S"]).arg(self.tmux_socket()).args(args);
+            tmux.args(["-s", "KILL", "10", "tmux", "-S"]).arg(self.tmux_socket()).args(args);
             tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
         };
         let server = tmux(&["display-message", "-p", "#{pid}"]);
