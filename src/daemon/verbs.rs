@@ -84,7 +84,7 @@ impl Supervisor {
             }
             // The server hands subscriptions over as an input of their own.
             Call::Subscribe(_) => {
-                reply.refuse(Error::new(ErrorCode::Internal, "subscribe is no plain call"));
+                reply.refuse(Error::new(ErrorCode::Internal, "the server answers subscribe itself"));
             }
         }
     }

@@ -29,7 +29,7 @@ fn worker(slot: &Slot) -> WorkerView {
         cause: cause(slot),
         exit_code: exit.and_then(swarm_state::model::Exit::code),
         signal: exit.and_then(swarm_state::model::Exit::signal),
-        // A loop's iterations are no restarts.
+        // The iterations of a loop do not count as restarts.
         restarts: if engine.ralph().is_some() { 0 } else { engine.restart_count() },
         pid: live
             .then(|| wrapper::started(&context.run_dir(engine.run())))

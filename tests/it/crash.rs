@@ -137,8 +137,8 @@ const WORKTREE: Story = Story {
     },
 };
 
-/// A loop that cannot start: git's hook removes its prompt when the worktree is made. It comes to nothing, or to a
-/// record that names what is left.
+/// A loop that cannot start: a git hook removes its prompt when the worktree is made. In the end there is either
+/// nothing, or a record that names the worktree.
 const DISCARDED: Story = Story {
     live: |world| {
         let repo = world.repo("repo");

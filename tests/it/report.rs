@@ -245,7 +245,7 @@ plain: failed, exit status 3
   | 3
   | 4
   | 5
-  next: swarm why plain
+  next: fix the cause, then swarm respawn plain
 held: paused (iteration 2/5), no progress
   next: swarm ralph resume held
 done: done, exited

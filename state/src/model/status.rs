@@ -12,9 +12,9 @@ pub enum Status {
     Starting,
     /// The agent is alive.
     Running,
-    /// It waits for a person, for the end of an outage, or for room on the disk.
+    /// The worker waits for a person, for the end of an outage, or for free disk space.
     Waiting,
-    /// It waits between two runs: after a failure, or before a restart.
+    /// swarm waits before the next run: after a failure, or before a restart.
     Retrying,
     /// A paused loop without an agent. While its last agent works, it is still running.
     Paused,

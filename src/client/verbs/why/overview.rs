@@ -171,6 +171,8 @@ fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
         None if worker.status == Status::Done && is_loop(worker) && worker.worktree.is_some() => {
             Some(format!("to merge its work: swarm report {}", worker.name))
         }
+        // The step of other verbs is this verb.
+        None if worker.status == Status::Failed && !is_loop(worker) => Some(plain::next(worker)),
         None => next_step(&situation(worker)),
     }
 }

@@ -54,7 +54,7 @@ fn exit(worker: &WorkerView) -> Option<String> {
 }
 
 /// Suggests the next step. The advice for a failed worker is this page.
-fn next(worker: &WorkerView) -> String {
+pub(super) fn next(worker: &WorkerView) -> String {
     let name = &worker.name;
     let is_earlier = matches!(worker.cause, Some(Cause::EarlierSwarm { .. }));
     if worker.status == Status::Failed && !is_earlier {

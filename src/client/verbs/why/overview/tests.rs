@@ -62,7 +62,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     let lines = block(&worker, &Detail { report: None, output: &output }, out);
     assert_eq!(lines[..3], ["a: failed, exit status 3", "  | two", "  | three"]);
     assert!(lines[3].starts_with("  | four") && !lines[3].contains('\x1b'), "{lines:?}");
-    assert_eq!(lines[4..], ["  next: swarm why a"]);
+    assert_eq!(lines[4..], ["  next: fix the cause, then swarm respawn a"]);
 
     let screen = ["Delete it?", "> yes", "  no"].map(str::to_owned).to_vec();
     let cause = Some(Cause::NeedsPerson { text: "a question".into() });
