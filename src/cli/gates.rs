@@ -42,7 +42,7 @@ pub struct GateArgs {
     pub on_promise_no_work: Option<NoWork>,
     /// Ignore checks that failed before the first iteration
     ///
-    /// If all checks failed then and there is no other gate, the loop fails.
+    /// If that ignores all checks and no other gate was requested, the loop fails at its start.
     #[arg(hide_short_help = true, long)]
     pub allow_preexisting: bool,
     /// Watch these files; a change needs approval (repeatable)
