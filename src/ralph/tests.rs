@@ -331,7 +331,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
     let good = config("true");
     for (bad, says) in [
         (RalphConfig { checks: vec![], ..good.clone() }, "at least one check"),
-        (RalphConfig { checks: vec![" ".into()], ..good.clone() }, "a check is empty"),
+        (RalphConfig { checks: vec![" ".into()], ..good.clone() }, "a check cannot be empty"),
         (RalphConfig { task: " ".into(), ..good.clone() }, "a task or a spec"),
         (RalphConfig { max_iterations: 0, ..good.clone() }, "1 to 100"),
         (RalphConfig { max_iterations: 101, ..good.clone() }, "1 to 100"),
