@@ -32,7 +32,7 @@
 //! * [`protocol`]: the requests and answers between client and daemon
 //! * [`daemon`]: the supervisor, one file for each request, and the parts of a run
 //! * [`tmux`], [`wrapper`]: panes, and the process in a pane
-//! * [`store`], [`paths`], `files`: the disk
+//! * [`store`], [`paths`], `files`, `signed`: the disk
 //! * [`git`]: worktrees and snapshots
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
@@ -71,6 +71,7 @@ mod runtime;
 pub mod session;
 pub mod settings;
 mod shell;
+mod signed;
 pub mod store;
 pub mod tmux;
 pub mod wrapper;

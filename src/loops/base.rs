@@ -10,7 +10,7 @@ use swarm_state::notice::named;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
-use super::run::{BASELINE_FILE, LoopRun, write_json};
+use super::run::{BASELINE_FILE, LoopRun};
 use super::{progress, protect};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, ErrorCode, Result};
@@ -94,15 +94,17 @@ impl LoopRun {
             Ok(None) => {}
             Err(error) => warnings.push(error.to_string()),
         }
-        write_json(&self.folder.join(BASELINE_FILE), &base)?;
+        self.write_base(&base)?;
         Ok((base, warnings))
     }
 
     /// The error for a missing baseline: without it, no gate can hold.
     pub(super) fn no_base(&self) -> Error {
         let file = self.folder.join(BASELINE_FILE);
-        let message =
-            format!("no baseline to compare with: '{}' is missing or cannot be read", file.display());
+        let message = format!(
+            "no baseline to compare with: '{}' is missing, or swarm did not write it",
+            file.display()
+        );
         Error::new(ErrorCode::Conflict, message)
             .hint(format!("start the loop again: swarm respawn {}", self.name))
     }
@@ -146,7 +148,7 @@ impl LoopRun {
         let now = protect::hashes(self, Some(&base)).await?;
         let changed = base.changed(&now);
         base.protected = now;
-        write_json(&self.folder.join(BASELINE_FILE), &base)?;
+        self.write_base(&base)?;
         Ok(changed)
     }
 

@@ -15,7 +15,7 @@ use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::run::{Finished, LoopRun, RESULT_FILE, write_json};
+use super::run::{Finished, LoopRun};
 use super::{account, protect};
 use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
@@ -330,7 +330,7 @@ impl LoopRun {
             reason: why.to_owned(),
             ..Iteration::default()
         };
-        write_json(&self.iteration_dir(iteration).join(RESULT_FILE), &it)
+        self.write_result(&it)
     }
 
     /// Writes down the result of an iteration, for the next contract and for reports.
@@ -338,7 +338,7 @@ impl LoopRun {
     /// # Errors
     /// When the file cannot be written; it is safe to retry.
     pub(crate) fn write_down(&self, it: &Iteration) -> Result<()> {
-        write_json(&self.iteration_dir(it.iteration).join(RESULT_FILE), it)?;
+        self.write_result(it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
     }
 }

@@ -40,6 +40,7 @@ pub(crate) fn loop_run(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &
         name: context.name.to_string(),
         id: id.to_owned(),
         folder: paths.ralph_dir(&context.name),
+        key: context.store.key().clone(),
         root: paths.root().to_owned(),
         cwd: cwd.to_owned(),
         env: Arc::new(context.environment(spec)),
