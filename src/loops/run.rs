@@ -44,7 +44,7 @@ pub(crate) struct LoopRun {
     pub profile: Profile,
     /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
     pub shows_text: bool,
-    /// The task file. If it is in the agent's tree, iterations may not change it.
+    /// The task file, which iterations may not change. `None` if the task was given as text.
     pub task_file: Option<PathBuf>,
 }
 

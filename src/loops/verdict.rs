@@ -277,7 +277,7 @@ impl LoopRun {
             return;
         }
         // Before the checks, because they may write into the tree.
-        match protect::hashes(self, Some(base)).await {
+        match protect::hashes(self, base).await {
             Ok(now) => verdict.changed = base.changed(&now),
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
@@ -291,6 +291,15 @@ impl LoopRun {
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
         match self.run_checks(finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+        // The code under test, or another check, may have replaced a file before it was read.
+        match protect::hashes(self, base).await {
+            Ok(now) => {
+                let changed = base.changed(&now);
+                verdict.changed_in_checks =
+                    changed.into_iter().filter(|file| !verdict.changed.contains(file)).collect();
+            }
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
     }

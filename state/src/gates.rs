@@ -198,6 +198,9 @@ pub struct Verdict {
     pub excused: Vec<String>,
     /// Watched files that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
+    /// Watched files that changed while the checks ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_in_checks: Vec<String>,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
@@ -267,6 +270,10 @@ impl Verdict {
         }
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
+        }
+        if !self.changed_in_checks.is_empty() {
+            let files = self.changed_in_checks.join(", ");
+            remarks.push(format!("protected files were changed while the checks ran: {files}"));
         }
         if !self.checks.is_empty() && !self.is_asked() {
             remarks.push(NO_GATE.into());

@@ -71,5 +71,6 @@ mod usage;
 mod verbs;
 mod verified;
 mod waiting;
+mod watched;
 mod worktrees;
 mod world;

@@ -270,7 +270,8 @@ fn a_spec_is_read_afresh_for_each_iteration() {
     let spec = d.path("spec.md");
     fs::write(&spec, "the first text\n").unwrap();
     let agent = d.agent(&["echo 'the second text' >\"$D/spec.md\"", &format!("touch done; {DONE}")]);
-    let _ = d.run(&["--spec", spec.to_str().unwrap(), "--check", "test -e done"], &agent).ok();
+    // The change needs approval, but the next agent gets the new text.
+    d.run(&["--spec", spec.to_str().unwrap(), "--check", "test -e done", "-n", "2"], &agent).code(1);
     assert!(d.prompt(1).starts_with("# Task\n\nthe first text\n"), "{}", d.prompt(1));
     assert!(d.prompt(2).starts_with("# Task\n\nthe second text\n"), "{}", d.prompt(2));
 }

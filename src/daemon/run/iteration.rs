@@ -47,7 +47,11 @@ pub(crate) fn loop_run(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &
         gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
         profile: spec.profile.clone(),
         shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),
-        task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
+        task_file: spec
+            .ralph
+            .as_ref()
+            .filter(|ralph| ralph.task.is_none())
+            .map(|ralph| ralph.prompt_file.clone()),
     }
 }
 
