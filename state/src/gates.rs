@@ -217,6 +217,9 @@ pub struct Verdict {
     pub tree: Option<String>,
     /// Whether the tree or the set of failing checks changed; `None` when unknown.
     pub moved: Option<bool>,
+    /// This iteration or an earlier one changed the tree, made a commit, called a tool, or made a check pass.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub worked: bool,
     /// Why the gates could not be checked. Then no gate holds.
     pub trouble: Option<String>,
 }
