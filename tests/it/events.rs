@@ -38,7 +38,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     let all = events(&world, &[]);
     assert_eq!(kinds(&all), ["started", "stopped", "started", "stopped"]);
     assert!(all.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "{all:?}");
-    assert_eq!(all[1]["reason"]["exited"]["code"], 0);
+    assert_eq!(all[1]["exit_code"], 0);
     for (at, line) in all.iter().enumerate() {
         assert_eq!(events(&world, &["--since", &seq(line).to_string()]), all[at + 1..]);
     }
@@ -49,7 +49,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: finished: exited\n"), "{text}");
     world.swarm(&["clean", "a"]).ok();
     let told = events(&world, &["--since", &seq(&all[3]).to_string()]);
-    assert_eq!((kinds(&told), &told[0]["worker"]), (vec!["cleaned"], &"a".into()));
+    assert_eq!((kinds(&told), &told[0]["name"]), (vec!["cleaned"], &"a".into()));
     world.swarm(&["events", "nobody"]).code(2).warns("no worker named 'nobody'");
     world.swarm(&["events", "--follow", "b", "nobody"]).code(2).warns("no worker named 'nobody'");
 }
