@@ -77,7 +77,7 @@ fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_t
     }
     ran(&world, "c");
     for (follower, head) in [(&follower, 1), (&resumed, 0)] {
-        world.until("what happens after it", || follower.output().contains("\"worker\":\"c\"").then_some(()));
+        world.until("what happens after it", || follower.output().contains("\"name\":\"c\"").then_some(()));
         let told = lines(&follower.output());
         assert_eq!(kinds(&told)[head..head + 3], ["started", "stopped", "snapshot"]);
         assert!(told.windows(2).all(|pair| seq(&pair[0]) <= seq(&pair[1])), "{told:?}");
