@@ -463,7 +463,7 @@ sub settle {
             my ($iteration) = $now =~ /"ralph_iteration":\s*(\d+)/;
             my ($max)       = $now =~ /"max_iterations":\s*(\d+)/;
             ask(60, 'ralph', 'set', $name, 'max_iterations=' . ($iteration || 1)) if defined $iteration && $max > $iteration;
-            ask(60, 'ralph', 'resume', $name) if $now =~ /"paused"|"lost"/;
+            ask(60, 'ralph', 'resume', $name) if $now =~ /"paused_by":\s*"|"lost"/;
             return 0;
         });
     }

@@ -1,6 +1,6 @@
 //! A session's loop as JSON, and the row of `session ls`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use swarm_state::promise::Promise;
@@ -31,7 +31,7 @@ pub(super) struct SessionView {
 
 impl SessionView {
     /// A loop that has a state file.
-    pub(super) fn of(path: &PathBuf, state: &SessionLoop, book: Option<&Book>) -> Self {
+    pub(super) fn of(path: &Path, state: &SessionLoop, book: Option<&Book>) -> Self {
         let token = |promise: &Option<Promise>| promise.as_ref().map(|promise| promise.token().to_owned());
         Self {
             session: state.session().map(ToString::to_string),
@@ -48,7 +48,7 @@ impl SessionView {
             project: Some(state.project.clone()).filter(|name| !name.is_empty()),
             branch: Some(state.branch.clone()).filter(|name| !name.is_empty()),
             project_dir: book.and_then(|book| book.project_dir.clone()),
-            state_file: Some(path.clone()),
+            state_file: Some(path.to_path_buf()),
         }
     }
 
@@ -56,7 +56,7 @@ impl SessionView {
     pub(super) fn of_session(sessions: &SessionStore, session: &SessionId) -> Self {
         let book = sessions.book(session);
         let found = sessions.find(session, &[]);
-        let located = found.as_ref().and_then(|found| Some((&found.path, found.file.as_ref().ok()?)));
+        let located = found.as_ref().and_then(|found| Some((found.path.as_path(), found.file.as_ref().ok()?)));
         let view = match located {
             Some((path, file)) => Self::of(path, file.state(), Some(&book)),
             None => Self {
