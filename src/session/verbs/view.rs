@@ -56,7 +56,8 @@ impl SessionView {
     pub(super) fn of_session(sessions: &SessionStore, session: &SessionId) -> Self {
         let book = sessions.book(session);
         let found = sessions.find(session, &[]);
-        let located = found.as_ref().and_then(|found| Some((found.path.as_path(), found.file.as_ref().ok()?)));
+        let located =
+            found.as_ref().and_then(|found| Some((found.path.as_path(), found.file.as_ref().ok()?)));
         let view = match located {
             Some((path, file)) => Self::of(path, file.state(), Some(&book)),
             None => Self {
