@@ -41,6 +41,7 @@
 //!   words, durations
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
+//! * `client::json`: the objects of `--format json`
 //! * [`doctor`]: checks the whole installation and changes nothing
 //! * [`error`]: the error type, its codes and exit statuses
 #![warn(missing_docs)]

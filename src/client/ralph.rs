@@ -1,8 +1,11 @@
 //! Shared by the `ralph` verbs.
 
+use serde_json::json;
+
 use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
+use crate::cli::PageFormat;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Changed};
@@ -21,16 +24,20 @@ pub(super) fn no_loop(name: &str, error: Error) -> Error {
 pub(super) async fn change(
     ctx: &ClientContext,
     names: Vec<String>,
+    format: PageFormat,
     call: impl Fn(String) -> Call,
     (done, was_so): (&str, &str),
 ) -> CommandResult {
-    let mut failures = BatchErrors::new(ctx.out, names.len() == 1);
+    let mut failures = BatchErrors::new(ctx.out, format, names.len() == 1);
     let calls = names.into_iter().map(|name| (name.clone(), call(name)));
     for (name, answer) in call_each::<Changed>(ctx, calls, QUICK_TIMEOUT).await? {
         match answer.map_err(|error| no_loop(&name, error)) {
             Ok(changed) => {
                 changed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
-                if changed.changed {
+                if failures.is_json() {
+                    let Changed { changed, warnings, .. } = &changed;
+                    failures.answer(&name, &json!({"changed": changed, "warnings": warnings}), None)?;
+                } else if changed.changed {
                     ctx.out.line(&format!("{done} ralph loop for {name}"))?;
                 } else {
                     ctx.out.warn(&format!("worker '{name}' {was_so}"));

@@ -30,6 +30,7 @@ mod host;
 mod hygiene;
 mod ignored;
 mod imports;
+mod json;
 mod lost;
 mod names;
 mod outputs;

@@ -93,7 +93,7 @@ fn acceptance_1_the_loop_stops_on_a_promise_after_work() {
     let report = run(&d, 0, &[], &agent);
     assert_eq!((&report["end"], claims(&report)), (&"promise_accepted".into(), vec!["given"]));
     assert_eq!((d.turns(), &report["iterations"][0]["tool_calls"]), (1, &2.into()));
-    assert_eq!(report["cost"], 0.02);
+    assert_eq!(report["cost_usd"], 0.02);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `swarm ralph clean`: delete the files of finished loops.
 
-use crate::cli::RalphClean;
+use serde_json::json;
+
+use crate::cli::{PageFormat, RalphClean};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
@@ -13,7 +15,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult
     let answer = ctx.call(&call, QUICK_TIMEOUT).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
-    ctx.out.lines(&lines)?;
+    match args.format {
+        PageFormat::Text => ctx.out.lines(&lines)?,
+        PageFormat::Json => ctx.out.json(&json!({"removed": cleaned.removed, "kept": cleaned.kept}))?,
+    }
     for kept in &cleaned.kept {
         ctx.out.warn(&format!("the loop of {kept} has not ended; its state is kept"));
     }
