@@ -26,6 +26,9 @@ pub struct GateArgs {
     pub check_jobs: Option<u32>,
     /// Require the agent to print <promise>TOKEN</promise>
     ///
+    /// The promise must be alone on a line, or end the last line of the agent's last message. A list mark, bold text, a
+    /// code span and a full stop are allowed.
+    ///
     /// swarm looks for the promise in the agent's transcript (Claude Code, Codex), else in the JSON that the agent
     /// prints, else on the screen. On the screen it must be alone on a line of new output. There, swarm cannot
     /// distinguish the agent's text from the output of a tool. `swarm why` and `swarm report` show the source:

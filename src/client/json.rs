@@ -216,7 +216,8 @@ fn iteration(it: &Iteration) -> Value {
         of.set("cost_usd", verdict.cost.map(usd));
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
-        of.fill(&["transcript_lost"], false);
+        of.fill(&["transcript_lost", "worked"], false);
+        of.fill(&["changed_in_checks"], json!([]));
         fields.set("verdict", of.into_value());
     }
     fields.into_value()

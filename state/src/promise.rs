@@ -6,6 +6,7 @@
 //! which must judge alike. Deliberately absent: where the agent's words come from
 //! ([`crate::transcript`], or a screen as the weaker source).
 
+use regex::Regex;
 use serde::{Deserialize, Serialize};
 
 use crate::transcript::Account;
@@ -65,26 +66,35 @@ impl Promise {
         format!("<promise>{}</promise>", self.0)
     }
 
-    /// The same alone on a line, as a pattern for a screen's reader, which knows the prompt's echo. Weaker than
-    /// an account: a tool's output looks the same.
+    /// The marker alone on a line, as a pattern for a screen's reader, which removes the echo of the prompt. A list
+    /// mark, bold text, a code span and a full stop are allowed. Weaker than an account: a tool's output looks the
+    /// same.
     pub fn pattern(&self) -> String {
-        let bullets: String = BULLETS.iter().collect();
-        format!(r"(?m)^[\s{bullets}]*{}[\s{bullets}]*$", regex::escape(&self.marker()))
+        let marker = regex::escape(&self.marker());
+        format!(r"(?m)^[{MARKS}]*(?:\d+[.)]\s*)?[{MARKS}]*{marker}[{MARKS}]*[.!]?[{MARKS}]*$")
     }
 
-    /// Whether it stands in a text of the agent's own.
+    /// Whether the marker is anywhere in a text: the rule of session loops.
     pub fn is_in(&self, text: &str) -> bool {
         text.contains(&self.marker())
     }
 
-    /// Whether the agent gave it in any of its own words.
+    /// Whether the agent gave it: alone on a line of a message, or at the end of the last line of its last message. A
+    /// sentence about the promise is none.
     pub fn is_given(&self, account: &Account) -> bool {
-        account.texts.iter().any(|text| self.is_in(text))
+        let alone = Regex::new(&self.pattern());
+        let is_alone = |text: &String| alone.as_ref().is_ok_and(|alone| alone.is_match(text));
+        let ends_with_it = |text: &String| {
+            let end = text.trim_end_matches(|c: char| c.is_whitespace() || "*_`.!".contains(c));
+            end.ends_with(&self.marker())
+        };
+        account.texts.iter().any(is_alone) || account.texts.last().is_some_and(ends_with_it)
     }
 }
 
-/// The marks that a TUI puts around an agent's words.
-const BULLETS: [char; 7] = ['●', '•', '⏺', '✦', '┃', '│', '>'];
+/// The characters that may stand around a promise, as a class of a pattern: spaces, the marks of lists, of bold text
+/// and of code spans, and the marks that a TUI puts around an agent's text.
+const MARKS: &str = r"\s●•⏺✦┃│>*_`+\-";
 
 impl TryFrom<String> for Promise {
     type Error = TokenError;
@@ -265,12 +275,46 @@ mod tests {
     fn on_a_screen_it_stands_alone() {
         let pattern = Pattern::compile(&done().pattern()).unwrap();
         let marker = done().marker();
-        for text in [format!("work\n● {marker}\n"), format!("│ {marker}   │"), format!("\t{marker}  \nbye")]
-        {
+        for text in [
+            format!("work\n● {marker}\n"),
+            format!("│ {marker}   │"),
+            format!("\t{marker}  \nbye"),
+            format!("**{marker}**"),
+            format!("so:\n`{marker}`.\nbye"),
+            format!("- {marker}"),
+            format!("2. {marker}"),
+            format!("{marker}."),
+        ] {
             assert!(pattern.is_match(&text), "{text}");
         }
         for text in [format!("say {marker} when done"), format!("{marker}{marker}"), "DONE".into()] {
             assert!(!pattern.is_match(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_about_the_promise_is_none() {
+        let marker = done().marker();
+        let given =
+            |texts: &[String]| done().is_given(&Account { texts: texts.into(), ..Account::default() });
+        let bye = || "bye".to_owned();
+        for texts in [
+            vec![format!("All done.\n\n{marker}")],
+            vec![format!("**{marker}**"), bye()],
+            vec![bye(), format!("All tests pass: {marker}.")],
+            vec![format!("```\n{marker}\n```\nbye")],
+        ] {
+            assert!(given(&texts), "{texts:?}");
+        }
+        for texts in [
+            vec![format!("I will output {marker} when the tests pass"), bye()],
+            vec![format!("I will output {marker}"), bye()],
+            vec![format!("I cannot say {marker} yet.")],
+            vec![format!("The rule: say exactly this: {marker}\nI go on.")],
+            vec![format!("{marker} is what I will say")],
+            vec![],
+        ] {
+            assert!(!given(&texts), "{texts:?}");
         }
     }
 

@@ -193,7 +193,7 @@ fn known_fault_a_promise_is_not_overlooked_in_the_agents_words() {
         }
     }
     // `--output-format json`: one object, longer than the screen is wide.
-    let long = format!("{} {TAG} {}", "word ".repeat(300), "word ".repeat(300));
+    let long = format!("{} {TAG}", "word ".repeat(600));
     let result = printed(&[Said::new(0, &[&long]).result()]);
     let agent = d.agent_called("claude", &[&format!("touch y\n{result}")]);
     assert_eq!(claims(&run(&d, 0, &["-n", "1"], &agent)), ["given"]);
