@@ -72,7 +72,10 @@ fn loop_after() -> String {
          STOP_REASON is in the output of --format json, STATUS in state.json. The reason in state.json can be more \
          specific, such as all_failed. If several reasons apply at the end of an iteration, swarm reports the first \
          one in this table.\n\n{}\n\
-         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. A loop pauses on \
+         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. It also continues a \
+         loop that ended at a limit, once `swarm ralph set` has raised the limit. The maximum time counts while an agent \
+         or its checks run and during the waits after failures, and neither while the loop is paused nor between its \
+         end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
          budget_unseen). The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \

@@ -18,7 +18,7 @@ use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
-use crate::store::{Mark, Problem};
+use crate::store::{Mark, Problem, RalphRead};
 use crate::tmux::PaneRow;
 use crate::{checks, procs, wrapper};
 
@@ -165,9 +165,22 @@ impl Supervisor {
             // The stamp is unknown, so the first look compares the file with the record: this finds an edit that was
             // made while no daemon ran.
             slot.saving.ralph_file = slot.ralph_file();
+            if self.is_resume_unsaved(&slot) {
+                slot.saving.state = SaveState::Unsaved { error: None, marked: false };
+            }
         }
         self.slots.insert(name.clone(), slot);
         Ok(())
+    }
+
+    /// Whether the last daemon died while it saved the resume of an ended loop: the loop's file was written and the
+    /// record was not. The loop stays ended, so its file is written again.
+    fn is_resume_unsaved(&self, slot: &Slot) -> bool {
+        let known = slot.saving.ralph_file.as_ref().filter(|_| slot.engine.ended_at_limit());
+        known.is_some_and(|known| match self.store.read_ralph(&slot.spec.name) {
+            Ok(RalphRead::Found(file, _)) => file.status != known.status,
+            Ok(RalphRead::Absent | RalphRead::Bad(_)) | Err(_) => false,
+        })
     }
 
     /// Creates workers for live panes whose record is gone, so that they are listed and their names are in use.

@@ -99,7 +99,7 @@ impl LoopRun {
     }
 
     /// The error for a missing baseline: without it, no gate can hold.
-    pub(super) fn no_base(&self) -> Error {
+    pub(crate) fn no_base(&self) -> Error {
         let file = self.folder.join(BASELINE_FILE);
         let message =
             format!("no baseline to compare with: '{}' is missing or cannot be read", file.display());

@@ -40,6 +40,7 @@ mod predecessor;
 mod promises;
 mod prompts;
 mod protocol;
+mod raised;
 mod ralph;
 mod ralph_errors;
 mod removal;

@@ -13,6 +13,7 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, RalphSetParams, RalphView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
+    let mut has_ended = false;
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
         let wire = in_base_units(key, &value)?;
@@ -23,6 +24,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
         if let Some(warning) = last_iteration(key, &now) {
             ctx.out.warn(&warning);
         }
+        has_ended = now.worker_status.is_finished();
+    }
+    if has_ended {
+        ctx.out.hint(&format!("the loop has ended; to continue it: swarm ralph resume {}", args.name));
     }
     Ok(0)
 }

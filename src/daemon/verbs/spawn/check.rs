@@ -26,7 +26,7 @@ impl Supervisor {
     }
 
     /// The warning for a loop that starts in the directory of another loop that is live or may resume.
-    fn shared_directory(&self, spec: &WorkerSpec) -> Option<String> {
+    pub(crate) fn shared_directory(&self, spec: &WorkerSpec) -> Option<String> {
         if spec.ralph.is_none() || spec.worktree.is_some() {
             return None;
         }
