@@ -78,7 +78,8 @@ fn loop_after() -> String {
          end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen). The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
+         budget_unseen). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
+         loops that a stop of the daemon paused. The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
          the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )

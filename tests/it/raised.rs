@@ -1,11 +1,13 @@
-//! Loops that ended at a limit and continue: `ralph set` and `ralph resume`.
+//! Loops that ended at a limit and continue: `ralph set`, `ralph resume`, and the setting that resumes loops after a
+//! shutdown.
 
 use std::fs;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::verified::{DONE, Desk};
-use crate::world::{SWARM, World};
+use crate::world::{SWARM, World, is_alive, signal};
 
 /// An agent that reports a cost, and fails in its second run.
 const AGENT: &str = r#"echo run >>runs
@@ -27,6 +29,13 @@ impl World {
         let head = format!("swarm: error: the loop of worker '{name}' is still at its limit: {reason}");
         assert!(ran.err.starts_with(&head), "{}", ran.err);
         ran.err.lines().last().unwrap().strip_prefix("hint: ").unwrap().to_owned()
+    }
+
+    /// Writes the user's settings file.
+    fn settings(&self, text: &str) {
+        let dir = self.path("home/.config/swarm");
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("config.toml"), text).unwrap();
     }
 
     fn until_runs(&self, count: usize) {
@@ -244,4 +253,48 @@ fn resume_all_continues_what_a_shutdown_paused_and_leaves_ended_loops_alone() {
     let ran = w.swarm(&["ralph", "resume", "--all"]).ok();
     assert_eq!(ran.out, "resumed ralph loop for rests\nresumed ralph loop for works\n");
     assert_eq!(loop_states(&w), ["running", "running", "stopped"]);
+}
+
+#[test]
+fn setting_resumes_what_a_shutdown_paused_and_not_what_a_person_paused() {
+    let w = World::new();
+    w.settings("[daemon]\nresume_after_shutdown = true\n");
+    three_loops(&w);
+    let agent: u32 = w.lines("work/works")[0].parse().unwrap();
+    w.swarm(&["daemon", "stop"]).ok();
+    assert_eq!(loop_states(&w), ["paused", "paused", "stopped"]);
+    w.swarm(&["daemon", "start"]).ok();
+    assert_eq!(loop_states(&w), ["running", "paused", "stopped"]);
+    assert!(is_alive(agent) && w.lines("work/works").len() == 1, "the agent goes on");
+    // As a reboot does: the tmux server ends with all agents.
+    w.swarm(&["daemon", "stop"]).ok();
+    w.tmux(&["kill-server"]).ok();
+    w.until("the agent is gone", || (!is_alive(agent)).then_some(()));
+    w.swarm(&["daemon", "start"]).ok();
+    w.until("the iteration is repeated", || (w.lines("work/works").len() == 2).then_some(()));
+    assert_eq!(w.ralph_state("works")["current_iteration"], 1);
+    assert_eq!(
+        (loop_states(&w), w.lines("work/rests").len()),
+        (["running", "paused", "stopped"].map(Value::from), 1)
+    );
+}
+
+#[test]
+fn setting_resumes_loops_after_a_power_failure() {
+    let w = World::new();
+    w.settings("[daemon]\nresume_after_shutdown = true\n");
+    three_loops(&w);
+    let server = w.tmux_pid();
+    w.crash_daemon();
+    for pid in [w.lines("work/works"), w.lines("work/rests")].concat() {
+        signal(pid.parse().unwrap(), Signal::SIGKILL);
+    }
+    signal(server, Signal::SIGKILL);
+    w.until("tmux is gone", || (!is_alive(server)).then_some(()));
+    w.swarm(&["daemon", "start"]).ok();
+    w.until("the iteration is repeated", || (w.lines("work/works").len() == 2).then_some(()));
+    assert_eq!(
+        (loop_states(&w), w.lines("work/rests").len()),
+        (["running", "paused", "stopped"].map(Value::from), 1)
+    );
 }
