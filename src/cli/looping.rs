@@ -49,6 +49,10 @@ In a git repository, swarm saves the files after each iteration as a commit unde
 but without ignored files and nested repositories. `swarm ralph diff` shows the changes of an iteration, and `swarm \
 ralph restore` checks out its files into a new worktree.
 
+Permissions:
+Nobody answers a permission dialog while you are away. swarm-spawn(1) lists the options with which agents work without \
+one, such as claude --dangerously-skip-permissions, codex --full-auto, gemini --yolo and aider --yes-always.
+
 Hooks:
 swarm passes hooks to Claude Code and Codex for each run. Through them, the agent reports a full context and, if it \
 is interactive, the end of its turn. Each of these reports ends the iteration. swarm-spawn(1) lists the other reports \

@@ -329,6 +329,8 @@ fn the_table_of_keys_covers_the_profile() {
         session_own: vec!["--resume".into()],
         tells_cost: true,
         record_args: vec!["--json".into()],
+        permission_flags: vec!["--yes".into()],
+        permission_files: vec![".agent.toml".into()],
         input: vec!["(?P<input>.)".into()],
         error: vec!["(?P<error>.)".into()],
         hides_input: true,

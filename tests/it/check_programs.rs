@@ -86,3 +86,30 @@ fn loop_outside_of_git_is_warned_about_at_the_start() {
     let ran = d.run(&["--check", "true"], &d.agent(&[&format!("touch x; {DONE}")])).ok();
     assert!(!ran.err.contains("git repository"), "{}", ran.err);
 }
+
+#[test]
+fn loop_of_a_known_agent_without_permissions_is_warned_about() {
+    let mut d = Desk::new();
+    let warning = "warning: claude may need permissions that nobody gives while you are away; see its options \
+        --dangerously-skip-permissions, --permission-mode, --allowedTools";
+    let claude = d.agent_called("claude", &[DONE]);
+    let warned = |d: &Desk, options: &[&str]| {
+        let agent: Vec<String> =
+            claude.iter().cloned().chain(options.iter().map(|o| (*o).to_owned())).collect();
+        d.run(&["--check", "true", "-n", "1"], &agent).err.contains(warning)
+    };
+    assert!(warned(&d, &[]));
+    assert!(!warned(&d, &["--dangerously-skip-permissions"]));
+    d.w.set("CLAUDE_YES_ALWAYS", "1");
+    assert!(!warned(&d, &[]));
+    d.w.unset("CLAUDE_YES_ALWAYS");
+    for file in [d.w.path("home/.claude/settings.json"), d.w.work().join(".claude/settings.local.json")] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, r#"{"permissions": {"allow": ["Bash"]}}"#).unwrap();
+        assert!(!warned(&d, &[]), "{}", file.display());
+        fs::remove_file(file).unwrap();
+    }
+    // A worker that is not a loop has a person who answers.
+    let ran = d.w.spawn("plain", &[], &[&claude[0], "-p"]).ok();
+    assert!(!ran.err.contains("permissions"), "{}", ran.err);
+}
