@@ -110,9 +110,10 @@ fn start(options: RunOptions) -> Result<()> {
 /// Serves clients until the daemon ends. Returns the lock, which has to be held until all tasks have ended.
 async fn serve(store: &Arc<Store>, lock: DaemonLock, options: RunOptions) -> Result<DaemonLock> {
     let helper = helper::Helper::new(store.paths())?;
-    let source = Settings::load(&store.paths().user_config(), None, None).ok().and_then(|s| s.tmux.source);
+    let settings = Settings::load(&store.paths().user_config(), None, None).unwrap_or_default();
     let (inbox, inputs) = mpsc::unbounded_channel();
-    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, source, lock);
+    let mut supervisor = Supervisor::new(store.clone(), inbox.clone(), helper, settings.tmux.source, lock);
+    supervisor.resumes_after_shutdown = settings.daemon.resume_after_shutdown.unwrap_or(false);
     supervisor.boot().await;
     let socket = store.paths().socket();
     let listener = socket::bind(&socket)?;

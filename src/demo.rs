@@ -188,6 +188,7 @@ fn epilogue(out: Out) -> Result<(), Failure> {
         "swarm ralph init          # writes PROMPT.md and TODO.md, and prints the next command",
     )?;
     command_line(out, "$EDITOR TODO.md           # replace the example tasks with your own")?;
+    command_line(out, "swarm spawn --help        # Permissions: options with which an agent does not ask")?;
     command_line(out, "swarm attach NAME         # from another terminal: watch it work")
 }
 

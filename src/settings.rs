@@ -29,6 +29,9 @@
 //! source = "~/.tmux.conf"     # read by swarm's own tmux server after its own settings
 //! size = "200x50"
 //!
+//! [daemon]
+//! resume_after_shutdown = true  # loops that a shutdown paused go on when the daemon starts; in the user's file alone
+//!
 //! [agents.claude]             # changes one key of a built-in profile; any other name is a new one
 //! ready = ["^❯ "]
 //!
@@ -73,6 +76,8 @@ pub struct Settings {
     pub ralph_loop: LoopDefaults,
     /// Settings of swarm's own tmux server.
     pub tmux: TmuxSettings,
+    /// Settings of the daemon, which reads the user's file alone.
+    pub daemon: DaemonSettings,
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
@@ -120,6 +125,13 @@ pub struct TmuxSettings {
     pub source: Option<PathBuf>,
     /// Columns and rows of a window without a client.
     pub size: Option<(u16, u16)>,
+}
+
+/// `[daemon]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonSettings {
+    /// Whether the daemon resumes at its start the loops that a shutdown paused.
+    pub resume_after_shutdown: Option<bool>,
 }
 
 impl Settings {
@@ -180,6 +192,7 @@ impl Settings {
                 Ok(())
             }),
             "tmux" => entry.each(|entry| set_key(TMUX_KEYS, &mut self.tmux, entry)),
+            "daemon" => entry.each(|entry| set_key(DAEMON_KEYS, &mut self.daemon, entry)),
             "agents" => entry.each(|agent| {
                 // A name without keys also adds an agent.
                 let changes = changes.agents.entry(agent.key.to_owned()).or_default();
@@ -189,7 +202,9 @@ impl Settings {
                     Ok(())
                 })
             }),
-            _ => Err(entry.unknown(&["command", "ralph", "ralph_loop", "outage", "tmux", "agents"])),
+            _ => {
+                Err(entry.unknown(&["command", "ralph", "ralph_loop", "outage", "tmux", "daemon", "agents"]))
+            }
         }
     }
 }
@@ -223,6 +238,10 @@ const TMUX_KEYS: &[(&str, SetField<TmuxSettings>)] = &[
         set(&mut to.size, size)
     }),
 ];
+
+/// The keys of `[daemon]`.
+const DAEMON_KEYS: &[(&str, SetField<DaemonSettings>)] =
+    &[("resume_after_shutdown", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
 
 fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {
     *field = Some(value?);

@@ -16,6 +16,9 @@ pub struct GateArgs {
     /// in the worker's directory, without input and with the agent's environment. The variable SWARM_CHECK has the path
     /// of the file that receives the check's output. When a check ends, swarm ends every process that it started, also
     /// build daemons (sccache, Gradle). To keep such a daemon, start it before the loop.
+    ///
+    /// swarm refuses a check whose program is not on the PATH or not executable, and warns about a script that does not
+    /// exist yet. It does so only for a plain command, without quotes, variables and operators.
     #[arg(long, value_name = "COMMAND", allow_hyphen_values = true)]
     pub check: Vec<String>,
     /// Time limit for each check [default: 120s]

@@ -50,6 +50,10 @@ In a git repository, swarm saves the files after each iteration as a commit unde
 but without ignored files and nested repositories. `swarm ralph diff` shows the changes of an iteration, and `swarm \
 ralph restore` checks out its files into a new worktree.
 
+Permissions:
+Nobody answers a permission dialog while you are away. swarm-spawn(1) lists the options with which agents work without \
+one, such as claude --dangerously-skip-permissions, codex --full-auto, gemini --yolo and aider --yes-always.
+
 Hooks:
 swarm passes hooks to Claude Code and Codex for each run. Through them, the agent reports a full context and, if it \
 is interactive, the end of its turn. Each of these reports ends the iteration. swarm-spawn(1) lists the other reports \
@@ -73,10 +77,14 @@ fn loop_after() -> String {
          STOP_REASON is in the output of --format json, STATUS in state.json. The reason in state.json can be more \
          specific, such as all_failed. If several reasons apply at the end of an iteration, swarm reports the first \
          one in this table.\n\n{}\n\
-         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. A loop pauses on \
+         A loop with the status paused or running has not ended; `swarm ralph resume` continues it. It also continues a \
+         loop that ended at a limit, once `swarm ralph set` has raised the limit. The maximum time counts while an agent \
+         or its checks run and during the waits after failures, and neither while the loop is paused nor between its \
+         end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
-         budget_unseen). The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
+         budget_unseen). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
+         loops that a stop of the daemon paused. The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
          the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )

@@ -56,13 +56,17 @@ pub enum RalphCommand {
         swarm lets the current agent finish, sends nothing to it, and starts no further iteration. If the loop is \
         waiting to retry after a failure, it pauses at once. swarm saves the pause even if the disk is full.")]
     Pause(RalphPause),
-    /// Resume a paused or lost loop
+    /// Resume a paused or lost loop, or one that ended at a limit
     #[command(
         long_about = "Resume a paused or lost loop, or end its wait for a usage limit or another outage.\n\n\
         The iteration count continues. If the agent of the current iteration still runs, swarm waits for its end; \
         otherwise it starts the next iteration. swarm repeats an iteration that was lost with the tmux server. On a \
-        full disk, swarm refuses to resume, because it could not save the change. To start a finished loop again, use \
-        swarm respawn.\n\n\
+        full disk, swarm refuses to resume, because it could not save the change.\n\n\
+        A loop that ended at a limit (iterations, time, cost, tokens or failures) continues with its count, its \
+        baseline, its snapshots, its worktree and its environment. Raise the limit first with swarm ralph set. Cost, \
+        tokens, failures and time used so far count; the time between the end and the resume does not. --all \
+        includes loops that a stop of the daemon paused, but not these. To start any finished loop again from its \
+        first iteration, use swarm respawn.\n\n\
         --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
         environment, so that no process list shows it."
     )]
@@ -71,9 +75,9 @@ pub enum RalphCommand {
     Ls(RalphLs),
     /// Print a loop's iterations.log
     Logs(RalphLogs),
-    /// Change a setting of a loop that has not finished
+    /// Change a setting of a loop
     #[command(
-        long_about = "Change a setting of a running, paused or lost loop.\n\n\
+        long_about = "Change a setting of a running, paused or lost loop, or of one that ended at a limit.\n\n\
         The change applies from the next iteration. Other gates and budgets cannot be changed. Times accept the forms \
         90, 90s, 10m, 8h and 1h30m. null removes the limit of a key marked with *. The keys are:\n\n  \
           max_iterations      Maximum iterations\n  \
@@ -91,7 +95,8 @@ pub enum RalphCommand {
 Examples:
   swarm ralph set agent max_iterations=20
   swarm ralph set agent max_cost=5 max_time=8h
-  swarm ralph set agent done_pattern=null"
+  swarm ralph set agent done_pattern=null
+  swarm ralph set agent max_iterations=50 && swarm ralph resume agent"
     )]
     Set(RalphSet),
     /// Show what an iteration changed

@@ -24,7 +24,8 @@ As a systemd service, the daemon also starts after a reboot or a crash. In swarm
   journalctl --user -u swarm              # show its log
 
 Stopping or restarting the unit ends only the daemon, as `swarm daemon stop` does: agents continue and loops pause. \
-`swarm ralph resume NAME` resumes a loop. On systems where a logout ends all processes of the session, agents survive \
+`swarm ralph resume NAME` resumes a loop, and `swarm ralph resume --all` every loop. With resume_after_shutdown = true \
+under [daemon] in the settings (see swarm-config(5)), the daemon resumes these loops when it starts. On systems where a logout ends all processes of the session, agents survive \
 if lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.";
 
 /// `swarm daemon`

@@ -39,6 +39,16 @@ With --detach, the command returns when the first agent runs. With --check or --
 swarm first runs the checks to see which of them fail already (the baseline). `swarm why NAME` shows whether the \
 agent started.
 
+Permissions:
+Nobody answers a permission dialog while you are away. Give the agent its permissions with an option of its command, \
+or in its settings. swarm warns about a loop of a known agent that has neither:
+  claude  --dangerously-skip-permissions, --permission-mode acceptEdits,
+          --allowedTools
+  codex   --full-auto, --sandbox workspace-write
+  gemini  --yolo, --approval-mode auto_edit; the same for qwen
+  aider   --yes-always
+Options that skip all questions are for a container or a VM. opencode asks only if its settings say so.
+
 Restarts:
 With --restart, swarm restarts a worker that ended. It first waits 1 second. After each further failure in a row it \
 waits twice as long, at most five minutes. on-failure restarts the worker after every end except exit status 0; an \
@@ -66,8 +76,10 @@ iteration; the worker's status is then `waiting`.
 Examples:
   swarm spawn --name fix --prompt 'Fix the failing test' -- claude
   swarm spawn --name agent --ralph --prompt-file PROMPT.md --max-iterations 10 \\
-      --done-pattern 'All tasks complete' -- claude
-  swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- codex
+      --done-pattern 'All tasks complete' -- \\
+      claude --dangerously-skip-permissions
+  swarm spawn --name agent --ralph --prompt-file PROMPT.md -n 10 -d -- \\
+      codex --full-auto
   swarm spawn --name web --restart on-failure --max-restarts 5 -- npm run dev";
 
 /// `swarm spawn`

@@ -17,8 +17,9 @@ use crate::daemon::panes;
 use crate::daemon::run::exit;
 use crate::daemon::slot::{self, SaveState, Slot};
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::views;
 use crate::error::{Error, Result};
-use crate::store::{Mark, Problem};
+use crate::store::{Mark, Problem, RalphRead};
 use crate::tmux::PaneRow;
 use crate::{checks, procs, wrapper};
 
@@ -165,9 +166,22 @@ impl Supervisor {
             // The stamp is unknown, so the first look compares the file with the record: this finds an edit that was
             // made while no daemon ran.
             slot.saving.ralph_file = slot.ralph_file();
+            if self.is_resume_unsaved(&slot) {
+                slot.saving.state = SaveState::Unsaved { error: None, marked: false };
+            }
         }
         self.slots.insert(name.clone(), slot);
         Ok(())
+    }
+
+    /// Whether the last daemon died while it saved the resume of an ended loop: the loop's file was written and the
+    /// record was not. The loop stays ended, so its file is written again.
+    fn is_resume_unsaved(&self, slot: &Slot) -> bool {
+        let known = slot.saving.ralph_file.as_ref().filter(|_| slot.engine.ended_at_limit());
+        known.is_some_and(|known| match self.store.read_ralph(&slot.spec.name) {
+            Ok(RalphRead::Found(file, _)) => file.status != known.status,
+            Ok(RalphRead::Absent | RalphRead::Bad(_)) | Err(_) => false,
+        })
     }
 
     /// Creates workers for live panes whose record is gone, so that they are listed and their names are in use.
@@ -194,19 +208,43 @@ impl Supervisor {
     }
 
     fn reconcile(&mut self, socket: &Option<String>, found: &ServerPanes, look: Look) {
-        let names: Vec<WorkerName> = self
-            .slots
-            .iter()
-            .filter(|(_, s)| s.spec.tmux_socket == *socket && !s.reconciled)
-            .map(|(name, _)| name.clone())
-            .collect();
+        let waiting = self.slots.iter().filter(|(_, s)| s.spec.tmux_socket == *socket && !s.reconciled);
+        let names: Vec<(WorkerName, bool)> =
+            waiting.map(|(name, slot)| (name.clone(), *slot.engine.phase() == Phase::Lost)).collect();
+        self.reconcile_each(names.iter().map(|(name, _)| name), socket, found, look);
+        for (name, was_lost) in names {
+            self.resume_after_shutdown(&name, was_lost);
+        }
+    }
+
+    /// Resumes a loop that the last shutdown paused, or whose tmux server went away while no daemon ran, if the
+    /// settings request it.
+    fn resume_after_shutdown(&mut self, name: &WorkerName, was_lost: bool) {
+        let Some(slot) = self.slots.get(name).filter(|slot| self.resumes_after_shutdown && slot.reconciled)
+        else {
+            return;
+        };
+        let is_lost = *slot.engine.phase() == Phase::Lost && !was_lost;
+        let paused = slot.engine.ralph().and_then(|ralph| ralph.paused);
+        if views::paused_by_shutdown(slot) || is_lost && paused.is_none() {
+            self.step(name, Event::Resume);
+        }
+    }
+
+    fn reconcile_each<'a>(
+        &mut self,
+        names: impl Iterator<Item = &'a WorkerName>,
+        socket: &Option<String>,
+        found: &ServerPanes,
+        look: Look,
+    ) {
         for name in names {
-            let Some(slot) = self.slots.get_mut(&name) else { continue };
+            let Some(slot) = self.slots.get_mut(name) else { continue };
             let run = slot.engine.run();
             let row = own_row(slot, found);
             if row.is_none() && !launch_is_settled(slot, found, look) {
                 if found.silent {
-                    self.step(&name, Event::Reachable(false));
+                    self.step(name, Event::Reachable(false));
                 }
                 continue;
             }
@@ -233,7 +271,7 @@ impl Supervisor {
                 tracing::info!(worker = %name, ?seen, "the run is ending");
                 exit::watch(&context, pane);
                 if needs_server {
-                    self.step(&name, Event::Reachable(false));
+                    self.step(name, Event::Reachable(false));
                 }
                 continue;
             }
@@ -248,12 +286,12 @@ impl Supervisor {
                 exit::watch(&context, pane);
             }
             if matches!(event, Event::NeverStarted(_) | Event::SpawnFailed(..)) {
-                self.step_unstarted(socket, &name, run, event);
+                self.step_unstarted(socket, name, run, event);
             } else {
-                self.step(&name, event);
+                self.step(name, event);
             }
             if found.silent {
-                self.step(&name, Event::Reachable(false));
+                self.step(name, Event::Reachable(false));
             }
         }
     }

@@ -51,16 +51,23 @@ impl Supervisor {
         let Some(slot) = self.slots.get(name).filter(ours) else { return };
         let told = slot.engine.due_entries();
         let paused = told.iter().any(|entry| matches!(entry, Entry::Paused { .. }));
+        let is_stopped = slot.engine.is_stopped();
         let mut lines = self.logged(name);
-        if lines.is_empty() && slot.engine.is_stopped() {
+        if lines.is_empty() && is_stopped {
             // The files of a finished loop were deleted.
             return;
         }
         let mut missing = vec![];
+        if end_stands(&lines) && !is_stopped {
+            missing.extend(Entry::Resumed.log_lines().iter().map(|line| stamped(line)));
+            lines.extend(Entry::Resumed.log_lines());
+        }
         for entry in told {
             for line in entry.log_lines() {
                 let there = match entry {
                     Entry::Paused { .. } => pause_stands(&lines),
+                    // An earlier end, before a resume, does not count.
+                    Entry::LoopComplete { .. } | Entry::LoopFailed { .. } => end_stands(&lines),
                     _ => lines.iter().any(|known| mark(known) == mark(&line)),
                 };
                 if !there {
@@ -69,7 +76,7 @@ impl Supervisor {
                 }
             }
         }
-        if !paused && pause_stands(&lines) && !lines.iter().any(|l| mark(l).starts_with("[DONE]")) {
+        if !paused && pause_stands(&lines) && !end_stands(&lines) {
             missing.push(stamped(&Entry::Resumed.log_lines().concat()));
         }
         let last_start = lines.iter().rposition(|line| line.starts_with("[START]")).unwrap_or(0);
@@ -104,6 +111,13 @@ fn mark(line: &str) -> String {
     text.find('/').map_or(text.as_str(), |at| &text[..=at]).to_owned()
 }
 
+/// Whether the loop's end in the log is later than all starts and resumes.
+fn end_stands(lines: &[String]) -> bool {
+    let is_end = |line: &&String| line.starts_with("[DONE] loop") || line.starts_with("[FAIL] loop");
+    let last = lines.iter().rfind(|l| l.starts_with("[START]") || l.starts_with("[RESUME]") || is_end(l));
+    last.as_ref().is_some_and(is_end)
+}
+
 /// Whether the last pause or resume in the log is a pause.
 fn pause_stands(lines: &[String]) -> bool {
     let last = lines.iter().rfind(|l| l.starts_with("[PAUSE]") || l.starts_with("[RESUME]"));
@@ -122,9 +136,30 @@ mod tests {
         assert_eq!(mark("[DONE] loop complete after 3 iterations reason=x"), "[DONE] loop complete");
     }
 
+    fn lines(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&l| l.to_owned()).collect()
+    }
+
+    #[test]
+    fn an_end_before_a_resume_or_a_start_does_not_count() {
+        let end = "[DONE] loop complete after 3 iterations reason=max_iterations";
+        let failed = "[FAIL] loop failed after 3 iterations reason=timeout";
+        for (log, stands) in [
+            (&[][..], false),
+            (&["[START] iteration 3/3", "[END] iteration 3 exit=0"], false),
+            (&["[START] iteration 3/3", "[FAIL] iteration 3 exit=1"], false),
+            (&["[START] iteration 3/3", end], true),
+            (&["[START] iteration 3/3", failed], true),
+            (&[end, "[RESUME]"], false),
+            (&[failed, "[START] iteration 4/9"], false),
+            (&[end, "[RESUME]", "[START] iteration 4/4", failed], true),
+        ] {
+            assert_eq!(end_stands(&lines(log)), stands, "{log:?}");
+        }
+    }
+
     #[test]
     fn the_last_word_on_pausing_counts() {
-        let lines = |list: &[&str]| list.iter().map(|&l| l.to_owned()).collect::<Vec<_>>();
         assert!(pause_stands(&lines(&[
             "[PAUSE]",
             "[RESUME]",

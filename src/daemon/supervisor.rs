@@ -45,6 +45,8 @@ pub(crate) struct Supervisor {
     pub(crate) inbox: mpsc::UnboundedSender<Input>,
     pub(crate) helper: Arc<Helper>,
     pub(crate) tmux_source: Option<PathBuf>,
+    /// Loops that the last shutdown paused are resumed once they are reconciled.
+    pub(crate) resumes_after_shutdown: bool,
     pub(crate) started: chrono::DateTime<chrono::FixedOffset>,
     pub(crate) servers: HashMap<Option<String>, TmuxServer>,
     incarnations: u64,
@@ -100,6 +102,7 @@ impl Supervisor {
             inbox,
             helper: Arc::new(helper),
             tmux_source,
+            resumes_after_shutdown: false,
             started,
             servers: HashMap::new(),
             incarnations: 0,

@@ -89,12 +89,12 @@ pub(crate) async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
 }
 
 /// The repositories inside the working tree that holds `dir`, submodules included, relative to its top. A snapshot
-/// does not contain their files. Ignored ones are left out.
+/// does not contain their files. Ignored ones are left out. `None` if `dir` is not in a working tree.
 ///
 /// # Errors
 /// When git fails.
-pub(crate) async fn nested(dir: &Path) -> Result<Vec<String>> {
-    let Some((top, _)) = places(dir).await? else { return Ok(vec![]) };
+pub(crate) async fn nested(dir: &Path) -> Result<Option<Vec<String>>> {
+    let Some((top, _)) = places(dir).await? else { return Ok(None) };
     let what = "cannot look for nested repositories";
     let known = ask(&top, what, &[&QUIET_OPTIONS[..], &["ls-files", "-z", "--stage"]].concat()).await?;
     let others = [&QUIET_OPTIONS[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
@@ -105,7 +105,7 @@ pub(crate) async fn nested(dir: &Path) -> Result<Vec<String>> {
     found.retain(|repo| top.join(repo).join(".git").exists());
     found.sort();
     found.dedup();
-    Ok(found)
+    Ok(Some(found))
 }
 
 /// Parses the output of `git ls-files -z --stage` for repositories: `160000 COMMIT STAGE<tab>FILE`.

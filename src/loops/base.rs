@@ -19,6 +19,10 @@ use crate::git;
 /// How many names a message lists.
 const MAX_NAMED_ENTRIES: usize = 5;
 
+/// The warning for a loop with gates outside of a repository.
+const OUTSIDE_GIT: &str = "the directory is not in a git repository: swarm takes no snapshots, so `swarm ralph diff` \
+    and `swarm ralph restore` have nothing to show";
+
 impl LoopRun {
     /// Returns the baseline, and takes it if necessary: [`LoopRun::known_base`], [`LoopRun::begin_base`],
     /// [`LoopRun::take_base`].
@@ -63,11 +67,15 @@ impl LoopRun {
             protect::begin(self, &mut base).await?;
             base.warnings = protect::warnings(self, &base.protected)?;
         }
-        // If git fails here, the snapshot reports it.
-        let nested = git::nested(&self.cwd).await.unwrap_or_default();
-        if !nested.is_empty() {
-            let names = printable(&named(&nested, MAX_NAMED_ENTRIES));
-            base.warnings.push(format!("snapshots do not contain the repositories inside this one: {names}"));
+        match git::nested(&self.cwd).await {
+            Ok(None) if !self.gates.is_empty() => base.warnings.push(OUTSIDE_GIT.to_owned()),
+            Ok(Some(nested)) if !nested.is_empty() => {
+                let names = printable(&named(&nested, MAX_NAMED_ENTRIES));
+                base.warnings
+                    .push(format!("snapshots do not contain the repositories inside this one: {names}"));
+            }
+            // If git fails here, the snapshot reports it.
+            Ok(_) | Err(_) => {}
         }
         Ok(base)
     }
@@ -100,7 +108,7 @@ impl LoopRun {
     }
 
     /// The error for a missing baseline: without it, no gate can hold.
-    pub(super) fn no_base(&self) -> Error {
+    pub(crate) fn no_base(&self) -> Error {
         let file = self.folder.join(BASELINE_FILE);
         let message = format!(
             "no baseline to compare with: '{}' is missing, or swarm did not write it",

@@ -40,7 +40,7 @@ pub(super) enum KeyKind {
 }
 
 /// Every key of `[agents.NAME]`, the field of [`Profile`] that it sets, and its type.
-pub(super) const KEYS: [(&str, &str, KeyKind); 26] = [
+pub(super) const KEYS: [(&str, &str, KeyKind); 28] = [
     ("commands", "commands", KeyKind::Texts),
     ("one_shot", "one_shot", KeyKind::Texts),
     ("bare_one_shot", "bare_one_shot", KeyKind::Flag),
@@ -55,6 +55,8 @@ pub(super) const KEYS: [(&str, &str, KeyKind); 26] = [
     ("outage", "outage", KeyKind::Outage),
     ("hooks", "hooks", KeyKind::Hooks),
     ("record_args", "record_args", KeyKind::Texts),
+    ("permission_flags", "permission_flags", KeyKind::Texts),
+    ("permission_files", "permission_files", KeyKind::Texts),
     ("prompt_via", "interactive_via", KeyKind::Via),
     ("interactive_via", "interactive_via", KeyKind::Via),
     ("one_shot_via", "one_shot_via", KeyKind::Via),

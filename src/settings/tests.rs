@@ -303,6 +303,16 @@ fn prices_are_dollars_a_million_tokens() {
 }
 
 #[test]
+fn daemon_settings_are_read() {
+    let dir = Fixture::new();
+    let daemon = |text: &str| dir.load(text).map(|settings| settings.daemon.resume_after_shutdown);
+    assert_eq!(daemon("[daemon]\nresume_after_shutdown = true").unwrap(), Some(true));
+    assert_eq!(daemon("[daemon]").unwrap(), None);
+    let error = daemon("[daemon]\nresume_after_shutdown = 1").unwrap_err();
+    assert!(error.message.ends_with("c.toml:2: 'daemon.resume_after_shutdown' must be true or false"));
+}
+
+#[test]
 fn tmux_settings_are_read() {
     let dir = Fixture::new();
     let tmux = dir.load("\u{feff}[tmux]\nsize = \"120x40\"\nsource = \"my.conf\"").unwrap().tmux;
@@ -319,6 +329,8 @@ fn the_table_of_keys_covers_the_profile() {
         session_own: vec!["--resume".into()],
         tells_cost: true,
         record_args: vec!["--json".into()],
+        permission_flags: vec!["--yes".into()],
+        permission_files: vec![".agent.toml".into()],
         input: vec!["(?P<input>.)".into()],
         error: vec!["(?P<error>.)".into()],
         hides_input: true,

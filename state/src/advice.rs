@@ -4,6 +4,7 @@
 //! only a report has, such as changed checks and a worktree to merge.
 
 use crate::cause::Cause;
+use crate::ends::StopReason;
 use crate::model::Status;
 use crate::notice::PauseBy;
 
@@ -18,6 +19,8 @@ pub struct Situation<'a> {
     pub is_loop: bool,
     /// Whether it is a paused loop.
     pub is_paused: bool,
+    /// The current or last iteration of a loop; 0 before the first, and for a plain worker.
+    pub iteration: u32,
     /// Why it is in its state; `None` also where a later daemon's cause is unknown here.
     pub cause: Option<&'a Cause>,
 }
@@ -46,6 +49,13 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
              for one more iteration: swarm ralph resume {name}"
         ),
         _ if of.is_paused => format!("swarm ralph resume {name}"),
+        // After failures alone, the reason comes first.
+        (Status::Done | Status::Failed, Some(Cause::Stopped { reason, .. }))
+            if !matches!(reason, StopReason::Failures(_) | StopReason::AllFailed)
+                && let Some(command) = raise_and_resume(name, reason.raised(of.iteration, 0)) =>
+        {
+            format!("to continue it: {command}")
+        }
         (Status::Failed, _) => format!("swarm why {name}"),
         (Status::Unreachable, _) => {
             "swarm goes on by itself when tmux answers again: swarm doctor".to_owned()
@@ -60,6 +70,14 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     })
 }
 
+/// The command that continues a loop that ended at limits; `changes` are those of [`StopReason::raised`]. `None`
+/// without changes.
+pub fn raise_and_resume(name: &str, changes: impl IntoIterator<Item = String>) -> Option<String> {
+    let changes: Vec<String> = changes.into_iter().collect();
+    let changes = Some(changes.join(" ")).filter(|text| !text.is_empty())?;
+    Some(format!("swarm ralph set {name} {changes} && swarm ralph resume {name}"))
+}
+
 /// The command that goes on with a worker whose tmux server went away.
 pub fn start_again(name: &str, is_loop: bool) -> String {
     if is_loop { format!("swarm ralph resume {name}") } else { format!("swarm respawn {name}") }
@@ -68,7 +86,6 @@ pub fn start_again(name: &str, is_loop: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notice::StopReason;
     use crate::outage::OutageKind;
 
     #[test]
@@ -127,8 +144,32 @@ mod tests {
             ),
             (Status::Retrying, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
         ] {
-            let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause });
+            let next = next_step(&Situation { name: "a", status, is_loop, is_paused, iteration: 7, cause });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_loop_that_ended_at_a_limit_can_be_continued() {
+        for (status, reason, step) in [
+            (Status::Failed, StopReason::Failures(5), "swarm why a"),
+            (Status::Failed, StopReason::NoGate, "swarm why a"),
+            (Status::Killed, StopReason::Killed, ""),
+            (
+                Status::Done,
+                StopReason::MaxIterations,
+                "to continue it: swarm ralph set a max_iterations=14 && swarm ralph resume a",
+            ),
+            (
+                Status::Failed,
+                StopReason::OutOfTime(5400),
+                "to continue it: swarm ralph set a max_time=3h0m0s && swarm ralph resume a",
+            ),
+        ] {
+            let cause = Cause::Stopped { reason, failure: None };
+            let (name, is_loop, is_paused, iteration) = ("a", true, false, 7);
+            let of = Situation { name, status, is_loop, is_paused, iteration, cause: Some(&cause) };
+            assert_eq!(next_step(&of).unwrap_or_default(), step, "{cause:?}");
         }
     }
 }

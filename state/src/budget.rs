@@ -110,28 +110,25 @@ pub struct Spent {
     pub tokens: u64,
 }
 
-/// Returns the limit that was reached at the end of an iteration, if any: failures first, then iterations, then cost,
-/// tokens and time, in the order of [`crate::ends::LoopEnd`]. `out_of_iterations` is the result of
-/// [`out_of_iterations`].
+/// Returns the limits that are reached: failures first, then iterations, then cost, tokens and time, in the order of
+/// [`crate::ends::LoopEnd`]. `out_of_iterations` is the result of [`out_of_iterations`].
 pub(crate) fn exhausted(
     budgets: &Budgets,
     spent: Spent,
     failures: u32,
     (iteration, max_iterations): (u32, u32),
     out_of_iterations: StopReason,
-) -> Option<StopReason> {
+) -> impl Iterator<Item = StopReason> {
     let reached = |limit: Option<u64>, used: u64| limit.filter(|limit| used >= *limit);
-    if failures >= budgets.max_failures {
-        Some(StopReason::Failures(failures))
-    } else if iteration >= max_iterations {
-        Some(out_of_iterations)
-    } else if let Some(limit) = reached(budgets.max_cost, spent.cost) {
-        Some(StopReason::Cost { spent: spent.cost, limit })
-    } else if let Some(limit) = reached(budgets.max_tokens, spent.tokens) {
-        Some(StopReason::Tokens { spent: spent.tokens, limit })
-    } else {
-        reached(budgets.max_time, spent.time.as_secs()).map(StopReason::OutOfTime)
-    }
+    let limits = [
+        (failures >= budgets.max_failures).then_some(StopReason::Failures(failures)),
+        (iteration >= max_iterations).then_some(out_of_iterations),
+        reached(budgets.max_cost, spent.cost).map(|limit| StopReason::Cost { spent: spent.cost, limit }),
+        reached(budgets.max_tokens, spent.tokens)
+            .map(|limit| StopReason::Tokens { spent: spent.tokens, limit }),
+        reached(budgets.max_time, spent.time.as_secs()).map(StopReason::OutOfTime),
+    ];
+    limits.into_iter().flatten()
 }
 
 /// Returns how a loop ends at its iteration limit. `gated`: a gate other than a done pattern was requested.
@@ -188,7 +185,7 @@ mod tests {
 
     fn asked(budgets: &Budgets, (time, cost, tokens, failures, iteration): Used) -> Option<StopReason> {
         let spent = Spent { time: Duration::from_secs(time), cost, tokens };
-        exhausted(budgets, spent, failures, (iteration, 4), StopReason::Unverified)
+        exhausted(budgets, spent, failures, (iteration, 4), StopReason::Unverified).next()
     }
 
     /// Returns the place of a reason in the order in which limits are checked.
@@ -343,7 +340,7 @@ mod tests {
         let spent = |time, cost, tokens| Spent { time: Duration::from_secs(time), cost, tokens };
         let all = spent(60, 3, 100);
         let of = |spent, failures, iteration, gated| {
-            exhausted(&budgets, spent, failures, (iteration, 5), out_of_iterations(gated, true))
+            exhausted(&budgets, spent, failures, (iteration, 5), out_of_iterations(gated, true)).next()
         };
         assert_eq!(of(all, 5, 5, true), Some(StopReason::Failures(5)));
         assert_eq!(of(all, 4, 5, true), Some(StopReason::Unverified));
@@ -358,7 +355,7 @@ mod tests {
         let ends = [LoopEnd::MaxIterations, LoopEnd::BudgetExhausted, LoopEnd::Timeout];
         assert!(ends.is_sorted());
         assert_eq!(
-            exhausted(&Budgets::default(), all, 4, (4, 5), StopReason::MaxIterations),
+            exhausted(&Budgets::default(), all, 4, (4, 5), StopReason::MaxIterations).next(),
             None,
             "no limit limits nothing"
         );

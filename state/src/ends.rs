@@ -161,6 +161,33 @@ impl StopReason {
         self.row().text
     }
 
+    /// True when a limit of the loop was reached, which a person can raise.
+    pub fn is_limit(&self) -> bool {
+        self.raised(0, 0).is_some()
+    }
+
+    /// The change that lets a loop with this end continue, as `ralph set` accepts it: twice the limit, or more than was
+    /// used until now: `iteration`, and `time` in seconds. `None` if the loop did not end at a limit.
+    pub fn raised(&self, iteration: u32, time: u64) -> Option<String> {
+        let above = |used: u64, limit: u64| limit.max(used / 2 + 1).saturating_mul(2);
+        Some(match self {
+            Self::MaxIterations | Self::Unverified | Self::AllFailed => {
+                format!("max_iterations={}", iteration.max(1).saturating_mul(2))
+            }
+            Self::Failures(failures) => format!("max_failures={}", failures.saturating_mul(2)),
+            Self::Cost { spent, limit } => {
+                let whole_cents = above(*spent, *limit).next_multiple_of(10_000);
+                format!("max_cost={}", dollars(whole_cents).trim_start_matches('$'))
+            }
+            Self::Tokens { spent, limit } => format!("max_tokens={}", above(*spent, *limit)),
+            Self::OutOfTime(limit) => format!("max_time={}", duration(above(time, *limit), "")),
+            Self::Complete | Self::Verified | Self::Promised | Self::NoGate | Self::Outage(_) => return None,
+            Self::Prompt(_) | Self::Killed | Self::Exited(_) | Self::SpawnFailed(_) | Self::GaveUp(_) => {
+                return None;
+            }
+        })
+    }
+
     /// The loop's status in `state.json`.
     pub fn loop_status(&self) -> LoopStatus {
         self.end().status(!self.is_success())
@@ -378,6 +405,33 @@ mod tests {
                     wrong => panic!("{end:?}: {wrong:?}"),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_raised_limit_is_above_all_that_was_used() {
+        let cost = |spent, limit| StopReason::Cost { spent, limit };
+        let tokens = |spent, limit| StopReason::Tokens { spent, limit };
+        for (reason, (iteration, time), change) in [
+            (StopReason::MaxIterations, (25, 0), Some("max_iterations=50")),
+            (StopReason::Unverified, (1, 0), Some("max_iterations=2")),
+            (StopReason::AllFailed, (0, 0), Some("max_iterations=2")),
+            (StopReason::Failures(5), (9, 0), Some("max_failures=10")),
+            (cost(5_120_000, 5_000_000), (9, 0), Some("max_cost=10.00")),
+            (cost(12_345_678, 1_000_000), (9, 0), Some("max_cost=12.35")),
+            (cost(1, 1), (1, 0), Some("max_cost=0.01")),
+            (tokens(1005, 1000), (9, 0), Some("max_tokens=2000")),
+            (tokens(5000, 1000), (9, 0), Some("max_tokens=5002")),
+            (StopReason::OutOfTime(600), (9, 605), Some("max_time=20m0s")),
+            (StopReason::OutOfTime(600), (9, 7200), Some("max_time=2h0m2s")),
+            (StopReason::Killed, (9, 0), None),
+            (StopReason::Complete, (9, 0), None),
+            (StopReason::Verified, (9, 0), None),
+            (StopReason::NoGate, (9, 0), None),
+            (StopReason::Prompt("m".into()), (9, 0), None),
+        ] {
+            assert_eq!(reason.raised(iteration, time).as_deref(), change, "{reason:?}");
+            assert_eq!(reason.is_limit(), change.is_some());
         }
     }
 

@@ -49,6 +49,14 @@ const PACKAGES: [&str; 6] =
 /// Flags of such a program that name its working directory.
 const INTO: [&str; 5] = ["-C", "--directory", "--prefix", "--dir", "--cwd"];
 
+/// Words that a shell runs itself: those of dash, bash, ksh, zsh and busybox.
+const SHELL_WORDS: &str = " . : alias autoload bg bind break builtin caller case cd chdir command compgen complete \
+    compopt continue coproc declare dirs disown do done echo elif else emulate enable end esac eval exec exit export \
+    false fc fg fi float for foreach function functions getopts hash help hist history if integer jobs kill let local \
+    logout mapfile nameref newgrp noglob popd print printf pushd pwd r read readarray readonly redirect repeat return \
+    select set setopt shift shopt sleep source stop suspend test then time times trap true type typeset ulimit umask \
+    unalias unfunction unset unsetopt until vared wait whence where which while zmodload ";
+
 /// Maximum depth of nested `sh -c`.
 const DEPTH: u8 = 4;
 
@@ -57,6 +65,17 @@ pub fn candidates(command: &str) -> Vec<String> {
     let mut found = vec![];
     gather(command, "", DEPTH, &mut found);
     found
+}
+
+/// The program of a command that is plain: words without quotes, variables, patterns and operators, and first a word
+/// that no shell runs itself. `None` for any other command.
+pub fn plain_program(command: &str) -> Option<&str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " _./:,+@%=-".contains(c);
+    let first = command.split(' ').find(|word| !word.is_empty())?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
+    let is_program = first.chars().all(is_name) && !first.starts_with('-');
+    let is_known = SHELL_WORDS.contains(&format!(" {first} "));
+    (command.chars().all(is_plain) && is_program && !is_known).then_some(first)
 }
 
 /// The files that a program would read instead of this one, or together with it. If one of them existed and this file
@@ -326,6 +345,39 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn only_the_program_of_a_plain_command_is_certain() {
+        for (command, program) in [
+            ("pytest", Some("pytest")),
+            ("  ./check.sh --all tests/a.py", Some("./check.sh")),
+            ("cargo test -p x --features=a,b", Some("cargo")),
+            ("g++ -o a b.c", Some("g++")),
+            ("", None),
+            ("  ", None),
+            ("[ -e x ]", None),
+            ("test -e x", None),
+            ("CI=1 pytest", None),
+            ("-x", None),
+            ("~/check.sh", None),
+            ("$PYTHON -m pytest", None),
+            ("pytest $ARGS", None),
+            ("pytest 'a b'", None),
+            ("pytest || true", None),
+            ("pytest; true", None),
+            ("pytest | tail", None),
+            ("pytest >out", None),
+            ("pytest\ntrue", None),
+            ("pytest *.py", None),
+            ("if x", None),
+            ("{ x", None),
+            ("! x", None),
+            ("cd sub", None),
+            ("# x", None),
+        ] {
+            assert_eq!(plain_program(command), program, "{command:?}");
+        }
+    }
 
     #[test]
     fn the_files_that_commands_run() {

@@ -217,6 +217,36 @@ const PAUSE: Story = Story {
     },
 };
 
+/// A loop that ends at its limit, which is then raised.
+const RAISED: Story = Story {
+    live: |world| {
+        world.write("PROMPT.md", "go\n");
+        spawn(world, &["--ralph", "--prompt-file", "PROMPT.md", "-n", "1", "-d"], "echo run >>runs");
+        until_over(world);
+        insist(world, &["ralph", "set", "w", "max_iterations=2"]);
+        world.until("it is resumed", || {
+            let _ = world.swarm(&["ralph", "resume", "w"]);
+            awake(world);
+            (world.lines("work/runs").len() == 2).then_some(())
+        });
+        until_over(world);
+    },
+    check: |world| {
+        check_log(
+            world,
+            2,
+            &[
+                "[END] iteration 1 exit=0",
+                "[DONE] loop complete after 1 iteration reason=max_iterations",
+                "[RESUME]",
+                "[END] iteration 2 exit=0",
+                "[DONE] loop complete after 2 iterations reason=max_iterations",
+            ],
+        );
+        check_state(world, 2, 0, "done");
+    },
+};
+
 /// A verified loop in a repository: its first iteration leaves work and does not pass, its second does.
 const VERIFIED: Story = Story {
     live: |world| {
@@ -473,6 +503,11 @@ fn a_worktree_made_for_a_start_that_fails() {
 #[test]
 fn a_pause_and_a_resume() {
     walk("pause", &PAUSE);
+}
+
+#[test]
+fn a_loop_resumed_at_a_raised_limit() {
+    met(&walk("raised", &RAISED), &["record", "persist+", "tell", "tell+", "spawn", "spawn+"]);
 }
 
 #[test]

@@ -192,7 +192,7 @@ fn what_the_predecessor_said_was_over_is_over() {
     put_files(&w, |text| text.replace("\"status\": \"running\"", "\"status\": \"stopped\""));
     assert_eq!(w.status("agent")["status"], "killed");
     assert_eq!(w.status("bg")["status"], "killed");
-    w.swarm(&["ralph", "resume", "agent"]).code(1).warns("the loop of worker 'agent' has ended (stopped)");
+    w.swarm(&["ralph", "resume", "agent"]).code(1).warns("the loop of worker 'agent' has ended (killed)");
     assert_eq!(w.panes(), Vec::<String>::new(), "nothing was started");
     w.spawn("bg", &[], &["sleep", "600"]).ok();
     assert_eq!(w.status("bg")["status"], "running");

@@ -600,9 +600,6 @@ fn ralph_set_changes_a_running_loop() {
     assert_eq!(agent.prompt(2), "Do the other thing\n");
     agent.tell("exit 0");
     assert_eq!(follower.wait(&w), 0);
-    w.swarm(&["ralph", "set", "agent", "max_iterations=9"])
-        .code(1)
-        .warns("the loop of worker 'agent' has ended\n");
 }
 
 #[test]

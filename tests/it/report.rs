@@ -138,8 +138,22 @@ fn every_end_is_told_with_what_can_be_done_next() {
             "all_checks_passed",
             "swarm ralph diff done",
         ),
-        ("max", &["-n", "1", "--check", "false"], "exit 0", 1, "max_iterations", "swarm respawn max"),
-        ("count", &["-n", "1"], "exit 0", 0, "max_iterations", "swarm respawn count"),
+        (
+            "max",
+            &["-n", "1", "--check", "false"],
+            "exit 0",
+            1,
+            "max_iterations",
+            "max_iterations=2 && swarm ralph resume max",
+        ),
+        (
+            "count",
+            &["-n", "1"],
+            "exit 0",
+            0,
+            "max_iterations",
+            "max_iterations=2 && swarm ralph resume count",
+        ),
         (
             "bad",
             &["-n", "3", "--max-failures", "1", "--check", "false"],
@@ -155,7 +169,7 @@ fn every_end_is_told_with_what_can_be_done_next() {
             "exec sleep 600",
             1,
             "timeout",
-            "respawn slow",
+            "swarm ralph set slow max_time=24s && swarm ralph resume slow",
         ),
         ("gone", &["-n", "3"], "rm -f PROMPT.md", 1, "prompt_missing", "then swarm respawn gone"),
         (
@@ -240,7 +254,8 @@ bad: failed (iteration 2/2), max iterations, and not every gate holds
   | 5
   | the parser is missing
   | exit status 1
-  next: to run more iterations: swarm respawn bad; for details: swarm report bad
+  next: for details: swarm report bad; to continue it:
+        swarm ralph set bad max_iterations=4 && swarm ralph resume bad
 plain: failed, exit status 3
   | 3
   | 4

@@ -7,14 +7,15 @@ use crate::client::batch::names;
 use crate::client::context::ClientContext;
 use crate::client::ralph::change;
 use crate::client::spawn_params::named_env;
-use crate::client::worker::is_loop;
+use crate::client::worker::{is_loop, loop_status};
 use crate::out::CommandResult;
 use crate::protocol::{Call, ResumeParams, WorkerView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphResume) -> CommandResult {
     let env = named_env(&args.env)?;
     let keys = env.keys().cloned().collect::<Vec<_>>().join(", ");
-    let can_resume = |w: &WorkerView| is_loop(w) && matches!(w.status, Status::Paused | Status::Lost);
+    // A loop that was paused while its agent works is running.
+    let can_resume = |w: &WorkerView| is_loop(w) && (loop_status(w) == "paused" || w.status == Status::Lost);
     let names = names(ctx, &args.names, args.all, can_resume).await?;
     if names.is_empty() {
         ctx.out.note("no paused or lost loops");

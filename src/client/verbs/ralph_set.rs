@@ -29,7 +29,11 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
         }
         last = Some(now);
     }
-    if let Some(now) = last.filter(|_| args.format == PageFormat::Json) {
+    let Some(now) = last else { return Ok(0) };
+    if now.worker_status.is_finished() {
+        ctx.out.hint(&format!("the loop has ended; to continue it: swarm ralph resume {}", args.name));
+    }
+    if args.format == PageFormat::Json {
         print_json(ctx, &now).await?;
     }
     Ok(0)

@@ -68,6 +68,7 @@ fn next_step(view: &RalphView) -> Option<String> {
         status: view.worker_status,
         is_loop: true,
         is_paused: view.status == LoopStatus::Paused,
+        iteration: view.current_iteration,
         cause: view.cause.as_ref(),
     };
     let step = advice::next_step(&situation)?;

@@ -1,21 +1,28 @@
-//! `ralph.resume`: resume a paused loop, with other variables if the request has some.
+//! `ralph.resume`: resume a paused loop or one that ended at a limit, with other variables if the request has some.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use swarm_state::engine::{Edits, Event};
+use swarm_state::advice::raise_and_resume;
+use swarm_state::engine::{Edits, Event, Now, Phase};
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
+use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_pause::status_of;
 use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Changed, ResumeParams};
 
 impl Supervisor {
-    /// Sets environment variables for the next runs of a live loop.
+    /// Sets environment variables for the next runs of a loop that the same request resumes.
     pub(crate) fn change_env(&mut self, params: &ResumeParams, peer: Option<i32>) -> Result<()> {
+        let name = self.find_loop(&params.name)?.0;
+        // A person may have raised the limit in the loop's file.
+        self.apply_file_edits(&name);
+        let now = self.now();
         let (name, slot) = self.find_loop(&params.name)?;
-        if params.env.is_empty() || slot.engine.is_stopped() {
+        if params.env.is_empty() || slot.engine.is_stopped() && refuse_ended(slot, now).is_err() {
             return Ok(());
         }
         refuse_own(slot, peer, "change its own loop")?;
@@ -41,16 +48,62 @@ impl Supervisor {
         let (name, slot) = self.find_loop(name)?;
         refuse_own(slot, peer, "resume its own loop")?;
         let before = status_of(slot)?;
-        if slot.engine.is_stopped() {
-            let message = format!("the loop of worker '{name}' has ended ({before})");
-            let anew = if slot.origin.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
-            let hint = format!("to start it again: swarm {anew} {name}");
-            return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        self.apply_file_edits(&name);
+        let now = self.now();
+        let mut warnings = vec![];
+        if let Some(slot) = self.slots.get(&name).filter(|slot| slot.engine.is_stopped()) {
+            refuse_ended(slot, now)?;
+            warnings.extend(self.shared_directory(&slot.spec));
         }
-        let changed = slot.engine.can_resume();
+        let (_, slot) = self.find_loop(name.as_str())?;
+        let changed = slot.engine.can_resume(now);
         if changed {
+            // A kill of the ended loop may have set it.
+            slot.driver.context.hurry.store(slot.engine.is_killed(), Ordering::Relaxed);
             self.step_if_saved(&name, |_| Ok(Event::Resume))?;
         }
-        Ok(Changed { changed, before, warnings: self.save_warnings(&name) })
+        warnings.extend(self.save_warnings(&name));
+        Ok(Changed { changed, before, warnings })
     }
+}
+
+/// Refuses to resume a loop that has ended, unless it ended at a limit that was raised since and its files exist.
+fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
+    let name = &slot.spec.name;
+    if !slot.engine.ended_at_limit() || slot.origin.legacy.is_some() {
+        return Err(has_ended(slot));
+    }
+    slot.refuse_busy()?;
+    let Some(ralph) = slot.engine.ralph() else { return Ok(()) };
+    let time = ralph.spent(now).time.as_secs();
+    let changes = ralph.reached_limits(now).filter_map(|reason| reason.raised(ralph.iteration, time));
+    if let Some(hint) = raise_and_resume(name.as_str(), changes) {
+        let reasons: Vec<String> = ralph.reached_limits(now).map(|reason| reason.text()).collect();
+        let message = format!("the loop of worker '{name}' is still at its limit: {}", reasons.join("; "));
+        return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+    }
+    let loop_run = course_of(slot);
+    if !loop_run.cwd.is_dir() {
+        let what = if slot.worktree.is_some() { "worktree" } else { "directory" };
+        let message = format!("the {what} of worker '{name}' does not exist: {}", loop_run.cwd.display());
+        return Err(Error::new(ErrorCode::Conflict, message)
+            .hint(format!("to start the loop again from the first iteration: swarm respawn {name}")));
+    }
+    // `ralph clean` deletes it with the task and the results.
+    if ralph.worked && loop_run.read_base().is_none() {
+        return Err(loop_run.no_base());
+    }
+    Ok(())
+}
+
+/// The error for a loop that has ended and cannot continue.
+pub(crate) fn has_ended(slot: &Slot) -> Error {
+    let name = &slot.spec.name;
+    let reason = match slot.engine.phase() {
+        Phase::Stopped { reason } => format!(" ({})", reason.text()),
+        _ => String::new(),
+    };
+    let again = if slot.origin.legacy.is_some() { "spawn --ralph --name" } else { "respawn" };
+    Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' has ended{reason}"))
+        .hint(format!("to start it again from the first iteration: swarm {again} {name}"))
 }

@@ -1,4 +1,5 @@
-//! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does.
+//! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does. A loop that ended at a limit counts
+//! as one that may continue.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,11 +10,12 @@ use swarm_state::pattern::Pattern;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::ralph_resume::has_ended;
 use crate::daemon::verbs::spawn::check_cost;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{RalphSetParams, RalphView};
 
-/// The settings of a live loop that can be changed.
+/// The settings of a loop that can be changed.
 const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, inactivity_timeout, question_timeout, \
      done_pattern, prompt_file";
 
@@ -24,8 +26,8 @@ impl Supervisor {
         if let Some(refusal) = legacy::refuse_legacy(slot) {
             return Err(refusal);
         }
-        if slot.engine.is_stopped() {
-            return Err(Error::new(ErrorCode::Conflict, format!("the loop of worker '{name}' has ended")));
+        if slot.engine.is_stopped() && !slot.engine.ended_at_limit() {
+            return Err(has_ended(slot));
         }
         self.step_if_saved(&name, |slot| {
             let mut edits = checked(&params.key, &params.value)?;

@@ -25,6 +25,8 @@ use crate::paths::resolve;
 use crate::protocol::{SpawnParams, Spawned};
 
 mod check;
+mod permissions;
+mod program;
 
 pub(crate) use check::{check, check_cost};
 

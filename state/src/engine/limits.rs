@@ -28,6 +28,11 @@ impl Loop {
 
     /// The end reason if a limit is reached.
     pub(super) fn exhausted(&self, now: Now) -> Option<StopReason> {
+        self.reached_limits(now).next()
+    }
+
+    /// The limits that are reached, as end reasons.
+    pub fn reached_limits(&self, now: Now) -> impl Iterator<Item = StopReason> {
         let count = (self.iteration, self.max_iterations);
         budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.out_of_iterations())
     }

@@ -97,7 +97,7 @@ impl Worker {
     }
 
     pub(super) fn resume(&mut self, now: Now) -> Vec<Effect> {
-        if !self.can_resume() {
+        if !self.can_resume(now) {
             return vec![];
         }
         let Some(ralph) = self.ralph.as_mut() else { return vec![] };
@@ -115,7 +115,7 @@ impl Worker {
             }
             self.undo_iteration();
             effects.extend(self.start_next(now));
-        } else if matches!(self.phase, Phase::Parked | Phase::BackingOff { .. }) {
+        } else if matches!(self.phase, Phase::Parked | Phase::BackingOff { .. } | Phase::Stopped { .. }) {
             effects.extend(self.start_next(now));
         } else if let Some(watch) = self.phase.watch_mut() {
             // Silence while the loop was paused does not count.
@@ -124,12 +124,27 @@ impl Worker {
         effects
     }
 
-    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, or it waits out an outage.
-    pub fn can_resume(&self) -> bool {
+    /// Whether a resume has an effect: the loop is paused, its tmux server is gone, it waits out an outage, or it has
+    /// ended at a limit that was raised since.
+    pub fn can_resume(&self, now: Now) -> bool {
         let Some(ralph) = &self.ralph else { return false };
-        let waits_for_outage = matches!(self.phase, Phase::BackingOff { .. }) && ralph.outage.is_some();
-        let can_go_on = self.phase == Phase::Lost || ralph.paused.is_some() || waits_for_outage;
-        can_go_on && !self.is_stopped()
+        match &self.phase {
+            Phase::Stopped { .. } => self.ended_at_limit() && ralph.exhausted(now).is_none(),
+            Phase::Lost => true,
+            Phase::BackingOff { .. } => ralph.paused.is_some() || ralph.outage.is_some(),
+            Phase::Idle | Phase::Spawning { .. } | Phase::Starting { .. } | Phase::Prompting { .. } => {
+                ralph.paused.is_some()
+            }
+            Phase::Running { .. } | Phase::Ending { .. } | Phase::Judging { .. } | Phase::Parked => {
+                ralph.paused.is_some()
+            }
+        }
+    }
+
+    /// Whether it is a loop that ended at a limit, which a person can raise.
+    pub fn ended_at_limit(&self) -> bool {
+        let Phase::Stopped { reason } = &self.phase else { return false };
+        self.ralph.is_some() && reason.is_limit()
     }
 
     pub(super) fn kill(&mut self, now: Now) -> Vec<Effect> {

@@ -66,6 +66,13 @@ pub struct Profile {
     /// words cannot be told from what its tools print. Empty where it needs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record_args: Vec<String>,
+    /// Options by which the user decides what the agent may do without a person, those to suggest first. Empty where
+    /// none is needed or known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permission_flags: Vec<String>,
+    /// Files in which the user may have decided the same: in the project, or below `~/`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub permission_files: Vec<String>,
     /// How swarm passes hooks to it.
     #[serde(skip_serializing_if = "is_default")]
     pub hooks: HookStyle,
@@ -140,6 +147,8 @@ impl Profile {
             output_price: None,
             outage: vec![],
             record_args: vec![],
+            permission_flags: vec![],
+            permission_files: vec![],
             hooks: HookStyle::Off,
             model_flag: None,
             ready: [
@@ -269,6 +278,16 @@ impl Profile {
             self.session_own.iter().any(|own| own == flag) || self.session_flag.as_deref() == Some(flag)
         };
         self.session_flag.is_some() && !cmd.iter().any(chooses)
+    }
+
+    /// Whether the agent may stop for a permission that nobody gives, as far as the arguments show.
+    pub fn lacks_permissions(&self, cmd: &[String]) -> bool {
+        let is = |arg: &str, flag: &str| {
+            let rest = arg.strip_prefix(flag);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || flag.len() == 2)
+        };
+        let decides = |arg: &String| self.permission_flags.iter().any(|flag| is(arg, flag));
+        !self.permission_flags.is_empty() && !cmd.iter().skip(program(cmd) + 1).any(decides)
     }
 
     /// Whether the command leaves a record, as far as that is a matter of its arguments.

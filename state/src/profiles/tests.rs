@@ -35,6 +35,39 @@ fn what_an_iteration_cost_is_what_was_told_or_its_tokens_by_their_prices() {
 }
 
 #[test]
+fn command_without_an_option_about_permissions_lacks_them() {
+    for (command, lacks) in [
+        ("claude", true),
+        ("claude -p", true),
+        ("env A=b claude -p --model x", true),
+        ("claude -p --dangerously-skip-permissions", false),
+        ("claude --permission-mode acceptEdits", false),
+        ("claude -p --allowedTools=Bash", false),
+        ("claude -p --settings x.json", false),
+        ("codex", true),
+        ("codex exec --json", true),
+        ("codex exec --full-auto", false),
+        ("codex exec -s workspace-write", false),
+        ("codex exec -sworkspace-write", false),
+        ("codex --ask-for-approval never", false),
+        ("codex exec -c sandbox_mode=workspace-write", false),
+        ("gemini -p", true),
+        ("gemini -y", false),
+        ("gemini --approval-mode=yolo", false),
+        ("qwen --yolo", false),
+        ("qwen", true),
+        ("aider --message x", true),
+        ("aider --yes-always", false),
+        // opencode asks for nothing unless its settings say so.
+        ("opencode run", false),
+        ("sh agent.sh", false),
+    ] {
+        let command = cmd(command);
+        assert_eq!(find(&table(), &command).lacks_permissions(&command), lacks, "{command:?}");
+    }
+}
+
+#[test]
 fn the_agents_that_tell_what_they_cost() {
     let names: Vec<String> = table().into_iter().filter(Profile::knows_cost).map(|row| row.name).collect();
     assert_eq!(names, ["claude", "opencode"]);

@@ -1,6 +1,6 @@
 //! The page of `swarm why` for a loop, and the next step that a loop's report suggests.
 
-use swarm_state::advice::{Situation, next_step};
+use swarm_state::advice::{Situation, next_step, raise_and_resume};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::gates::Verdict;
@@ -104,10 +104,10 @@ pub(super) fn step(report: &Report) -> Option<String> {
     // While an agent works, it may still restore files that no iteration ended with.
     let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
     if was_changed && !changed && report.end.is_some_and(is_unfinished) {
-        return Some(format!("all watched files are as approved: swarm respawn {name}"));
+        return Some(format!("all watched files are as approved: {}", again(report)));
     }
     if changed && report.end.is_none_or(is_unfinished) {
-        let again = if report.end.is_some() { format!(", then swarm respawn {name}") } else { String::new() };
+        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
         return Some(format!(
             "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
         ));
@@ -120,6 +120,7 @@ pub(super) fn step(report: &Report) -> Option<String> {
         status: report.worker_status,
         is_loop: true,
         is_paused: report.status == LoopStatus::Paused,
+        iteration: report.current_iteration,
         cause: report.cause.as_ref(),
     };
     match &report.cause {
@@ -149,22 +150,32 @@ fn after(report: &Report, end: LoopEnd) -> String {
             "require a check that passes at the start, or omit --allow-preexisting".to_owned()
         }
         _ if report.iterations.last().is_some_and(|it| it.no_agent) => {
-            format!("fix why the agent did not start, then swarm respawn {name}")
+            format!("fix why the agent did not start, then {}", again(report))
         }
         _ if is_stuck_at_base(report) => {
             "allow more time (--max-time) or use faster checks; a respawn would end in the same way"
                 .to_owned()
         }
         LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
-            format!("to run more iterations: swarm respawn {name}; for details: swarm report {name}")
+            format!("for details: swarm report {name}; to continue it: {}", again(report))
         }
         LoopEnd::PromptMissing => {
             format!("restore {}, then swarm respawn {name}", report.prompt_file.display())
         }
         LoopEnd::Failed | LoopEnd::Killed | LoopEnd::Cancelled => {
-            format!("see its output: swarm logs {name}; then swarm respawn {name}")
+            format!("see its output: swarm logs {name}; then {}", again(report))
         }
     }
+}
+
+/// Returns the command that continues a loop that ended at a limit, or starts the loop again.
+fn again(report: &Report) -> String {
+    let name = &report.name;
+    let change = match &report.cause {
+        Some(Cause::Stopped { reason, .. }) => reason.raised(report.current_iteration, 0),
+        _ => None,
+    };
+    raise_and_resume(name, change).unwrap_or_else(|| format!("swarm respawn {name}"))
 }
 
 /// Returns the commit to merge: the last snapshot, which also contains uncommitted work, else the branch.

@@ -8,6 +8,7 @@ use swarm_state::model::PromptVia;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
+use super::{permissions, program};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -22,11 +23,15 @@ impl Supervisor {
     /// Checks a spec before anything is created, and returns warnings for the user.
     pub(crate) fn check_spec(&self, spec: &WorkerSpec) -> Result<Vec<String>> {
         let prompt = check(spec, self.store.paths().root())?;
-        Ok(prompt_warning(spec, prompt.as_deref()).into_iter().chain(self.shared_directory(spec)).collect())
+        let mut warnings = program::check_gates(spec)?;
+        warnings.extend(permissions::warning(spec));
+        warnings.extend(prompt_warning(spec, prompt.as_deref()));
+        warnings.extend(self.shared_directory(spec));
+        Ok(warnings)
     }
 
     /// The warning for a loop that starts in the directory of another loop that is live or may resume.
-    fn shared_directory(&self, spec: &WorkerSpec) -> Option<String> {
+    pub(crate) fn shared_directory(&self, spec: &WorkerSpec) -> Option<String> {
         if spec.ralph.is_none() || spec.worktree.is_some() {
             return None;
         }
@@ -53,8 +58,7 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<Option<Vec<u8>>> {
     if !spec.cwd.is_dir() {
         return Err(Error::invalid(format!("no such directory: {}", spec.cwd.display())));
     }
-    let path = spec.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
-    runnable(program, &spec.cwd, path)?;
+    program::check(program, spec)?;
     if let Some(pattern) = &spec.done_pattern {
         Pattern::compile(pattern)
             .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
@@ -148,27 +152,4 @@ fn check_argument(spec: &WorkerSpec, file: Option<&[u8]>) -> Result<()> {
         return refuse(format!("it is longer than {MAX_ARGUMENT_BYTES} bytes"));
     }
     if text.contains('\0') { refuse("it contains a NUL byte".to_owned()) } else { Ok(()) }
-}
-
-/// Refuses a program that cannot be started from this directory with this PATH.
-fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
-    let executable =
-        |file: &PathBuf| nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok() && file.is_file();
-    let candidates: Vec<PathBuf> = if program.contains('/') {
-        vec![cwd.join(program)]
-    } else {
-        std::env::split_paths(path).map(|dir| cwd.join(dir).join(program)).collect()
-    };
-    if candidates.iter().any(executable) {
-        return Ok(());
-    }
-    // A directory on the PATH with this name is not meant.
-    match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
-        Some(found) => {
-            let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
-            Err(Error::invalid(format!("cannot run {program}: {why}")))
-        }
-        None => Err(Error::invalid(format!("no such program: {program}"))
-            .hint("give a program on the PATH or a path to one; shell aliases do not work")),
-    }
 }

@@ -93,7 +93,7 @@ impl Monitor {
     /// Takes over what an event answers or forbids.
     fn hear(&mut self, before: &Worker, event: &Event) {
         match event {
-            Event::Kill => self.killed = true,
+            Event::Kill => self.killed |= !before.is_stopped(),
             Event::Pause(_) if before.ralph().is_some() && !before.is_stopped() => self.paused = true,
             Event::Resume => self.paused = false,
             _ => {}
@@ -173,8 +173,9 @@ impl Monitor {
             hold!(!changed || first, "rule 3: acted before writing");
             hold!(*run == after.run(), "an effect about another run");
         }
-        if before.is_stopped() {
-            hold!(before.phase() == after.phase(), "stopped is not the end");
+        if let Phase::Stopped { reason } = before.phase() {
+            let resumed = *event == Event::Resume && reason.is_limit() && before.ralph().is_some();
+            hold!(before.phase() == after.phase() || resumed, "stopped is not the end");
         } else if after.is_stopped() {
             hold!(Self::may_stop(before, event), "rule 5: stopped while a pane may be left");
         }
