@@ -100,8 +100,7 @@ Exit status:
        --promise also succeeds when all iterations are used and one succeeded.
   1    The command failed, or the loop failed, was killed, is lost or paused
        (see swarm-loop(1)).
-  2    Invalid command line, or unknown worker (the ralph verbs exit with 1
-       then).
+  2    Invalid command line, or unknown worker.
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
        set, or SWARM_DIR is not a directory.
   4    The client and the running daemon use different protocols (swarm daemon

@@ -192,10 +192,8 @@ fn a_worker_that_is_no_loop_cannot_be_paused_resumed_or_asked() {
     let agent = w.agent("a");
     w.spawn_agent("plain", &agent, &[]);
     for verb in ["pause", "resume", "status"] {
-        for name in ["plain", "nobody"] {
-            let line = format!("swarm: error: worker '{name}' is not a ralph worker\n");
-            w.swarm(&["ralph", verb, name]).code(1).warns(&line);
-        }
+        let line = "swarm: error: worker 'plain' is not a ralph worker\n";
+        w.swarm(&["ralph", verb, "plain"]).code(1).warns(line);
     }
 }
 

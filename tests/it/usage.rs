@@ -109,18 +109,15 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
     for words in [&["diff", "a", "0"][..], &["diff", "a", "x"], &["restore", "a", "-1"], &["restore", "a"]] {
         w.swarm(&[&["ralph"], words].concat()).code(2).warns("swarm: error: ");
     }
-    let verbs: [&[&str]; 7] =
-        [&["pause"], &["resume"], &["status"], &["diff"], &["approve"], &["set"], &["restore"]];
+    let verbs = ["pause", "resume", "status", "diff", "approve", "logs", "clean", "set", "restore"];
     for verb in verbs {
-        let more: &[&str] = match verb[0] {
+        let more: &[&str] = match verb {
             "set" => &["max_iterations=9"],
             "restore" => &["1"],
             _ => &[],
         };
-        let words = [&["ralph"], verb, &["nobody"], more].concat();
-        w.swarm(&words)
-            .code(1)
-            .warns("swarm: error: worker 'nobody' is not a ralph worker\nhint: swarm ralph ls\n");
+        let words = [&["ralph", verb, "nobody"], more].concat();
+        w.swarm(&words).code(2).warns("swarm: error: no worker named 'nobody'\nhint: swarm ls\n");
     }
     agent.tell("exit 0");
     w.until_status("a", "done");

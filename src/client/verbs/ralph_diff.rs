@@ -3,14 +3,13 @@
 use crate::cli::RalphDiff;
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, DiffParams, DiffView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphDiff) -> CommandResult {
     let name = args.name.as_str();
     let call = Call::RalphDiff(DiffParams { name: name.to_owned(), iteration: args.iteration });
-    let view: DiffView = ctx.call(&call, SLOW_TIMEOUT).await.map_err(|e| no_loop(name, e))?;
+    let view: DiffView = ctx.call(&call, SLOW_TIMEOUT).await?;
     ctx.out.raw(&swarm_state::screen::strip(&view.text))?;
     if view.truncated {
         ctx.out.warn("the diff is truncated");

@@ -3,7 +3,6 @@
 use crate::cli::RalphRestore;
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::client::typed_path::absolute;
 use crate::out::CommandResult;
 use crate::protocol::{Call, RestoreParams, Restored};
@@ -16,7 +15,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphRestore) -> CommandResu
         dir: args.dir.as_deref().map(absolute).transpose()?,
         branch: args.branch.clone(),
     });
-    let made: Restored = ctx.call(&call, SLOW_TIMEOUT).await.map_err(|e| no_loop(name, e))?;
+    let made: Restored = ctx.call(&call, SLOW_TIMEOUT).await?;
     ctx.out.note(&format!("restored {} on branch {}", made.reference, made.branch));
     ctx.out.line(&made.path.display().to_string())?;
     Ok(0)

@@ -5,7 +5,6 @@ use swarm_state::screen::printable;
 use crate::cli::{RalphSet, parse_dollars};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::client::typed_path::prompt_file;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::error::{Error, Result};
@@ -17,8 +16,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
         let value = absolute_prompt(key, value)?;
         let wire = in_base_units(key, &value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: wire };
-        let answer = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await;
-        let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+        let now: RalphView = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await?;
         ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         if let Some(warning) = last_iteration(key, &now) {
             ctx.out.warn(&warning);

@@ -8,14 +8,12 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, RalphStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named, RalphView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
-    let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+    let view: RalphView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Json => ctx.out.json(&view)?,
         PageFormat::Text => {
