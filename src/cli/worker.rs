@@ -34,6 +34,9 @@ things as a dialog: a numbered list with a cursor mark such as > on one line, an
 The command fails if the text could not be typed or may have been lost. If the program has not read the text yet, the \
 terminal queues it; the command then prints a warning and exits with 0.
 
+swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
+--keys, tabs are not.
+
 Put options before the text. swarm sends everything from the first word of the text on literally. --help after NAME \
 is text too.";
 
