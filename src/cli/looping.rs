@@ -86,9 +86,11 @@ fn loop_after() -> String {
 #[command(after_long_help = loop_after())]
 pub struct Loop {
     /// Task for the agent
-    #[arg(value_name = "TASK", conflicts_with = "spec")]
+    #[arg(value_name = "TASK")]
     pub task: Option<String>,
     /// Read the task from FILE, again for each iteration
+    ///
+    /// The file replaces TASK.
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
     /// Maximum iterations, 1 to 100 [default: 25]

@@ -32,7 +32,9 @@ const COMMAND_HINT: &str = "example: swarm loop 'make the tests pass' --check 'c
 /// The promise where neither the command line nor the settings give one.
 const DEFAULT_PROMISE: &str = "COMPLETE";
 
-pub(super) async fn run(ctx: &ClientContext, args: Loop) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
+    // The documents' examples give both.
+    args.task = args.task.filter(|_| args.spec.is_none());
     let settings = load_settings(ctx)?;
     let mut warnings = Vec::new();
     let (task, quiet, format, stream) = (args.task.clone(), args.quiet, args.format, args.stream);
