@@ -13,6 +13,7 @@ use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::paths::resolve;
+use crate::shell::{quote, quote_path};
 
 /// The maximum size of a prompt that is passed as an argument. Linux allows 128 KiB for one argument, including the
 /// profile's prefix.
@@ -173,9 +174,26 @@ fn runnable(program: &str, cwd: &Path, path: &str) -> Result<()> {
     match candidates.iter().find(|file| if program.contains('/') { file.exists() } else { file.is_file() }) {
         Some(found) => {
             let why = if found.is_dir() { "it is a directory" } else { "it is not executable" };
-            Err(Error::invalid(format!("cannot run {program}: {why}")))
+            let error = Error::invalid(format!("cannot run {program}: {why}"));
+            Err(if found.is_dir() { error } else { error.hint(format!("chmod +x {}", quote_path(found))) })
         }
-        None => Err(Error::invalid(format!("no such program: {program}"))
-            .hint("give a program on the PATH or a path to one; shell aliases do not work")),
+        None => Err(no_such_program(program, cwd)),
+    }
+}
+
+/// The error for a program that is in no directory. A whole command line, or a variable, is not a program's name.
+fn no_such_program(program: &str, cwd: &Path) -> Error {
+    let message = format!("no such program: {program}");
+    let name = program.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+    if program.contains(|c: char| "|&;<>$`\n".contains(c)) || program.contains(' ') && name.contains('=') {
+        Error::usage(message).hint(format!("for a shell command: -- sh -c {}", quote(program)))
+    } else if program.contains(char::is_whitespace) {
+        Error::usage(message).hint(format!("give the command without quotes: -- {program}"))
+    } else if name.contains('=') {
+        Error::usage(message).hint(format!("to set a variable: --env {}", quote(program)))
+    } else if program.contains('/') {
+        Error::invalid(message).hint(format!("a relative path starts at {}", cwd.display()))
+    } else {
+        Error::invalid(message).hint("give a program on the PATH or a path to one; shell aliases do not work")
     }
 }
