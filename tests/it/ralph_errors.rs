@@ -144,7 +144,7 @@ fn a_bad_done_pattern_is_refused() {
     let w = prompted();
     let agent = w.agent("a");
     w.swarm(&w.loop_args("agent", &agent, &["--done-pattern", "(unclosed", "-d"]))
-        .code(1)
+        .code(2)
         .warns("swarm: error: invalid done pattern: unclosed group at position 0\n");
     nothing_left(&w);
 }
