@@ -7,13 +7,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod after;
 mod format;
 mod gates;
 mod hooks;
 mod looping;
+mod number;
 mod ralph;
 mod service;
 mod session;
@@ -37,7 +38,7 @@ pub use ralph::{
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
-pub use unknown::unknown_command;
+pub use unknown::explain;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
@@ -243,6 +244,25 @@ pub enum Command {
     Demo,
     /// Print a shell completion script
     Completions(Completions),
+}
+
+impl Cli {
+    /// Parses a command line. Options accept `-3` as a value, so that their own error names the allowed numbers.
+    ///
+    /// # Errors
+    /// The error, help or version of clap.
+    pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = with_negative_values(Self::command()).try_get_matches_from(words)?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let accept = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_value)
+    };
+    command.mut_args(accept).mut_subcommands(with_negative_values)
 }
 
 /// Rewrites the command line before clap parses it.

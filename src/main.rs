@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
 use swarm::out::{CommandResult, Failure, Out};
@@ -40,9 +39,9 @@ fn hook(args: Vec<OsString>) -> u8 {
 }
 
 fn command_line(args: &[OsString], out: Out) -> u8 {
-    let result = match Cli::try_parse_from(args) {
+    let result = match Cli::from_words(args) {
         Ok(cli) => dispatch(cli),
-        Err(error) => match cli::unknown_command(args, &error) {
+        Err(error) => match cli::explain(args, &error) {
             Some(error) => Err(error.into()),
             None => not_parsed(&error, out),
         },

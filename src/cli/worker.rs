@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use swarm_state::model::{Status, WorkerName};
 
 use super::format::{Format, PageFormat};
+use super::number::whole;
 
 /// The help of `respawn` in long form and in its man page.
 pub(super) const RESPAWN_LONG: &str = "\
@@ -161,7 +162,7 @@ pub struct Peek {
     /// Worker name
     pub name: WorkerName,
     /// Number of lines from the end
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = whole(1..=u32::MAX))]
     pub lines: u32,
 }
 
@@ -174,7 +175,7 @@ pub struct Logs {
     #[arg(short, long)]
     pub follow: bool,
     /// Number of lines from the end [default: all; with --follow: 10]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     pub lines: Option<u32>,
     /// Also print the output of earlier runs
     #[arg(long)]
@@ -187,7 +188,7 @@ pub struct Logs {
         long,
         value_name = "N",
         conflicts_with_all = ["follow", "history"],
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = whole(1..=u32::MAX)
     )]
     pub iteration: Option<u32>,
     /// Output format; json prints one object

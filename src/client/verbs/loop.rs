@@ -16,7 +16,7 @@ use crate::out::CommandResult;
 
 mod result;
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{Call, Spawned};
 use crate::settings::{LoopDefaults, Settings};
 
@@ -148,11 +148,11 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         (None, None) => return Err(Error::usage("no task given").hint(TASK_HINT)),
     };
     if gates.check.is_empty() {
-        return Err(Error::new(
-            ErrorCode::Usage,
-            "a loop needs at least one --check, the command that proves its work",
-        )
-        .hint(COMMAND_HINT));
+        let is_late = args.cmd.iter().any(|word| word.starts_with("--check"));
+        let hint =
+            if is_late { "put --check before --; the words after -- are the agent's" } else { COMMAND_HINT };
+        let message = "a loop needs at least one --check, the command that proves its work";
+        return Err(Error::usage(message).hint(hint));
     }
     if !args.no_promise {
         let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(DEFAULT_PROMISE);

@@ -80,7 +80,11 @@ mod tests {
             ("max_time", "1x", Err("max_time: invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m")),
             ("max_cost", "2.50", Ok("2500000")),
             ("max_cost", "null", Ok("null")),
-            ("max_cost", "0", Err("max_cost: the amount must be more than 0, as in 2.50")),
+            (
+                "max_cost",
+                "0",
+                Err("max_cost: the amount must be more than 0 and at most 1000000000, as in 2.50"),
+            ),
             ("max_iterations", "10m", Ok("10m")),
         ] {
             let result = in_base_units(key, typed).map_err(|error| error.to_string());
