@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod after;
+mod config;
 mod format;
 mod gates;
 mod hooks;
@@ -23,6 +24,7 @@ mod unknown;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
+pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork};
@@ -80,7 +82,7 @@ Loops inside a session that you started yourself (install the hooks first):
   hooks install   Install session hooks        plugin install  Install plugins
 
 Service:
-  daemon       Manage the daemon
+  daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems and suggest fixes
   demo         Run a complete loop in seconds with a built-in agent
   completions  Print a shell completion script
@@ -228,6 +230,10 @@ pub enum Command {
     /// Manage agent plugins that add loop commands
     #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
     Plugin(PluginArgs),
+    /// Show, check and edit the settings
+    #[command(long_about = "Show, check and edit the settings.\n\n\
+        swarm-config(5) lists the files and the keys.")]
+    Config(ConfigArgs),
     /// Manage the daemon
     #[command(long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
     Daemon(DaemonArgs),

@@ -57,8 +57,9 @@ fn command_line(args: &[OsString], out: Out) -> u8 {
 }
 
 fn dispatch(cli: Cli) -> CommandResult {
-    // Errors in the file of --config are reported by every command, also by those that need no settings.
-    if let Some(config) = &cli.config {
+    // Errors in the file of --config are reported by every command, also by those that need no settings. `config` has
+    // better reports.
+    if let Some(config) = cli.config.as_ref().filter(|_| !matches!(cli.command, Command::Config(_))) {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
     }
     match cli.command {

@@ -19,11 +19,7 @@ const START: &str = "to start an agent: swarm spawn -- COMMAND; to run it until 
 const LOOP: &str = "swarm loop 'fix the tests' --check 'make test' -- claude -p";
 
 /// The words that swarm has no command for, and the hint for each.
-const HINTS: [(&str, &str); 18] = [
-    (
-        "config",
-        "edit ~/.config/swarm/config.toml, or ./swarm.toml for one project; for the keys: man swarm-config",
-    ),
+const HINTS: [(&str, &str); 17] = [
     ("diff", "to show what a loop changed: swarm ralph diff NAME"),
     ("follow", FOLLOW),
     ("init", "to write a starter PROMPT.md: swarm ralph init"),
@@ -107,7 +103,7 @@ mod tests {
             assert!(root.find_subcommand(word).is_none(), "{word}");
             assert_eq!(hint(&[word, "agent"]).as_deref(), Some(text));
             assert_eq!(hint(&["-c", "file", word]).as_deref(), Some(text));
-            for command in text.split("swarm ").skip(1).filter(|_| word != "config") {
+            for command in text.split("swarm ").skip(1) {
                 let mut words = command.split([' ', ';']);
                 let found = root.find_subcommand(words.next().unwrap()).expect(text);
                 let is_known = |verb| found.find_subcommand(verb).is_some();
