@@ -7,14 +7,16 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 mod after;
+mod config;
 mod format;
 mod gates;
 mod hooks;
 mod json_errors;
 mod looping;
+mod number;
 mod ralph;
 mod service;
 mod session;
@@ -23,6 +25,7 @@ mod unknown;
 mod worker;
 
 pub use after::{Clean, Events, Wait, WaitFor};
+pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork};
@@ -39,7 +42,7 @@ pub use ralph::{
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
 pub use spawn::{LoopArgs, PromptArgs, RestartArgs, Route, Spawn};
-pub use unknown::unknown_command;
+pub use unknown::explain;
 pub use worker::{Attach, Kill, Logs, Ls, OneWorker, Peek, Respawn, Send, StatusArgs, WhichStatus};
 
 /// `swarm --help`: one screen, grouped. The man page has its own list of commands.
@@ -81,7 +84,7 @@ Loops inside a session that you started yourself (install the hooks first):
   hooks install   Install session hooks        plugin install  Install plugins
 
 Service:
-  daemon       Manage the daemon
+  daemon       Manage the daemon             config         Manage the settings
   doctor       Find problems and suggest fixes
   demo         Run a complete loop in seconds with a built-in agent
   completions  Print a shell completion script
@@ -102,8 +105,7 @@ Exit status:
        --promise also succeeds when all iterations are used and one succeeded.
   1    The command failed, or the loop failed, was killed, is lost or paused
        (see swarm-loop(1)).
-  2    Invalid command line, or unknown worker (the ralph verbs exit with 1
-       then).
+  2    Invalid command line, or unknown worker.
   3    The daemon is not running (daemon status) or cannot start; or HOME is not
        set, or SWARM_DIR is not a directory.
   4    The client and the running daemon use different protocols (swarm daemon
@@ -230,6 +232,10 @@ pub enum Command {
     /// Manage agent plugins that add loop commands
     #[command(long_about = hooks::PLUGIN_LONG, after_long_help = hooks::PLUGIN_AFTER)]
     Plugin(PluginArgs),
+    /// Show, check and edit the settings
+    #[command(long_about = "Show, check and edit the settings.\n\n\
+        swarm-config(5) lists the files and the keys.")]
+    Config(ConfigArgs),
     /// Manage the daemon
     #[command(long_about = service::DAEMON_LONG, after_long_help = service::DAEMON_AFTER)]
     Daemon(DaemonArgs),
@@ -246,6 +252,25 @@ pub enum Command {
     Demo,
     /// Print a shell completion script
     Completions(Completions),
+}
+
+impl Cli {
+    /// Parses a command line. Options accept `-3` as a value, so that their own error names the allowed numbers.
+    ///
+    /// # Errors
+    /// The error, help or version of clap.
+    pub fn from_words(words: &[OsString]) -> Result<Self, clap::Error> {
+        let matches = with_negative_values(Self::command()).try_get_matches_from(words)?;
+        Self::from_arg_matches(&matches)
+    }
+}
+
+fn with_negative_values(command: clap::Command) -> clap::Command {
+    let accept = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values();
+        arg.allow_negative_numbers(takes_value)
+    };
+    command.mut_args(accept).mut_subcommands(with_negative_values)
 }
 
 /// Rewrites the command line before clap parses it.

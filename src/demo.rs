@@ -170,14 +170,16 @@ fn explain(line: &str) -> Option<&'static str> {
 }
 
 async fn show_status(out: Out, workspace: &Workspace) -> Result<(), Failure> {
-    heading(out, "Meanwhile, from any other terminal:")?;
-    command_line(out, "swarm ralph status demo")?;
+    heading(out, "Meanwhile, from any other terminal (SWARM_DIR names the demo's own directory):")?;
+    command_line(out, &workspace.in_another_terminal("swarm ralph status demo"))?;
     let page = output(workspace, &["ralph", "status", "demo"]).await?;
     out.lines(&indented(&page))?;
     if !page.contains("Status: running") || !page.contains("Total failures: 1") {
         return Err(unexpected("unexpected status page", &page).into());
     }
-    narrate(out, "`swarm attach demo` would show the agent's terminal. The loop goes on:")
+    narrate(out, "This would show the agent's terminal:")?;
+    command_line(out, &workspace.in_another_terminal("swarm attach demo"))?;
+    narrate(out, "The loop goes on:")
 }
 
 fn epilogue(out: Out) -> Result<(), Failure> {

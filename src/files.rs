@@ -67,9 +67,10 @@ pub(crate) fn replace<T>(path: &Path, fill: impl FnOnce(&Path) -> io::Result<T>)
     done
 }
 
-fn create(temporary: &Path) -> io::Result<File> {
-    // Truncates instead of `create_new`: a dead process with our pid may have left this file.
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(temporary)
+/// Creates a file with mode 0600, or empties the one that is there.
+pub(crate) fn create(path: &Path) -> io::Result<File> {
+    // Truncates instead of `create_new`: a dead process with our pid may have left a temporary file.
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// Makes a finished rename or removal in `dir` durable.

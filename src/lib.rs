@@ -23,9 +23,9 @@
 //!   the state of workers. It waits for nothing but its inbox.
 //! * Nothing is started before it is written down.
 //! * An unknown exit is never a success. A tmux that does not answer never means that an agent is dead.
-//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect` and
-//!   `attach` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and `session`, and `protocol`
-//!   does not access the disk. A test reads the imports and holds this.
+//! * Only [`out`] prints. Only [`tmux`], [`git`], [`checks`], [`wrapper`], [`demo`] and the client's `connect`,
+//!   `attach` and `config edit` start processes. `client` imports none of `daemon`, `store`, `git`, `hooks` and
+//!   `session`, and `protocol` does not access the disk. A test reads the imports and holds this.
 //!
 //! # Reading order
 //!

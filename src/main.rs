@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 use swarm::cli::{Cli, Command, DaemonArgs, DaemonCommand};
 use swarm::out::{CommandResult, Failure, Out};
@@ -41,9 +40,9 @@ fn hook(args: Vec<OsString>) -> u8 {
 
 fn command_line(args: &[OsString], out: Out) -> u8 {
     let json = cli::requests_json(args);
-    let result = match Cli::try_parse_from(args) {
+    let result = match Cli::from_words(args) {
         Ok(cli) => dispatch(cli),
-        Err(error) => match cli::unknown_command(args, &error) {
+        Err(error) => match cli::explain(args, &error) {
             Some(error) => Err(error.into()),
             None => {
                 if json && error.exit_code() != 0 {
@@ -67,8 +66,9 @@ fn command_line(args: &[OsString], out: Out) -> u8 {
 }
 
 fn dispatch(cli: Cli) -> CommandResult {
-    // Errors in the file of --config are reported by every command, also by those that need no settings.
-    if let Some(config) = &cli.config {
+    // Errors in the file of --config are reported by every command, also by those that need no settings. `config` has
+    // better reports.
+    if let Some(config) = cli.config.as_ref().filter(|_| !matches!(cli.command, Command::Config(_))) {
         Settings::load(&Paths::from_env()?.user_config(), Some(Path::new("swarm.toml")), Some(config))?;
     }
     match cli.command {

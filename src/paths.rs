@@ -26,6 +26,9 @@ pub const SOCKET_PATH_MAX: usize = 107;
 #[cfg(not(target_os = "linux"))]
 pub const SOCKET_PATH_MAX: usize = 103;
 
+/// The hint for a place in which swarm cannot keep its files.
+pub(crate) const OWN_DIRECTORY: &str = "set SWARM_DIR to a directory that belongs to you and is writable";
+
 /// All paths below one root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -36,12 +39,12 @@ impl Paths {
     /// The paths below `SWARM_DIR`, or below `~/.swarm`.
     ///
     /// # Errors
-    /// [`ErrorCode::NoDaemon`] if neither is set, if a file is in the way, or if a relative `SWARM_DIR` starts from a
-    /// directory that is gone.
+    /// [`ErrorCode::NoDaemon`] if neither is set, if the home directory is missing or another user's, if a file is in
+    /// the way, or if a relative `SWARM_DIR` starts from a directory that is gone.
     pub fn from_env() -> Result<Self> {
         let (name, root) = match env::var_os("SWARM_DIR").filter(|dir| !dir.is_empty()) {
             Some(dir) => ("SWARM_DIR ", PathBuf::from(dir)),
-            None => ("", home()?.join(".swarm")),
+            None => ("", default_root(&home()?)?),
         };
         let root = std::path::absolute(&root)
             .map_err(|e| Error::system(format!("cannot find '{}'", root.display()), e))?;
@@ -245,12 +248,14 @@ fn stand_in_dir(dir: &Path) -> Result<()> {
 /// # Errors
 /// When it cannot be made, is not a directory, or belongs to another user.
 pub(crate) fn private_dir(dir: &Path) -> Result<()> {
-    let fail = |cause: io::Error| Error::system(format!("cannot use directory '{}'", dir.display()), cause);
+    let fail = |cause: io::Error| {
+        Error::system(format!("cannot use directory '{}'", dir.display()), cause).hint(OWN_DIRECTORY)
+    };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
     let found = fs::metadata(dir).map_err(fail)?;
     if found.uid() != nix::unistd::geteuid().as_raw() {
         let text = format!("directory '{}' belongs to another user", dir.display());
-        return Err(Error::new(ErrorCode::System, text).hint("set SWARM_DIR to a directory of your own"));
+        return Err(Error::new(ErrorCode::System, text).hint(OWN_DIRECTORY));
     }
     if found.mode() & 0o077 != 0 {
         fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(fail)?;
@@ -279,6 +284,20 @@ pub(crate) fn home() -> Result<PathBuf> {
     let home = home.ok_or_else(|| refuse("HOME is not set"))?;
     let base = BaseDirs::new().filter(|_| home.is_absolute());
     base.map(|base| base.home_dir().to_owned()).ok_or_else(|| refuse("HOME is not an absolute path"))
+}
+
+/// `~/.swarm`. swarm never creates a home directory, and creates nothing in one of another user (`sudo`).
+fn default_root(home: &Path) -> Result<PathBuf> {
+    let root = home.join(".swarm");
+    let why = match fs::metadata(home) {
+        Ok(found) if found.uid() != nix::unistd::geteuid().as_raw() && !root.exists() => {
+            "belongs to another user"
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "does not exist",
+        Ok(_) | Err(_) => return Ok(root),
+    };
+    let message = format!("HOME '{}' {why}", home.display());
+    Err(Error::new(ErrorCode::NoDaemon, message).hint(OWN_DIRECTORY))
 }
 
 /// The file that is in the place of `dir` or of one of its parents.

@@ -48,6 +48,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::promise::Promise;
 
@@ -60,6 +61,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub use read::SettingValue;
 use read::{Fault, SettingEntry, SettingsFile};
 
 /// The largest settings file.
@@ -83,6 +85,8 @@ pub struct Settings {
     pub agents: Vec<Profile>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
+    /// Every key of every file, in the order in which they were read.
+    pub values: Vec<SettingValue>,
 }
 
 /// `[ralph]`: defaults for the flags of `spawn --ralph`.
@@ -115,6 +119,9 @@ pub struct LoopDefaults {
     pub agent: Option<String>,
 }
 
+/// A new settings file: every line is a comment.
+pub(crate) const TEMPLATE: &str = include_str!("settings/template.toml");
+
 /// The maximum for the iterations of a `swarm loop`.
 pub const MAX_ITERATIONS: u32 = 100;
 
@@ -140,6 +147,14 @@ impl Settings {
     /// # Errors
     /// `FILE:LINE: …` for the first error in a file, or a file that cannot be read.
     pub fn load(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self> {
+        Self::load_all(user, local, explicit).map_err(|mut errors| errors.swap_remove(0))
+    }
+
+    /// As [`Settings::load`].
+    ///
+    /// # Errors
+    /// Every error in every file, at least one.
+    pub fn load_all(user: &Path, local: Option<&Path>, explicit: Option<&Path>) -> Result<Self, Vec<Error>> {
         Self::load_over(agents::built_in(), user, local, explicit)
     }
 
@@ -148,20 +163,38 @@ impl Settings {
         user: &Path,
         local: Option<&Path>,
         explicit: Option<&Path>,
-    ) -> Result<Self> {
+    ) -> Result<Self, Vec<Error>> {
         let mut settings = Self::default();
         let mut changes = Changes::default();
+        let mut errors = vec![];
         let optional = [Some(user), local].into_iter().flatten().map(|path| (path, false));
         for (path, required) in optional.chain(explicit.map(|path| (path, true))) {
-            if let Some(text) = read_file(path, required)? {
-                settings.files.push(path.to_owned());
-                SettingsFile::new(path, &text).each(|entry| settings.read(entry, &mut changes))?;
+            match read_file(path, required) {
+                Ok(Some(text)) => errors.extend(settings.read_text(path, &text, &mut changes)),
+                Ok(None) => {}
+                Err(error) => errors.push(error),
             }
         }
-        settings.agents = agents::merge(built_in, &changes.agents)?;
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
         outage::spread(&changes.outage, &mut settings.agents);
-        settings.check_agent(&changes.agent_place)?;
+        settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
         Ok(settings)
+    }
+
+    /// Reads the text of one file and returns its errors.
+    fn read_text(&mut self, path: &Path, text: &str, changes: &mut Changes) -> Vec<Error> {
+        self.files.push(path.to_owned());
+        let file = SettingsFile::new(path, text);
+        let faults = file.each(|entry| {
+            entry.collect(if entry.key == "agents" { 2 } else { 1 }, &mut self.values);
+            self.read(entry, changes)
+        });
+        let faults = faults.err().unwrap_or_default();
+        let sections = |fault: &Fault| fault.unknown.as_deref().map(sections_of).unwrap_or_default();
+        faults.iter().map(|fault| file.error(fault, &sections(fault))).collect()
     }
 
     /// Any file may add an agent, so its name is looked up after all files are read.
@@ -209,39 +242,74 @@ impl Settings {
     }
 }
 
-/// Reads the value of a key into its field.
-type SetField<T> = fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>;
+/// A key, its default as in TOML (empty: none), and how its value is read into its field.
+type Key<T> = (&'static str, &'static str, fn(&mut T, &SettingEntry<'_>) -> Result<(), Fault>);
 
 /// The keys of `[ralph]`.
-const RALPH_KEYS: &[(&str, SetField<RalphDefaults>)] = &[
-    ("prompt_file", |to, entry| set(&mut to.prompt_file, entry.path())),
-    ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count())),
-    ("inactivity_timeout", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
-    ("question_timeout", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
-    ("done_pattern", |to, entry| set(&mut to.done_pattern, entry.pattern())),
+const RALPH_KEYS: &[Key<RalphDefaults>] = &[
+    ("prompt_file", "", |to, entry| set(&mut to.prompt_file, entry.path())),
+    ("max_iterations", "", |to, entry| set(&mut to.max_iterations, entry.count())),
+    ("inactivity_timeout", "\"60s\"", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
+    ("question_timeout", "\"10m\"", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
+    ("done_pattern", "", |to, entry| set(&mut to.done_pattern, entry.pattern())),
 ];
 
 /// The keys of `[ralph_loop]`.
-const LOOP_KEYS: &[(&str, SetField<LoopDefaults>)] = &[
-    ("max_iterations", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
-    ("max_cost", |to, entry| set(&mut to.max_cost, entry.dollars())),
-    ("max_time", |to, entry| set(&mut to.max_time, entry.duration())),
-    ("completion_tag", |to, entry| set(&mut to.completion_tag, tag(entry))),
-    ("agent", |to, entry| set(&mut to.agent, entry.text())),
+const LOOP_KEYS: &[Key<LoopDefaults>] = &[
+    ("max_iterations", "25", |to, entry| set(&mut to.max_iterations, entry.count_to(MAX_ITERATIONS))),
+    ("max_cost", "", |to, entry| set(&mut to.max_cost, entry.dollars())),
+    ("max_time", "", |to, entry| set(&mut to.max_time, entry.duration())),
+    ("completion_tag", "\"COMPLETE\"", |to, entry| set(&mut to.completion_tag, tag(entry))),
+    ("agent", "", |to, entry| set(&mut to.agent, entry.text())),
 ];
 
 /// The keys of `[tmux]`.
-const TMUX_KEYS: &[(&str, SetField<TmuxSettings>)] = &[
-    ("source", |to, entry| set(&mut to.source, entry.path())),
-    ("size", |to, entry| {
+const TMUX_KEYS: &[Key<TmuxSettings>] = &[
+    ("size", "\"200x50\"", |to, entry| {
         let size = size(&entry.text()?).ok_or_else(|| entry.must_be(SIZE));
         set(&mut to.size, size)
     }),
+    ("source", "", |to, entry| set(&mut to.source, entry.path())),
 ];
 
 /// The keys of `[daemon]`.
-const DAEMON_KEYS: &[(&str, SetField<DaemonSettings>)] =
-    &[("resume_after_shutdown", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
+const DAEMON_KEYS: &[Key<DaemonSettings>] =
+    &[("resume_after_shutdown", "false", |to, entry| set(&mut to.resume_after_shutdown, entry.flag()))];
+
+/// Every key except those of agents, as `SECTION.KEY`, and its default.
+pub fn keys() -> Vec<(String, Option<toml::Value>)> {
+    fn of<T>(section: &str, keys: &[Key<T>]) -> Vec<(String, Option<toml::Value>)> {
+        let default =
+            |text| format!("value = {text}").parse().ok().and_then(|mut t: toml::Table| t.remove("value"));
+        keys.iter().map(|(key, text, _)| (format!("{section}.{key}"), default(text))).collect()
+    }
+    let outage = OutageKind::ALL.map(|kind| (format!("outage.{}", kind.word()), None));
+    [
+        vec![("command".to_owned(), None)],
+        of("ralph", RALPH_KEYS),
+        of("ralph_loop", LOOP_KEYS),
+        outage.to_vec(),
+        of("tmux", TMUX_KEYS),
+        of("daemon", DAEMON_KEYS),
+    ]
+    .concat()
+}
+
+/// Every key of `[agents.NAME]`.
+pub fn agent_keys() -> impl Iterator<Item = &'static str> {
+    agents::KEYS.iter().map(|(key, _, _)| *key)
+}
+
+/// The sections that have a key, for messages.
+fn sections_of(key: &str) -> Vec<String> {
+    let keys = keys();
+    let section = |full: &String| match full.rsplit_once('.') {
+        Some((section, last)) => (last == key).then(|| format!("[{section}]")),
+        None => (full == key).then(|| "the top level, above all sections".to_owned()),
+    };
+    let agents = agent_keys().any(|known| known == key).then(|| "[agents.NAME]".to_owned());
+    keys.iter().filter_map(|(full, _)| section(full)).chain(agents).collect()
+}
 
 fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {
     *field = Some(value?);
@@ -249,10 +317,10 @@ fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {
 }
 
 /// Sets the field of one key, or refuses an unknown key.
-fn set_key<T>(keys: &[(&str, SetField<T>)], to: &mut T, entry: &SettingEntry<'_>) -> Result<(), Fault> {
-    match keys.iter().find(|(key, _)| *key == entry.key) {
-        Some((_, set_field)) => set_field(to, entry),
-        None => Err(entry.unknown(&keys.iter().map(|(key, _)| *key).collect::<Vec<_>>())),
+fn set_key<T>(keys: &[Key<T>], to: &mut T, entry: &SettingEntry<'_>) -> Result<(), Fault> {
+    match keys.iter().find(|(key, _, _)| *key == entry.key) {
+        Some((_, _, read)) => read(to, entry),
+        None => Err(entry.unknown(&keys.iter().map(|(key, _, _)| *key).collect::<Vec<_>>())),
     }
 }
 

@@ -34,7 +34,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
-use crate::files::{file_name, is_temporary, sync_dir};
+use crate::files::{create, file_name, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
 pub use load::Mark;
 pub use lock::DaemonLock;

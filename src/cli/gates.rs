@@ -4,6 +4,7 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use swarm_state::promise::OnNoWork;
 
+use super::number::whole;
 use crate::duration::parse_nonzero_duration;
 
 /// Gates.
@@ -25,7 +26,7 @@ pub struct GateArgs {
     #[arg(hide_short_help = true, long, value_name = "DURATION", value_parser = parse_nonzero_duration)]
     pub check_timeout: Option<u64>,
     /// Number of checks to run in parallel [default: 1]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=64_u32))]
     pub check_jobs: Option<u32>,
     /// Require the agent to print <promise>TOKEN</promise>
     ///
@@ -42,7 +43,7 @@ pub struct GateArgs {
     ///
     /// Only calls in the same iteration as the promise count. With the default, a changed file, a commit, or a check
     /// that turned green counts too, also from an earlier iteration. 0 accepts every promise.
-    #[arg(hide_short_help = true, long, value_name = "N")]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]
     #[arg(hide_short_help = true, long, value_name = "WHAT", value_enum)]
@@ -87,10 +88,10 @@ pub struct BudgetArgs {
     ///
     /// Cached tokens do not count. swarm stops the loop after the iteration that reaches the limit, and pauses it if an
     /// iteration reports no tokens.
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub max_tokens: Option<u64>,
     /// Failed iterations in a row that stop the loop [default: 5]
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub max_failures: Option<u32>,
     /// End an iteration after this time and start the next
     ///
@@ -100,7 +101,7 @@ pub struct BudgetArgs {
     /// Pause after N iterations in a row without progress
     ///
     /// An iteration without progress changes neither a file nor the set of failing checks. This needs a git repository.
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub no_progress: Option<u32>,
 }
 
@@ -131,6 +132,6 @@ pub(crate) fn parse_dollars(text: &str) -> Result<u64, String> {
     if amount.is_finite() && (0.000_001..=1e9).contains(&amount) {
         Ok((amount * 1e6).round() as u64)
     } else {
-        Err("the amount must be more than 0, as in 2.50".into())
+        Err("the amount must be more than 0 and at most 1000000000, as in 2.50".into())
     }
 }

@@ -8,6 +8,7 @@ use swarm_state::model::WorkerName;
 
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
+use super::number::whole;
 use super::spawn::{Route, WorktreeArgs, parse_size};
 use crate::duration::{parse_duration, parse_nonzero_duration};
 
@@ -95,13 +96,15 @@ fn loop_after() -> String {
 #[command(after_long_help = loop_after())]
 pub struct Loop {
     /// Task for the agent
-    #[arg(value_name = "TASK", conflicts_with = "spec")]
+    #[arg(value_name = "TASK")]
     pub task: Option<String>,
     /// Read the task from FILE, again for each iteration
+    ///
+    /// The file replaces TASK.
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
     /// Maximum iterations, 1 to 100 [default: 25]
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(1..=100_u32))]
     pub max_iterations: Option<u32>,
     /// Require no promise, only the checks
     #[arg(long, conflicts_with = "promise")]
@@ -130,7 +133,7 @@ pub struct Loop {
     /// Worker name [default: from the directory's name]
     ///
     /// If another worker has the default name, swarm appends a number.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub name: Option<WorkerName>,
     /// Directory the agent works in [default: current directory]
     #[arg(hide_short_help = true, long, visible_alias = "project-dir", value_name = "DIR")]

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
+use super::number::whole;
 
 /// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\
@@ -194,7 +195,7 @@ pub struct RalphLogs {
     #[arg(short, long)]
     pub follow: bool,
     /// Number of lines from the end [default: all]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     pub lines: Option<u32>,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "follow")]
@@ -262,7 +263,7 @@ pub struct RalphDiff {
     /// Worker name
     pub name: WorkerName,
     /// Iteration number [default: all changes since the start]
-    #[arg(value_name = "ITERATION", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(value_name = "ITERATION", value_parser = whole(1..=u32::MAX))]
     pub iteration: Option<u32>,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -275,7 +276,7 @@ pub struct RalphRestore {
     /// Worker name
     pub name: WorkerName,
     /// Iteration number; 0: the files before the first
-    #[arg(value_name = "ITERATION")]
+    #[arg(value_name = "ITERATION", value_parser = whole(0..=u32::MAX))]
     pub iteration: u32,
     /// Directory [default: REPOSITORY-worktrees/NAME-ITERATION]
     #[arg(long, value_name = "DIR")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::format::PageFormat;
+use super::number::whole;
 
 /// The help of `session` in long form and in its man page.
 pub(super) const SESSION_LONG: &str = "\
@@ -71,13 +72,13 @@ pub struct SessionStart {
     #[arg(value_name = "TASK")]
     pub task: Vec<String>,
     /// Maximum turns, 1 to 100; 0: no limit [default: 20]
-    #[arg(short = 'n', long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(0..=100_u32))]
     pub max_iterations: Option<u32>,
     /// Require <promise>TOKEN</promise> to finish [default: DONE]
     #[arg(long, visible_alias = "promise", value_name = "TOKEN", value_parser = parse_promise)]
     pub completion_promise: Option<swarm_state::promise::Promise>,
     /// Tool calls required for a promise to count [default: 1]
-    #[arg(hide_short_help = true, long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]
     #[arg(hide_short_help = true, long, value_enum, value_name = "POLICY")]
@@ -92,7 +93,7 @@ pub struct SessionStart {
     /// The task is to meet .do-it/specs and to finish the open changes in .do-it/changes. swarm first checks the
     /// project. If something is missing, it prints what to do and starts no loop. MAX is the maximum of turns; the
     /// default is max_iterations_default in .do-it/specs/_meta.json, or 20.
-    #[arg(long, value_name = "MAX", num_args = 0..=1, allow_negative_numbers = true, default_missing_value = "", conflicts_with = "completion_promise")]
+    #[arg(long, value_name = "MAX", num_args = 0..=1, default_missing_value = "", conflicts_with = "completion_promise")]
     pub do_it: Option<String>,
     /// With --do-it: file with the text for each turn
     ///
@@ -110,7 +111,7 @@ pub struct SessionStart {
     /// Pause after N turns without a file change [default: 0, never]
     ///
     /// Only turns in a row count. This needs a git repository.
-    #[arg(hide_short_help = true, long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     pub no_diff_limit: Option<u32>,
     /// Session of the loop [default: the agent session that runs this command]
     #[arg(hide_short_help = true, long, value_name = "ID", value_parser = parse_session)]

@@ -8,6 +8,7 @@ use swarm_state::model::{PromptVia, RestartWhen, WorkerName};
 
 use super::format::PageFormat;
 use super::gates::{BudgetArgs, GateArgs};
+use super::number::whole;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::settings;
 
@@ -89,7 +90,7 @@ pub struct Spawn {
     /// Worker name [default: from the directory's name]
     ///
     /// If another worker has the default name, swarm appends a number.
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     pub name: Option<WorkerName>,
     /// Directory the agent works in [default: current directory]
     #[arg(long, value_name = "DIR")]
@@ -184,7 +185,7 @@ pub struct RestartArgs {
     #[arg(long, value_name = "WHEN", value_enum)]
     pub restart: Option<Restart>,
     /// Maximum restarts in a row; 0 allows none
-    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 10, requires = "restart")]
+    #[arg(hide_short_help = true, long, value_name = "N", default_value_t = 10, requires = "restart", value_parser = whole(0..=u32::MAX))]
     pub max_restarts: u32,
 }
 
@@ -218,7 +219,7 @@ pub struct LoopArgs {
     /// Maximum iterations; required unless the settings set it
     ///
     /// --ralph-dir sets it too.
-    #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", requires = "ralph", value_parser = whole(1..=u32::MAX))]
     pub max_iterations: Option<u32>,
     /// End an iteration after this time without activity [default: 60s]
     ///

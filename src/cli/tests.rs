@@ -4,7 +4,8 @@ use clap::error::ErrorKind;
 use super::*;
 
 fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(std::iter::once(&"swarm").chain(args))
+    let words: Vec<OsString> = std::iter::once(&"swarm").chain(args).map(OsString::from).collect();
+    Cli::from_words(&words)
 }
 
 fn spawn(args: &[&str]) -> Spawn {

@@ -1,4 +1,4 @@
-//! Hints for commands that swarm does not have, under the names that other tools use.
+//! Hints for commands that swarm does not have, under the names that other tools use, and for misplaced words.
 //!
 //! `main` prints the hint in place of clap's list of similar names, which for `pause` would be `status`. A word that is
 //! not in the table keeps clap's message. Deliberately absent: aliases, because each command has one name.
@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use swarm_state::screen::printable;
 
 use crate::error::Error;
 
@@ -15,12 +16,10 @@ const FOLLOW: &str =
 const START: &str = "to start an agent: swarm spawn -- COMMAND; to run it until your checks pass: \
     swarm loop TASK --check CHECK -- COMMAND";
 
+const LOOP: &str = "swarm loop 'fix the tests' --check 'make test' -- claude -p";
+
 /// The words that swarm has no command for, and the hint for each.
-const HINTS: [(&str, &str); 18] = [
-    (
-        "config",
-        "edit ~/.config/swarm/config.toml, or ./swarm.toml for one project; for the keys: man swarm-config",
-    ),
+const HINTS: [(&str, &str); 17] = [
     ("diff", "to show what a loop changed: swarm ralph diff NAME"),
     ("follow", FOLLOW),
     ("init", "to write a starter PROMPT.md: swarm ralph init"),
@@ -40,10 +39,32 @@ const HINTS: [(&str, &str); 18] = [
     ("top", "to watch the list of workers: swarm ls --watch"),
 ];
 
-/// Returns swarm's own error for a command line whose command is in the table.
-///
-/// `error` is clap's error for `args`. A verb of a command, as in `swarm ralph stop`, keeps clap's message.
-pub fn unknown_command(args: &[OsString], error: &clap::Error) -> Option<Error> {
+/// Returns swarm's own error for a command line, if it has one with a better hint than clap's error `error`.
+pub fn explain(args: &[OsString], error: &clap::Error) -> Option<Error> {
+    unknown_command(args, error).or_else(|| misplaced_word(args, error))
+}
+
+/// The error for a word of `spawn` or `loop` that is neither an option nor the task: an agent's command without `--`,
+/// or a task without quotes.
+fn misplaced_word(args: &[OsString], error: &clap::Error) -> Option<Error> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
+    let verb = args.get(verb_index(args))?.to_str().filter(|verb| ["spawn", "loop"].contains(verb))?;
+    if error.kind() != ErrorKind::UnknownArgument || word.starts_with('-') {
+        return None;
+    }
+    let has_command = args.iter().any(|arg| arg == "--");
+    let hint = match verb {
+        "loop" if has_command => format!("put the task in quotes: {LOOP}"),
+        "loop" => format!("put the task in quotes, and the agent's command last, after --: {LOOP}"),
+        _ if has_command => "give the agent's task as --prompt 'TEXT'".to_owned(),
+        _ => format!("put the agent's command last, after --: swarm spawn -- {}", printable(word)),
+    };
+    Some(Error::usage(format!("unexpected argument '{}'", printable(word))).hint(hint))
+}
+
+/// The error for a command line whose command is in the table. A verb of a command, as in `swarm ralph stop`, keeps
+/// clap's message.
+fn unknown_command(args: &[OsString], error: &clap::Error) -> Option<Error> {
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let is_command = args.get(verb_index(args)).is_some_and(|arg| arg == word.as_str());
     if error.kind() != ErrorKind::InvalidSubcommand || !is_command {
@@ -64,15 +85,15 @@ pub(super) fn verb_index(args: &[OsString]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, Parser};
+    use clap::CommandFactory;
 
     use super::*;
     use crate::cli::Cli;
 
     fn hint(words: &[&str]) -> Option<String> {
         let args: Vec<OsString> = std::iter::once(&"swarm").chain(words).map(OsString::from).collect();
-        let error = Cli::try_parse_from(&args).unwrap_err();
-        unknown_command(&args, &error).and_then(|error| error.hint)
+        let error = Cli::from_words(&args).unwrap_err();
+        explain(&args, &error).and_then(|error| error.hint)
     }
 
     #[test]
@@ -82,7 +103,7 @@ mod tests {
             assert!(root.find_subcommand(word).is_none(), "{word}");
             assert_eq!(hint(&[word, "agent"]).as_deref(), Some(text));
             assert_eq!(hint(&["-c", "file", word]).as_deref(), Some(text));
-            for command in text.split("swarm ").skip(1).filter(|_| word != "config") {
+            for command in text.split("swarm ").skip(1) {
                 let mut words = command.split([' ', ';']);
                 let found = root.find_subcommand(words.next().unwrap()).expect(text);
                 let is_known = |verb| found.find_subcommand(verb).is_some();
@@ -93,8 +114,30 @@ mod tests {
     }
 
     #[test]
+    fn command_without_dashes_or_a_task_without_quotes_gets_a_hint() {
+        for (words, wanted) in [
+            (&["spawn", "claude"][..], "after --: swarm spawn -- claude"),
+            (&["spawn", "--name", "a", "claude", "-p", "hi"], "after --: swarm spawn -- claude"),
+            (&["spawn", "claude -p hi"], "after --: swarm spawn -- claude -p hi"),
+            (&["-c", "f", "spawn", "claude"], "after --: swarm spawn -- claude"),
+            (&["spawn", "do it", "--", "claude"], "--prompt 'TEXT'"),
+            (&["loop", "fix it", "--check", "true", "claude"], "in quotes, and the agent's command last"),
+            (&["loop", "fix", "it", "--check", "true", "--", "claude"], "put the task in quotes: swarm loop"),
+        ] {
+            assert!(hint(words).is_some_and(|hint| hint.contains(wanted)), "{words:?}: {:?}", hint(words));
+        }
+    }
+
+    #[test]
     fn other_errors_keep_the_message_of_clap() {
-        for words in [&["statsu"][..], &["ralph", "stop"], &["stop-it"], &["kill", "--stop"]] {
+        for words in [
+            &["statsu"][..],
+            &["ralph", "stop"],
+            &["stop-it"],
+            &["kill", "--stop"],
+            &["spawn", "--stop"],
+            &["ls", "a"],
+        ] {
             assert_eq!(hint(words), None, "{words:?}");
         }
     }

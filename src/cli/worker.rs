@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use swarm_state::model::{Status, WorkerName};
 
 use super::format::{Format, PageFormat};
+use super::number::whole;
 
 /// The help of `respawn` in long form and in its man page.
 pub(super) const RESPAWN_LONG: &str = "\
@@ -33,6 +34,9 @@ things as a dialog: a numbered list with a cursor mark such as > on one line, an
 
 The command fails if the text could not be typed or may have been lost. If the program has not read the text yet, the \
 terminal queues it; the command then prints a warning and exits with 0.
+
+swarm does not send control characters and escape sequences, and warns about them. Line ends and tabs are sent; with \
+--keys, tabs are not.
 
 Put options before the text. swarm sends everything from the first word of the text on literally. --help after NAME \
 is text too.";
@@ -158,7 +162,7 @@ pub struct Peek {
     /// Worker name
     pub name: WorkerName,
     /// Number of lines from the end
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = whole(1..=u32::MAX))]
     pub lines: u32,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -174,7 +178,7 @@ pub struct Logs {
     #[arg(short, long)]
     pub follow: bool,
     /// Number of lines from the end [default: all; with --follow: 10]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = whole(0..=u32::MAX))]
     pub lines: Option<u32>,
     /// Also print the output of earlier runs
     #[arg(long)]
@@ -187,7 +191,7 @@ pub struct Logs {
         long,
         value_name = "N",
         conflicts_with_all = ["follow", "history"],
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = whole(1..=u32::MAX)
     )]
     pub iteration: Option<u32>,
     /// Output format; json prints one object

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -13,6 +11,7 @@ use super::context::ClientContext;
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::{CommandResult, Failure};
 use crate::paths::Paths;
+use crate::procs;
 use crate::protocol::{Call, DaemonView, Empty};
 
 /// How long a daemon may take, connection included, to answer a request to end.
@@ -65,8 +64,10 @@ pub(super) async fn wait_for_exit(paths: &Paths, client: Client) -> Result<()> {
 
 pub(super) async fn wait_for_exit_of(paths: &Paths, pid: u32, deadline: Instant) -> Result<()> {
     loop {
+        // A zombie has released everything; its parent may take seconds to collect it.
+        let is_alive = pid_of(pid).is_some_and(|pid| procs::is_alive(pid.as_raw()));
         let left = !matches!(connect::probe(paths).await, Ok(DaemonProbe::Ready(c)) if c.daemon.pid == pid);
-        if left && !is_alive(pid) {
+        if left && !is_alive {
             return Ok(());
         }
         if Instant::now() >= deadline {
@@ -80,8 +81,4 @@ pub(super) async fn wait_for_exit_of(paths: &Paths, pid: u32, deadline: Instant)
 
 pub(super) fn pid_of(pid: u32) -> Option<Pid> {
     i32::try_from(pid).ok().filter(|pid| *pid > 1).map(Pid::from_raw)
-}
-
-fn is_alive(pid: u32) -> bool {
-    pid_of(pid).is_some_and(|pid| kill(pid, None) != Err(Errno::ESRCH))
 }

@@ -6,18 +6,8 @@ use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::cli::PageFormat;
-use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Changed};
-
-/// Replaces the error for an unknown worker by the documented one.
-pub(super) fn no_loop(name: &str, error: Error) -> Error {
-    if error.code == ErrorCode::NotFound {
-        Error::invalid(format!("worker '{name}' is not a ralph worker")).hint("swarm ralph ls")
-    } else {
-        error
-    }
-}
 
 /// Changes loops by one call each. `done` and `was_so` are the words for a loop that was changed, and for one that was
 /// so before.
@@ -31,7 +21,7 @@ pub(super) async fn change(
     let mut failures = BatchErrors::new(ctx.out, format, names.len() == 1);
     let calls = names.into_iter().map(|name| (name.clone(), call(name)));
     for (name, answer) in call_each::<Changed>(ctx, calls, QUICK_TIMEOUT).await? {
-        match answer.map_err(|error| no_loop(&name, error)) {
+        match answer {
             Ok(changed) => {
                 changed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
                 if failures.is_json() {
@@ -47,19 +37,4 @@ pub(super) async fn change(
         }
     }
     failures.end()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_worker_that_is_no_loop_gets_the_documents_error() {
-        let error = no_loop("x", Error::new(ErrorCode::NotFound, "no worker named 'x'"));
-        assert_eq!(
-            (error.message.as_str(), error.code.exit_status()),
-            ("worker 'x' is not a ralph worker", 1)
-        );
-        assert_eq!(no_loop("x", Error::invalid("y")).message, "y");
-    }
 }

@@ -249,8 +249,8 @@ fn done_pattern(args: &Spawn, settings: &Settings, warnings: &mut Vec<String>) -
     let Some(text) = args.prompt.done_pattern.clone().or(from_settings) else { return Ok(None) };
     let pattern = match Pattern::compile(&text) {
         Ok(pattern) if !text.is_empty() => pattern,
-        Ok(_) => return Err(Error::invalid("invalid done pattern: it is empty")),
-        Err(e) => return Err(Error::invalid(format!("invalid done pattern: {}", e.trouble()))),
+        Ok(_) => return Err(Error::usage("invalid done pattern: it is empty")),
+        Err(e) => return Err(Error::usage(format!("invalid done pattern: {}", e.trouble()))),
     };
     if pattern.matches_everything() {
         warnings.push(format!("the done pattern {text:?} matches any output, so the loop ends at once"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use swarm_state::model::WorkerName;
 
-use crate::cli::{Command, DaemonCommand, RalphCommand};
+use crate::cli::{Command, ConfigCommand, DaemonCommand, RalphCommand};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::error::{Error, ErrorCode};
@@ -14,6 +14,9 @@ use crate::protocol::{Call, Empty, Named};
 mod attach;
 mod clean;
 mod completions;
+mod config_check;
+mod config_edit;
+mod config_show;
 mod daemon_restart;
 mod daemon_start;
 mod daemon_status;
@@ -66,6 +69,7 @@ pub(super) async fn run(ctx: &ClientContext, command: Command) -> CommandResult 
         Command::Kill(args) => kill::run(ctx, &args).await,
         Command::Respawn(args) => respawn::run(ctx, &args).await,
         Command::Ralph(args) => run_ralph(ctx, args.command).await,
+        Command::Config(args) => run_config(ctx, args.command),
         Command::Daemon(args) => run_daemon(ctx, args.command).await,
         Command::Completions(args) => completions::run(&args, ctx.out),
         Command::Doctor(_)
@@ -104,6 +108,14 @@ async fn run_ralph(ctx: &ClientContext, command: RalphCommand) -> CommandResult 
         RalphCommand::Restore(args) => ralph_restore::run(ctx, &args).await,
         RalphCommand::Approve(args) => ralph_approve::run(ctx, &args).await,
         RalphCommand::Clean(args) => ralph_clean::run(ctx, &args).await,
+    }
+}
+
+fn run_config(ctx: &ClientContext, command: ConfigCommand) -> CommandResult {
+    match command {
+        ConfigCommand::Show(args) => config_show::run(ctx, &args),
+        ConfigCommand::Check => config_check::run(ctx),
+        ConfigCommand::Edit(args) => config_edit::run(ctx, &args),
     }
 }
 

@@ -171,15 +171,13 @@ impl Supervisor {
         }
     }
 
-    /// Finds a loop by the name that a client sent. The error for anything else is documented.
+    /// Finds a loop by the name that a client sent. The error for a worker that is not a loop is documented.
     pub(crate) fn find_loop(&mut self, text: &str) -> Result<(WorkerName, &mut Slot)> {
-        WorkerName::new(text).map_err(|e| Error::invalid(e.to_string()))?;
-        match self.find(text) {
-            Ok((name, slot)) if slot.engine.ralph().is_some() => Ok((name, slot)),
-            Ok(_) | Err(_) => {
-                Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls"))
-            }
+        let (name, slot) = self.find(text)?;
+        if slot.engine.ralph().is_some() {
+            return Ok((name, slot));
         }
+        Err(Error::invalid(format!("worker '{text}' is not a ralph worker")).hint("swarm ralph ls"))
     }
 
     /// The tmux server of a socket that the user named, or swarm's own.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::process::Command;
@@ -14,6 +13,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, Result};
 use crate::paths::{Paths, own_program};
+use crate::procs;
+use crate::shell::quote_path;
 use crate::tmux::{Tmux, TmuxOptions};
 
 /// The timeout of each cleanup step.
@@ -47,6 +48,11 @@ impl Workspace {
 
     fn paths(&self) -> Paths {
         Paths::new(self.root.join("swarm"))
+    }
+
+    /// A command as it must be typed in another terminal.
+    pub(super) fn in_another_terminal(&self, command: &str) -> String {
+        format!("SWARM_DIR={} {command}", quote_path(self.paths().root()))
     }
 
     /// Returns a swarm command in this workspace. It has its own process group, so that Ctrl-C reaches only the demo.
@@ -119,7 +125,7 @@ async fn end_daemon(paths: &Paths) -> Result<()> {
             return Ok(());
         }
         for _ in 0..30 {
-            if kill(pid, None) == Err(Errno::ESRCH) {
+            if !procs::is_alive(pid.as_raw()) {
                 return Ok(());
             }
             sleep(Duration::from_millis(50)).await;

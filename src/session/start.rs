@@ -5,9 +5,9 @@
 //! let stop resumes where it was. Deliberately absent: the requirements of a do-it project ([`super::project`]) and
 //! printing.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use swarm_state::promise::Promise;
@@ -22,6 +22,7 @@ use super::project;
 use super::request::StartRequest;
 use super::store::{COMMAND_LOCK_TIMEOUT, LocatedLoop, SessionStore, write_state};
 use crate::error::{Error, ErrorCode, Result};
+use crate::paths::OWN_DIRECTORY;
 
 /// The maximum size of a task, which is fed back whole at every turn.
 pub const MAX_TASK_BYTES: usize = 1 << 20;
@@ -58,9 +59,7 @@ pub fn start(sessions: &SessionStore, request: &StartRequest) -> Result<StartedL
         .map_err(|e| Error::system(format!("cannot use '{}'", request.dir.display()), e))?;
     let root = if request.kind == SessionKind::DoIt { project::root_of(&dir) } else { dir.clone() };
     let path = root.join(STATE_DIR).join(request.kind.file_name(&request.session));
-    let _lock = sessions
-        .lock(&path, COMMAND_LOCK_TIMEOUT)
-        .map_err(|e| Error::system("the loop's state file is in use", e))?;
+    let _lock = sessions.lock(&path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
     let now = Utc::now().trunc_subsecs(3);
     if let Some(found) = existing_loop(sessions, request, &dir, &path) {
         return resume_existing(sessions, request, &found, now);
@@ -242,6 +241,14 @@ fn task_loop(request: &StartRequest, now: DateTime<Utc>) -> Result<SessionLoop> 
     Ok(state)
 }
 
+/// The error for a state file that could not be locked.
+fn not_locked(error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Error::system("the loop's state file is in use", error),
+        _ => Error::system("cannot lock the loop's state file", error).hint(OWN_DIRECTORY),
+    }
+}
+
 /// Cancels a loop and returns it; `None` when there is none.
 ///
 /// # Errors
@@ -252,9 +259,7 @@ pub fn cancel_loop(
     dir: &Path,
 ) -> Result<Option<LocatedLoop>> {
     let Some(found) = find_loop(sessions, session, dir)? else { return Ok(None) };
-    let _lock = sessions
-        .lock(&found.path, COMMAND_LOCK_TIMEOUT)
-        .map_err(|e| Error::system("the loop's state file is in use", e))?;
+    let _lock = sessions.lock(&found.path, COMMAND_LOCK_TIMEOUT).map_err(not_locked)?;
     let state = match &found.file {
         Ok(file) => file.state(),
         // An unreadable file keeps no session going, so it can be removed.

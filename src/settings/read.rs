@@ -2,19 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use swarm_state::pattern::Pattern;
-use toml::Spanned;
-use toml::de::{DeString, DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue, ValueDeserializer};
+use toml::{Spanned, Value};
 
 use crate::duration::parse_duration;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::paths::{home, pin};
 
+/// One key in one file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SettingValue {
+    /// Its full name, with dots.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+    /// The file, as it was named.
+    pub file: PathBuf,
+    /// The line of the key.
+    pub line: usize,
+}
+
 /// An error at a byte of the file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Fault {
     at: usize,
     message: String,
+    /// The last part of a key that its section does not have.
+    pub(super) unknown: Option<String>,
+    /// A known key of the section that is spelled similarly.
+    near: Option<String>,
+    /// The errors after this one.
+    more: Vec<Self>,
 }
 
 /// A settings file.
@@ -33,25 +53,42 @@ impl<'a> SettingsFile<'a> {
     /// Calls `visit` for every top-level key.
     ///
     /// # Errors
-    /// The error that is first in the file.
-    pub(super) fn each(&self, visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>) -> Result<()> {
+    /// All errors, in the order of the file.
+    pub(super) fn each(
+        &self,
+        visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Vec<Fault>> {
         let table = DeTable::parse(self.text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            self.error(&Fault { at, message: error.message().to_owned() })
+            vec![Fault { at, message: error.message().to_owned(), ..Fault::default() }]
         })?;
-        visit_all(&entries(self, "", table.get_ref()), visit).map_err(|fault| self.error(&fault))
+        visit_all(&entries(self, "", table.get_ref()), visit).map_err(Fault::all)
     }
 
-    fn error(&self, fault: &Fault) -> Error {
+    /// The error for a fault. `sections` are those in which an unknown key would be right.
+    pub(super) fn error(&self, fault: &Fault, sections: &[String]) -> Error {
         // One sentence on one line, whatever the parser's message or a value contains.
         let message = fault.message.split_whitespace().collect::<Vec<_>>().join(" ");
-        Error::invalid(format!("{}: {message}", self.place(fault.at)))
+        let fix = match (&fault.near, sections) {
+            (Some(near), _) => format!(" (did you mean '{near}'?)"),
+            (None, []) => String::new(),
+            (None, sections) => format!(" (this key belongs in {})", sections.join(" or ")),
+        };
+        let error =
+            Error::invalid(format!("{}:{}: {message}{fix}", self.path.display(), self.line(fault.at)));
+        let has_fix = fault.unknown.is_none() || !fix.is_empty();
+        if has_fix { error } else { error.hint("for the keys: man swarm-config") }
     }
 
-    /// `FILE:LINE`.
-    fn place(&self, at: usize) -> String {
-        let line = self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-        format!("{}:{line}", self.path.display())
+    fn line(&self, at: usize) -> usize {
+        self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+impl Fault {
+    fn all(mut self) -> Vec<Self> {
+        let more = std::mem::take(&mut self.more);
+        std::iter::once(self).chain(more).collect()
     }
 }
 
@@ -64,13 +101,16 @@ fn entries<'a>(source: &'a SettingsFile<'a>, prefix: &str, table: &'a DeTable<'a
     table.iter().map(entry).collect()
 }
 
-/// Calls `visit` for every key; returns the error that is first in the file.
+/// Calls `visit` for every key; returns the error that is first in the file, with the others in it.
 fn visit_all(
     entries: &[SettingEntry<'_>],
     visit: impl FnMut(&SettingEntry<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let faults = entries.iter().map(visit).filter_map(Result::err);
-    faults.min_by_key(|fault| fault.at).map_or(Ok(()), Err)
+    let mut faults: Vec<Fault> = faults.flat_map(Fault::all).collect();
+    faults.sort_by_key(|fault| fault.at);
+    let mut faults = faults.into_iter();
+    faults.next().map_or(Ok(()), |first| Err(Fault { more: faults.collect(), ..first }))
 }
 
 /// A key and its value.
@@ -271,9 +311,14 @@ impl SettingEntry<'_> {
 
     pub(super) fn unknown(&self, known: &[&str]) -> Fault {
         let near = known.iter().map(|word| (strsim::levenshtein(self.key, word), word)).min();
-        let hint = near.filter(|(steps, word)| *steps <= 1 + word.len() / 4);
-        let hint = hint.map_or_else(String::new, |(_, word)| format!(" (did you mean '{word}'?)"));
-        Fault { at: self.at, message: format!("unknown key '{}'{hint}", self.full) }
+        let near = near.filter(|(steps, word)| *steps <= 1 + word.len() / 4);
+        Fault {
+            at: self.at,
+            message: format!("unknown key '{}'", self.full),
+            unknown: Some(self.key.to_owned()),
+            near: near.map(|(_, word)| (*word).to_owned()),
+            more: vec![],
+        }
     }
 
     pub(super) fn must_be(&self, what: &str) -> Fault {
@@ -281,11 +326,31 @@ impl SettingEntry<'_> {
     }
 
     pub(super) fn fault(&self, what: &str) -> Fault {
-        Fault { at: self.at, message: format!("'{}' {what}", self.full) }
+        Fault { at: self.at, message: format!("'{}' {what}", self.full), ..Fault::default() }
     }
 
     /// `FILE:LINE` of the value.
     pub(super) fn place(&self) -> String {
-        self.source.place(self.at)
+        format!("{}:{}", self.source.path.display(), self.source.line(self.at))
+    }
+
+    /// Adds the values below this key, down to `depth` tables.
+    pub(super) fn collect(&self, depth: usize, values: &mut Vec<SettingValue>) {
+        match self.table() {
+            Ok(entries) if depth > 0 && !entries.is_empty() => {
+                entries.iter().for_each(|entry| entry.collect(depth - 1, values));
+            }
+            // The parser has accepted the value.
+            Ok(_) | Err(_) => {
+                values.extend(Value::deserialize(ValueDeserializer::from(self.value.clone())).map(|value| {
+                    SettingValue {
+                        key: self.full.clone(),
+                        value,
+                        file: self.source.path.to_owned(),
+                        line: self.source.line(self.at),
+                    }
+                }))
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use swarm_state::model::PromptVia;
 use tempfile::TempDir;
 
 use super::*;
+use crate::files::file_name;
 
 struct Fixture {
     dir: TempDir,
@@ -29,7 +30,8 @@ impl Fixture {
     fn load(&self, text: &str) -> Result<Settings> {
         let claude = Profile { name: "claude".into(), commands: vec!["claude".into()], ..Profile::generic() };
         let codex = Profile { name: "codex".into(), ..claude.clone() };
-        Settings::load_over(vec![claude, codex], &self.file("c.toml", text), None, None)
+        let settings = Settings::load_over(vec![claude, codex], &self.file("c.toml", text), None, None);
+        settings.map_err(|mut errors| errors.swap_remove(0))
     }
 
     /// The error of `text`, without the directory.
@@ -113,6 +115,16 @@ const FAULTS: &[(&str, &str)] = &[
         "c.toml:3: unknown key 'ralph.max_iteration' (did you mean 'max_iterations'?)",
     ),
     ("x = 1", "c.toml:1: unknown key 'x'"),
+    (
+        "max_iterations = 1",
+        "c.toml:1: unknown key 'max_iterations' (this key belongs in [ralph] or [ralph_loop])",
+    ),
+    ("[ralph]\nmax_cost = 1", "c.toml:2: unknown key 'ralph.max_cost' (this key belongs in [ralph_loop])"),
+    ("[tmux]\nready = []", "c.toml:2: unknown key 'tmux.ready' (this key belongs in [agents.NAME])"),
+    (
+        "[ralph]\ncommand = []",
+        "c.toml:2: unknown key 'ralph.command' (this key belongs in the top level, above all sections)",
+    ),
     ("[agent.claude]\nready = []", "c.toml:1: unknown key 'agent' (did you mean 'agents'?)"),
     ("[agents.claude]\nredy = []", "c.toml:2: unknown key 'agents.claude.redy' (did you mean 'ready'?)"),
     ("[ralph]\nmax_iterations = 0", "c.toml:2: 'ralph.max_iterations' must be a whole number, at least 1"),
@@ -208,6 +220,59 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
     {
         assert!(dir.error(text).starts_with(&format!("c.toml:{line}: ")), "{}", dir.error(text));
     }
+}
+
+#[test]
+fn all_faults_of_all_files_are_found_at_once() {
+    let dir = Fixture::new();
+    let user = dir.file("u.toml", "[tmux]\nsize = 1\n[ralph]\nfoo = 1\n[agents.x]\nready = 1\nbar = 1\n");
+    let local = dir.file("l.toml", "command = [");
+    let errors = Settings::load_all(&user, Some(&local), Some(&dir.path("none"))).unwrap_err();
+    let places: Vec<_> = errors.iter().map(|error| error.message.split(": ").next().unwrap()).collect();
+    let in_user = [2, 4, 6, 7].map(|line| format!("{}:{line}", user.display()));
+    let missing = format!("cannot read settings file '{}'", dir.path("none").display());
+    assert_eq!(places, [&in_user[..], &[format!("{}:1", local.display()), missing]].concat());
+    assert_eq!(errors[1].hint.as_deref(), Some("for the keys: man swarm-config"));
+}
+
+#[test]
+fn the_template_is_all_comments_and_valid_without_them() {
+    let dir = Fixture::new();
+    assert_eq!(dir.load(TEMPLATE).unwrap().values, []);
+    let set: String = TEMPLATE
+        .lines()
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| line.replacen('#', "", 1) + "\n")
+        .collect();
+    let settings = dir.load(&set).unwrap();
+    assert_eq!(settings.values.len(), set.matches(" = ").count());
+    for (key, default) in keys() {
+        let value = settings.values.iter().find(|value| value.key == key).map(|value| &value.value);
+        assert!(
+            value.is_none() || default.is_none() || value == default.as_ref(),
+            "{key} is not at its default"
+        );
+    }
+}
+
+#[test]
+fn every_value_has_its_file_and_line() {
+    let dir = Fixture::new();
+    let user = dir.file("u.toml", "command = [\n  'a',\n]\nralph.max_iterations = 5\n[agents.mine]\n");
+    let local = dir.file("l.toml", "[agents.claude.outage]\nlimit = ['x']\n[agents.claude]\nhooks = 'off'\n");
+    let settings = Settings::load(&user, Some(&local), None).unwrap();
+    let value = |v: &SettingValue| format!("{} {}:{} {}", v.key, file_name(&v.file), v.line, v.value);
+    let values: Vec<_> = settings.values.iter().map(value).collect();
+    assert_eq!(
+        values,
+        [
+            "agents.mine u.toml:5 {}",
+            "command u.toml:1 [\"a\"]",
+            "ralph.max_iterations u.toml:4 5",
+            "agents.claude.hooks l.toml:4 \"off\"",
+            "agents.claude.outage l.toml:1 { limit = [\"x\"] }",
+        ]
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use swarm_state::format::{self, FormatError, Record};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::PauseBy;
 
-use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
+use super::{Problem, Store, create, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
 use crate::error::{Error, ErrorCode, Result};
 use crate::signed::Purpose;
 
@@ -122,7 +122,7 @@ impl Store {
     /// Marks a worker whose record cannot be written. The mark is an empty file, for which a full disk usually has
     /// room. False if that fails too.
     pub fn set_mark(&self, name: &WorkerName, mark: Mark) -> bool {
-        let made = fs::File::create(self.paths.mark(name, mark.word())).is_ok();
+        let made = create(&self.paths.mark(name, mark.word())).is_ok();
         // Creating the file is enough for a daemon that dies; a power cut may lose it.
         let _ = sync_dir(&self.paths.workers_dir());
         made

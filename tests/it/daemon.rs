@@ -193,6 +193,13 @@ fn without_a_place_for_it_there_is_no_daemon() {
         ls.env_remove("SWARM_DIR").env_remove("HOME").envs(home.map(|home| ("HOME", home))).arg("ls");
         w.run(ls).code(3).warns("swarm: error: HOME is not ").warns("hint: set HOME or SWARM_DIR\n");
     }
+    // Nobody can create a file in /proc.
+    for home in [w.path("missing"), "/proc".into()] {
+        let mut ls = w.command(SWARM);
+        ls.env_remove("SWARM_DIR").env("HOME", home).arg("ls");
+        w.run(ls).code(3).warns("hint: set SWARM_DIR to a directory that belongs to you and is writable\n");
+    }
+    assert!(!w.path("missing").exists());
     let mut ls = w.command(SWARM);
     ls.env_remove("HOME").arg("ls");
     w.run(ls).ok();

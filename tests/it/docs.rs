@@ -224,6 +224,27 @@ fn state_page_has_the_sizes_and_the_format_of_the_code() {
     assert!(page.contains(&format!("now {format}.")), "man/swarm-state.5: the format is {format}");
 }
 
+#[test]
+fn config_page_has_every_key_in_its_section() {
+    use swarm::settings::{agent_keys, keys};
+    let page = by_hand("swarm-config.5");
+    let keys =
+        keys().into_iter().map(|(key, _)| key).chain(agent_keys().map(|key| format!("agents.NAME.{key}")));
+    for full in keys {
+        let (section, key) = match full.rsplit_once('.') {
+            Some((section, key)) => (format!("[{section}]"), key),
+            None => ("TOP LEVEL".to_owned(), full.as_str()),
+        };
+        let below = page.split(&format!("\n.SH {section}\n")).nth(1).unwrap_or_default();
+        let text = format!("\n{}", below.split("\n.SH ").next().unwrap_or_default());
+        let heads = text.split("\n.TP\n").filter_map(|item| item.lines().next());
+        assert!(
+            heads.into_iter().any(|head| head.contains(&format!("\\fB{key}\\fR"))),
+            "man/swarm-config.5: {full}"
+        );
+    }
+}
+
 /// The pages that are written by hand.
 const HAND_WRITTEN: [&str; 7] = [
     "swarm-config.5",

@@ -22,8 +22,9 @@ fn schemas() -> Schema {
 }
 
 /// Each verb, and the definition of what it prints. A verb of `LINES` prints one object on each line.
-const VERBS: [(&str, &str); 31] = [
+const VERBS: [(&str, &str); 32] = [
     ("clean", "clean"),
+    ("config show", "config_show"),
     ("daemon status", "daemon_status"),
     ("doctor", "doctor"),
     ("events", "event"),
@@ -59,9 +60,11 @@ const VERBS: [(&str, &str); 31] = [
 const LINES: [&str; 7] = ["clean", "events", "kill", "ralph pause", "ralph resume", "send", "wait"];
 
 /// Verbs that print nothing that a program would read.
-const WITHOUT_JSON: [&str; 16] = [
+const WITHOUT_JSON: [&str; 18] = [
     "attach",
     "completions",
+    "config check",
+    "config edit",
     "daemon restart",
     "daemon run",
     "daemon start",
@@ -167,7 +170,9 @@ fn every_verb_prints_the_described_objects() {
     seen.run("spawn", &["--name", "f", "--", "sh", "-c", "echo no; exit 3"], 0);
     world.until_status("f", "failed");
 
-    for verb in ["ls", "ralph ls", "why", "events", "doctor", "hooks status", "daemon status"] {
+    world.write("swarm.toml", "[ralph]\nmax_iterations = 7\n");
+    for verb in ["ls", "ralph ls", "why", "events", "doctor", "hooks status", "daemon status", "config show"]
+    {
         seen.run(verb, &[], if verb == "doctor" { world.swarm(&["doctor"]).code.unwrap() } else { 0 });
     }
     for (name, code) in [("good", 1), ("stuck", 0), ("bad", 1), ("w", 0), ("f", 1)] {
@@ -245,7 +250,7 @@ fn each_error_is_an_object_on_stdout_when_json_was_requested() {
         ("statsu --json", 2, "usage", "unrecognized subcommand 'statsu'"),
         ("pause x --json", 2, "usage", "unknown command 'pause'"),
         ("report --format=json", 2, "usage", "the following required arguments were not provided: <NAME>"),
-        ("ralph status nobody --json", 1, "invalid", "worker 'nobody' is not a ralph worker"),
+        ("ralph status nobody --json", 2, "not_found", "no worker named 'nobody'"),
         (
             "loop task --json",
             2,

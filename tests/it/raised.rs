@@ -221,7 +221,7 @@ fn loop_that_ended_otherwise_or_lost_its_files_is_not_resumed() {
     refused(&format!("the worktree of worker 'a' does not exist: {tree}"));
     assert_eq!(d.w.status("a")["status"], "failed");
     d.w.swarm(&["clean", "a", "--keep-worktree"]).ok();
-    d.w.swarm(&["ralph", "resume", "a"]).code(1).warns("worker 'a' is not a ralph worker");
+    d.w.swarm(&["ralph", "resume", "a"]).code(2).warns("no worker named 'a'");
 }
 
 /// Three loops: `works` with a live agent, `rests` paused by a person, and `ended` at its limit.

@@ -144,7 +144,7 @@ fn a_bad_done_pattern_is_refused() {
     let w = prompted();
     let agent = w.agent("a");
     w.swarm(&w.loop_args("agent", &agent, &["--done-pattern", "(unclosed", "-d"]))
-        .code(1)
+        .code(2)
         .warns("swarm: error: invalid done pattern: unclosed group at position 0\n");
     nothing_left(&w);
 }
@@ -192,10 +192,8 @@ fn a_worker_that_is_no_loop_cannot_be_paused_resumed_or_asked() {
     let agent = w.agent("a");
     w.spawn_agent("plain", &agent, &[]);
     for verb in ["pause", "resume", "status"] {
-        for name in ["plain", "nobody"] {
-            let line = format!("swarm: error: worker '{name}' is not a ralph worker\n");
-            w.swarm(&["ralph", verb, name]).code(1).warns(&line);
-        }
+        let line = "swarm: error: worker 'plain' is not a ralph worker\n";
+        w.swarm(&["ralph", verb, "plain"]).code(1).warns(line);
     }
 }
 

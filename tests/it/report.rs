@@ -343,7 +343,7 @@ fn a_diff_is_of_one_iteration_or_of_all() {
     assert!(!second.contains("+1\n") && !second.contains("b/one"), "{second}");
     assert!(!diff(&["1"]).ok().out.contains("two"));
     diff(&["3"]).code(1).warns("no snapshot of iteration 3 of 'a'");
-    diff(&["0"]).code(2).warns("0 is not in 1..");
+    diff(&["0"]).code(2).warns("give a whole number from 1 to 4294967295");
     let report = report(&w, "a");
     assert_eq!(report["iterations"][1]["diff"]["files"], 1);
     w.swarm(&["report", "a"]).ok().says("| 1 file +1 -0 |").says("  merge:  git -C ");

@@ -150,3 +150,68 @@ fn a_profile_of_the_settings_says_when_an_agent_is_ready() {
         w.swarm(&["peek", "one"]).ok().out.contains("got: go on").then_some(())
     });
 }
+
+#[test]
+fn config_show_names_the_place_of_each_value_and_what_it_overrides() {
+    let w = World::new();
+    let user = w.user_settings("command = ['claude']\n[ralph]\nmax_iterations = 5\n");
+    w.write("swarm.toml", "[ralph_loop]\nmax_iterations = 7\n[ralph]\nmax_iterations = 6\n");
+    let text = w.swarm(&["config", "show"]).ok().out;
+    let line = |key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("{key}: {text}"));
+        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    };
+    let user = user.display();
+    assert_eq!(line("command"), format!("[\"claude\"] {user}:1"));
+    assert_eq!(line("ralph.max_iterations"), format!("6 swarm.toml:4, overrides 5 ({user}:3)"));
+    assert_eq!(line("ralph_loop.max_iterations"), "7 swarm.toml:2, overrides 25 (default)");
+    assert_eq!((line("tmux.size"), line("tmux.source")), ("\"200x50\" default".into(), "-".into()));
+    let shown = w.swarm(&["config", "show", "--format", "json"]).ok().json();
+    let row = shown["settings"].as_array().unwrap().iter().find(|row| row["key"] == "ralph.max_iterations");
+    let old = json!({"value": 5, "file": user.to_string(), "line": 3});
+    let wanted = json!({"key": "ralph.max_iterations", "value": 6, "file": "swarm.toml", "line": 4, "overrides": [old]});
+    assert_eq!((row.unwrap(), &shown["schema"]), (&wanted, &json!(1)));
+    assert_eq!(w.daemon_pid(), None);
+}
+
+#[test]
+fn config_check_prints_every_error_of_every_file() {
+    let w = World::new();
+    w.swarm(&["config", "check"]).ok().says("no settings files; to create one: swarm config edit\n");
+    let user = w.user_settings("[ralph]\nmax_cost = 1\n");
+    w.swarm(&["config", "check"]).code(1).warns("in [ralph_loop])\n");
+    w.write("swarm.toml", "[tmux]\nsize = 1\n[ralph]\nmax_iteration = 3\n");
+    let error = w.swarm(&["config", "check"]).code(1).err;
+    for wanted in [
+        format!("{}:2: unknown key 'ralph.max_cost' (this key belongs in [ralph_loop])", user.display()),
+        "swarm.toml:2: 'tmux.size' must be a text".to_owned(),
+        "swarm.toml:4: unknown key 'ralph.max_iteration' (did you mean 'max_iterations'?)".to_owned(),
+    ] {
+        assert!(error.contains(&format!("swarm: error: {wanted}\n")), "{error}");
+    }
+    w.user_settings("");
+    w.write("swarm.toml", "");
+    w.swarm(&["config", "check"]).ok().says(&format!("{}: ok\nswarm.toml: ok\n", user.display()));
+}
+
+#[test]
+fn config_edit_creates_the_file_and_keeps_an_edit_with_an_error() {
+    let mut w = World::new();
+    let user = w.path("home/.config/swarm/config.toml");
+    w.set("EDITOR", "false");
+    w.swarm(&["config", "edit"])
+        .code(1)
+        .warns("the editor 'false' failed")
+        .warns("hint: set VISUAL or EDITOR");
+    assert!(!user.exists(), "an untouched template stayed");
+    w.set("VISUAL", "sed -i s/#command/comand/");
+    let said = w.swarm(&["config", "edit"]).code(1).err;
+    assert!(said.contains("unknown key 'comand' (did you mean 'command'?)\n"), "{said}");
+    assert!(said.ends_with("hint: your changes are saved; to correct them: swarm config edit\n"), "{said}");
+    assert!(fs::read_to_string(&user).unwrap().contains("\ncomand = "));
+    w.set("VISUAL", "sed -i s/comand/command/");
+    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n");
+    assert!(!w.work().join("swarm.toml").exists());
+    w.swarm(&["config", "edit", "--project"]).ok().says("swarm.toml: ok\n");
+    assert!(w.work().join("swarm.toml").exists());
+}

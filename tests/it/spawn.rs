@@ -319,14 +319,26 @@ fn what_cannot_be_run_is_told_from_what_is_not_there() {
     w.write("textfile", "#!/bin/sh\n");
     let path = std::env::var("PATH").unwrap();
     w.set("PATH", format!("{path}:{}", w.work().display()));
-    for (program, words) in [
-        ("./folder", "cannot run ./folder: it is a directory"),
-        ("./textfile", "cannot run ./textfile: it is not executable"),
-        ("./none", "no such program: ./none"),
-        ("textfile", "cannot run textfile: it is not executable"),
-        ("folder", "no such program: folder"),
+    let file = w.work().join("textfile").display().to_string();
+    let (chmod, below) =
+        (format!("hint: chmod +x {file}"), format!("hint: a relative path starts at {}", w.work().display()));
+    for (program, code, words, hint) in [
+        ("./folder", 1, "cannot run ./folder: it is a directory", ""),
+        ("./textfile", 1, "cannot run ./textfile: it is not executable", "hint: chmod +x "),
+        ("./none", 1, "no such program: ./none", &below),
+        ("textfile", 1, "cannot run textfile: it is not executable", &chmod),
+        ("folder", 1, "no such program: folder", "hint: give a program on the PATH"),
+        (
+            "claude -p",
+            2,
+            "no such program: claude -p",
+            "hint: give the command without quotes: -- claude -p\n",
+        ),
+        ("a && b", 2, "no such program: a && b", "hint: for a shell command: -- sh -c 'a && b'\n"),
+        ("A=1 b", 2, "no such program: A=1 b", "hint: for a shell command: -- sh -c 'A=1 b'\n"),
+        ("A=1", 2, "no such program: A=1", "hint: to set a variable: --env A=1\n"),
     ] {
-        w.spawn("one", &[], &[program]).code(1).warns(&format!("swarm: error: {words}\n"));
+        w.spawn("one", &[], &[program]).code(code).warns(&format!("swarm: error: {words}\n")).warns(hint);
     }
 }
 

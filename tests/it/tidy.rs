@@ -101,6 +101,7 @@ fn few_modules_start_processes() {
             "src/wrapper.rs",
             "src/client/connect/start.rs",
             "src/client/verbs/attach.rs",
+            "src/client/verbs/config_edit.rs",
             "src/demo",
         ]
         .iter()

@@ -13,7 +13,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
     let w = World::new();
     w.write("PROMPT.md", "Do task A\n");
     let spawn = ["spawn", "--name", "a", "--ralph", "--prompt-file", "PROMPT.md", "-n", "3"];
-    let wrong: [(&[&str], &str); 24] = [
+    let wrong: [(&[&str], &str); 26] = [
         (&["--check", ""], "hint: example: --check 'cargo test'"),
         (&["--check", "true", "--check", " \t"], "hint: example: --check 'cargo test'"),
         (&["--promise", ""], "hint: example: --promise COMPLETE"),
@@ -33,16 +33,18 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         (&["--check", "true", "--protect", "./"], "hint: for example --protect 'tests/**/*.py'"),
         (&["--protect", "x"], "add the condition for a complete loop: --check COMMAND"),
         (&["--check-timeout", "0"], "at least 1s"),
-        (&["--check-jobs", "0"], "0 is not in 1..=64"),
-        (&["--check-jobs", "65"], "65 is not in 1..=64"),
+        (&["--check-jobs", "0"], "give a whole number from 1 to 64"),
+        (&["--check-jobs", "65"], "give a whole number from 1 to 64"),
         (&["--max-time", "0"], "at least 1s"),
         (&["--max-time", "1x"], "invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m"),
-        (&["--max-time", "-1"], "-1"),
+        (&["--max-time", "-1"], "invalid duration '-1': use 90, 90s, 10m, 8h or 1h30m"),
         (&["--max-cost", "0"], "as in 2.50"),
-        (&["--max-tokens", "99999999999999999999"], "number too large"),
-        (&["--max-failures", "0"], "0 is not in 1.."),
+        (&["--max-cost", "-5"], "the amount must be more than 0 and at most 1000000000, as in 2.50"),
+        (&["--max-cost", "1e99"], "the amount must be more than 0 and at most 1000000000, as in 2.50"),
+        (&["--max-tokens", "99999999999999999999"], "give a whole number from 1 to 18446744073709551615"),
+        (&["--max-failures", "0"], "give a whole number from 1 to 4294967295"),
         (&["--iteration-timeout", "0m"], "at least 1s"),
-        (&["--no-progress", "0"], "0 is not in 1.."),
+        (&["--no-progress", "0"], "give a whole number from 1 to 4294967295"),
         (&["--prompt", "x"], "--prompt"),
     ];
     for (flags, cure) in wrong {
@@ -69,8 +71,8 @@ fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
         (&["loop", "--spec", "blank.md", "--check", "true"], "the spec file is empty: blank.md"),
         (&["loop", "--spec", "/dev/null", "--check", "true"], "the spec file is empty: /dev/null"),
         (&["loop", "x"], "at least one --check"),
-        (&["loop", "x", "--check", "true", "-n", "0"], "0 is not in 1..=100"),
-        (&["loop", "x", "--check", "true", "-n", "101"], "101 is not in 1..=100"),
+        (&["loop", "x", "--check", "true", "-n", "0"], "give a whole number from 1 to 100"),
+        (&["loop", "x", "--check", "true", "-n", "101"], "give a whole number from 1 to 100"),
         (&["loop", "x", "--check", "true", "--agent", "nobody"], "hint: known agents: claude"),
         (&["loop", "x", "--check", "true", "--model", "m"], "hint: set the model in the command itself"),
         (&["loop", "x", "--check", "true", "--env", "=x"], "expected KEY=VALUE or KEY"),
@@ -78,6 +80,7 @@ fn a_loop_without_a_task_or_a_gate_is_wrong_use_too() {
     for (words, cure) in wrong {
         w.swarm(&[words, &["--", "sh"]].concat()).code(2).warns("swarm: error: ").warns(cure);
     }
+    w.swarm(&["loop", "x", "--", "sh", "--check", "true"]).code(2).warns("hint: put --check before --");
     let ran = w.swarm(&["loop", "x", "--check", "true"]).code(2).warns("no command given");
     assert!(
         ran.err.contains("hint: example: swarm loop 'make") && !ran.err.contains("swarm spawn"),
@@ -109,18 +112,15 @@ fn wrong_use_of_the_verbs_of_a_loop_ends_with_2_and_what_is_not_so_with_1() {
     for words in [&["diff", "a", "0"][..], &["diff", "a", "x"], &["restore", "a", "-1"], &["restore", "a"]] {
         w.swarm(&[&["ralph"], words].concat()).code(2).warns("swarm: error: ");
     }
-    let verbs: [&[&str]; 7] =
-        [&["pause"], &["resume"], &["status"], &["diff"], &["approve"], &["set"], &["restore"]];
+    let verbs = ["pause", "resume", "status", "diff", "approve", "logs", "clean", "set", "restore"];
     for verb in verbs {
-        let more: &[&str] = match verb[0] {
+        let more: &[&str] = match verb {
             "set" => &["max_iterations=9"],
             "restore" => &["1"],
             _ => &[],
         };
-        let words = [&["ralph"], verb, &["nobody"], more].concat();
-        w.swarm(&words)
-            .code(1)
-            .warns("swarm: error: worker 'nobody' is not a ralph worker\nhint: swarm ralph ls\n");
+        let words = [&["ralph", verb, "nobody"], more].concat();
+        w.swarm(&words).code(2).warns("swarm: error: no worker named 'nobody'\nhint: swarm ls\n");
     }
     agent.tell("exit 0");
     w.until_status("a", "done");

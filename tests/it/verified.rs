@@ -101,8 +101,7 @@ impl Desk {
 
     /// The words of `swarm loop 'do it' --name a FLAGS -- AGENT`.
     pub(crate) fn words(&self, flags: &[&str], agent: &[String]) -> Vec<String> {
-        let task: &[&str] = if flags.contains(&"--spec") { &[] } else { &["do the thing"] };
-        let head = ["loop"].iter().chain(task).chain(&["--name", "a"]).chain(flags).chain(&["--"]);
+        let head = ["loop", "do the thing", "--name", "a"].iter().chain(flags).chain(&["--"]);
         head.map(|word| (*word).to_owned()).chain(agent.iter().cloned()).collect()
     }
 
@@ -280,6 +279,7 @@ fn a_spec_is_read_afresh_for_each_iteration() {
     d.run(&["--spec", spec.to_str().unwrap(), "--check", "test -e done", "-n", "2"], &agent).code(1);
     assert!(d.prompt(1).starts_with("# Task\n\nthe first text\n"), "{}", d.prompt(1));
     assert!(d.prompt(2).starts_with("# Task\n\nthe second text\n"), "{}", d.prompt(2));
+    assert!(!d.prompt(1).contains("do the thing"), "{}", d.prompt(1));
 }
 
 #[test]

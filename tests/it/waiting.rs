@@ -29,7 +29,7 @@ fn it_ends_when_all_are_over_and_says_who_failed() {
     c.tell("exit 0");
     assert_eq!(all.wait(&world), 1, "{}", all.output());
     assert_eq!(good.wait(&world), 0, "{}", good.output());
-    all.says("hint: swarm logs b");
+    all.says("hint: swarm why b");
     assert!(!good.output().contains("'b'"), "{}", good.output());
     // The result of a stopped worker is available at once, and 0 s is time enough.
     world.swarm(&["wait", "a", "--timeout", "0"]).ok().says("a: done (exited)\n");

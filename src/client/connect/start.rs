@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::lines::LineReader;
 use crate::error::{Error, ErrorCode, Result};
-use crate::paths::{Paths, own_program};
+use crate::paths::{OWN_DIRECTORY, Paths, own_program};
 
 /// How long a daemon may take to start. It syncs files, for which a busy disk can take many seconds.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -37,18 +37,15 @@ pub(super) async fn start(paths: &Paths) -> Result<(), NotStarted> {
     let no_daemon = |what: &str, e: std::io::Error| {
         Error::new(ErrorCode::NoDaemon, format!("cannot start the daemon: {what}: {e}"))
     };
+    let no_place = |what: &Path, e| no_daemon(&what.display().to_string(), e).hint(OWN_DIRECTORY);
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(paths.root())
-        .map_err(|e| no_daemon(&paths.root().display().to_string(), e))?;
+        .map_err(|e| no_place(paths.root(), e))?;
     let log = paths.daemon_log();
-    let stderr = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(&log)
-        .map_err(|e| no_daemon(&log.display().to_string(), e))?;
+    let stderr =
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(|e| no_place(&log, e))?;
     let from = stderr.metadata().map(|m| m.len()).unwrap_or(0);
     let program = own_program().map(|own| if own.exists() { own } else { paths.helper() })?;
     let mut command = tokio::process::Command::new(&program);

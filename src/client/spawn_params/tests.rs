@@ -113,7 +113,7 @@ fn prompts_of_plain_workers() {
 fn done_patterns_are_compiled() {
     let (message, status) = refused(&["--done-pattern", "(", "--", "c"]);
     assert!(message.starts_with("invalid done pattern: "), "{message}");
-    assert_eq!(status, 1);
+    assert_eq!(status, 2);
     assert!(refused(&["--done-pattern", "", "--", "c"]).0.starts_with("invalid done pattern: "));
     let (params, warnings) = check(&["--done-pattern", ".*", "--", "c"], &Settings::default());
     assert!(params.is_ok());

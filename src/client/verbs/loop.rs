@@ -16,7 +16,7 @@ use crate::out::CommandResult;
 
 mod result;
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{Call, Spawned};
 use crate::settings::{LoopDefaults, Settings};
 
@@ -32,7 +32,9 @@ const COMMAND_HINT: &str = "example: swarm loop 'make the tests pass' --check 'c
 /// The promise where neither the command line nor the settings give one.
 const DEFAULT_PROMISE: &str = "COMPLETE";
 
-pub(super) async fn run(ctx: &ClientContext, args: Loop) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
+    // The documents' examples give both.
+    args.task = args.task.filter(|_| args.spec.is_none());
     let settings = load_settings(ctx)?;
     let mut warnings = Vec::new();
     let (task, quiet, format, stream) = (args.task.clone(), args.quiet, args.format, args.stream);
@@ -146,11 +148,11 @@ fn as_spawn(args: Loop, agent: Option<&Profile>, settings: &Settings) -> Result<
         (None, None) => return Err(Error::usage("no task given").hint(TASK_HINT)),
     };
     if gates.check.is_empty() {
-        return Err(Error::new(
-            ErrorCode::Usage,
-            "a loop needs at least one --check, the command that proves its work",
-        )
-        .hint(COMMAND_HINT));
+        let is_late = args.cmd.iter().any(|word| word.starts_with("--check"));
+        let hint =
+            if is_late { "put --check before --; the words after -- are the agent's" } else { COMMAND_HINT };
+        let message = "a loop needs at least one --check, the command that proves its work";
+        return Err(Error::usage(message).hint(hint));
     }
     if !args.no_promise {
         let tag = settings.ralph_loop.completion_tag.as_deref().unwrap_or(DEFAULT_PROMISE);

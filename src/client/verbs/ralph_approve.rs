@@ -6,14 +6,13 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, RalphApprove};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Approved, Call, Named};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphApprove) -> CommandResult {
     let name = args.name.as_str();
     let call = Call::RalphApprove(Named { name: name.to_owned() });
-    let approved: Approved = ctx.call(&call, QUICK_TIMEOUT).await.map_err(|e| no_loop(name, e))?;
+    let approved: Approved = ctx.call(&call, QUICK_TIMEOUT).await?;
     if approved.files.is_empty() {
         ctx.out.warn(&format!("no protected file of '{name}' has changed"));
     }

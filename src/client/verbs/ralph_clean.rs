@@ -5,15 +5,12 @@ use serde_json::json;
 use crate::cli::{PageFormat, RalphClean};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Cleaned, RalphCleanParams};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult {
-    let name = args.name.clone();
-    let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
-    let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
+    let call = Call::RalphClean(RalphCleanParams { name: args.name.clone() });
+    let cleaned: Cleaned = ctx.call(&call, QUICK_TIMEOUT).await?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     match args.format {
         PageFormat::Text => ctx.out.lines(&lines)?,

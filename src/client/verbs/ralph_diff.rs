@@ -5,14 +5,13 @@ use serde_json::json;
 use crate::cli::{PageFormat, RalphDiff};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, DiffParams, DiffView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphDiff) -> CommandResult {
     let name = args.name.as_str();
     let call = Call::RalphDiff(DiffParams { name: name.to_owned(), iteration: args.iteration });
-    let view: DiffView = ctx.call(&call, SLOW_TIMEOUT).await.map_err(|e| no_loop(name, e))?;
+    let view: DiffView = ctx.call(&call, SLOW_TIMEOUT).await?;
     if args.format == PageFormat::Json {
         ctx.out.json(&json!({
             "name": name, "iteration": args.iteration, "from": view.from, "to": view.to, "diff": view.text,

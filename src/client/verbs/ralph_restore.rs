@@ -5,7 +5,6 @@ use serde_json::json;
 use crate::cli::{PageFormat, RalphRestore};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::client::typed_path::absolute;
 use crate::out::CommandResult;
 use crate::protocol::{Call, RestoreParams, Restored};
@@ -18,7 +17,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphRestore) -> CommandResu
         dir: args.dir.as_deref().map(absolute).transpose()?,
         branch: args.branch.clone(),
     });
-    let made: Restored = ctx.call(&call, SLOW_TIMEOUT).await.map_err(|e| no_loop(name, e))?;
+    let made: Restored = ctx.call(&call, SLOW_TIMEOUT).await?;
     if args.format == PageFormat::Json {
         ctx.out.json(&json!({
             "name": name, "iteration": args.iteration, "path": made.path, "branch": made.branch,

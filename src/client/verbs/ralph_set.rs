@@ -6,7 +6,6 @@ use super::ralph_status::print_json;
 use crate::cli::{PageFormat, RalphSet, parse_dollars};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
 use crate::client::typed_path::prompt_file;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::error::{Error, Result};
@@ -19,8 +18,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
         let value = absolute_prompt(key, value)?;
         let wire = in_base_units(key, &value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: wire };
-        let answer = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await;
-        let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+        let now: RalphView = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await?;
         if args.format == PageFormat::Text {
             ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
         }
@@ -94,7 +92,11 @@ mod tests {
             ("max_time", "1x", Err("max_time: invalid duration '1x': use 90, 90s, 10m, 8h or 1h30m")),
             ("max_cost", "2.50", Ok("2500000")),
             ("max_cost", "null", Ok("null")),
-            ("max_cost", "0", Err("max_cost: the amount must be more than 0, as in 2.50")),
+            (
+                "max_cost",
+                "0",
+                Err("max_cost: the amount must be more than 0 and at most 1000000000, as in 2.50"),
+            ),
             ("max_iterations", "10m", Ok("10m")),
         ] {
             let result = in_base_units(key, typed).map_err(|error| error.to_string());

@@ -9,14 +9,12 @@ use crate::cli::{PageFormat, RalphStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::ralph::no_loop;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Call, Named, RalphView, WorkerView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
-    let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
+    let view: RalphView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
         PageFormat::Json => print_json(ctx, &view).await?,
         PageFormat::Text => {

@@ -61,6 +61,9 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
         (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
+    if let Some(warning) = dropped(&text, args.keys) {
+        ctx.out.warn(&warning);
+    }
     let mut failures = BatchErrors::new(ctx.out, args.format, !all);
     for (name, answer) in call_each::<Sent>(ctx, calls, SLOW_TIMEOUT).await? {
         match answer {
@@ -112,6 +115,16 @@ fn refuse_as_keys(text: &str) -> Result<()> {
         return Err(Error::invalid(format!("--keys accepts at most {MAX_KEYS_BYTES} bytes")).hint(hint));
     }
     Ok(())
+}
+
+/// The warning for characters that could press keys; the daemon drops them.
+fn dropped(text: &str, keys: bool) -> Option<String> {
+    let kept = |c: char| matches!(c, '\n' | '\r') || c == '\t' && !keys;
+    match text.chars().filter(|&c| c.is_control() && !kept(c)).count() {
+        0 => None,
+        1 => Some("1 control character of the text is not sent".to_owned()),
+        n => Some(format!("{n} control characters of the text are not sent")),
+    }
 }
 
 fn read(file: &Path) -> std::io::Result<Vec<u8>> {
@@ -192,6 +205,14 @@ mod tests {
         for wrong in ["/compact\nnow", "a\r", &"x".repeat(1001)] {
             assert!(refuse_as_keys(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn dropped_control_characters_are_counted() {
+        let count = |text, keys| dropped(text, keys).unwrap_or_default();
+        assert_eq!((count("a\tb\r\nc", false), count("é", true)), (String::new(), String::new()));
+        assert_eq!(count("a\tb", true), "1 control character of the text is not sent");
+        assert_eq!(count("\x1b[31ma\0\u{9b}", false), "3 control characters of the text are not sent");
     }
 
     #[test]

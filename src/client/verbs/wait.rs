@@ -199,7 +199,7 @@ impl Waiter {
                         format!(", so it can no longer become {}", what.word())
                     }
                 };
-                (format!("worker '{name}' {how}{never}"), Some(format!("swarm logs {name}")))
+                (format!("worker '{name}' {how}{never}"), Some(format!("swarm why {name}")))
             }
             WaitOutcome::Lost => {
                 let hint = start_again(name, self.is_loop);

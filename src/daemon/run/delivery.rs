@@ -21,6 +21,7 @@ use crate::daemon::messages::{PromptOutcome, RunReport, SharedReader};
 use crate::daemon::run::context::RunContext;
 use crate::daemon::run::input;
 use crate::error::{Error, ErrorCode, Result};
+use crate::files::create;
 use crate::procs;
 use crate::protocol::SendParams;
 use crate::store::{write_atomic, write_unsynced};
@@ -174,7 +175,7 @@ pub(crate) async fn typed(
     }
     // A full disk usually has room for an empty file. Without any mark nothing gets worse.
     let mark = dir.join(UNSENT_TEXT_FILE);
-    drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| std::fs::File::create(&mark).map(drop)));
+    drop(write_unsynced(&mark, text.as_bytes()).or_else(|_| create(&mark).map(drop)));
     let mut plan =
         Plan { enter: *enter, bare_enter: text.is_empty(), settle: Duration::ZERO, ..plan(reader) };
     // A text of spaces alone cannot be seen in an input box.

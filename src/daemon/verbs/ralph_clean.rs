@@ -5,7 +5,7 @@ use swarm_state::model::WorkerName;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, Result};
 use crate::protocol::{Cleaned, RalphCleanParams};
 
 impl Supervisor {
@@ -34,9 +34,8 @@ impl Supervisor {
         }
         match &params.name {
             Some(name) if cleaned.removed.is_empty() && cleaned.kept.is_empty() => {
-                let known = WorkerName::new(base_of(name)).is_ok_and(|n| self.slots.contains_key(&n));
-                let message = format!("no ralph state for '{name}'");
-                Err(if known { Error::invalid(message) } else { Error::new(ErrorCode::NotFound, message) })
+                self.find(base_of(name))?;
+                Err(Error::invalid(format!("no ralph state for '{name}'")))
             }
             _ => Ok(cleaned),
         }

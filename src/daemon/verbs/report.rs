@@ -27,11 +27,8 @@ impl Supervisor {
     /// Answers `ralph.report`.
     pub(crate) fn ralph_report(&mut self, params: &ReportParams, reply: Reply) {
         let now = self.now();
-        // An unknown name gets another error than a worker that is not a loop.
-        let known = self.find(&params.name).map(|_| ());
-        let found = known
-            .and_then(|()| self.find_loop(&params.name))
-            .and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
+        let found =
+            self.find_loop(&params.name).and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
         let from = params.from.max(1);
         match found {
             Err(error) => reply.refuse(error),

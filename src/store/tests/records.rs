@@ -21,6 +21,7 @@ fn nothing_is_open_to_others() {
     let fixture = Fixture::new();
     let worker = name("agent");
     fixture.store.save(&agent()).unwrap();
+    assert!(fixture.store.set_mark(&worker, Mark::Killed));
     fixture.store.write_ralph(&worker, &ralph()).unwrap();
     fixture.store.append_iteration_log(&worker, "x").unwrap();
     fixture.store.append_worker_log(&worker, "run 1", "x").unwrap();

@@ -11,7 +11,7 @@ use swarm_state::spec::WorkerSpec;
 
 use crate::error::{Error, Result};
 use crate::paths::resolve;
-use crate::shell;
+use crate::shell::quote;
 
 /// The directories that are searched if the environment has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -52,8 +52,24 @@ pub(super) fn check(program: &str, spec: &WorkerSpec) -> Result<()> {
         Lookup::Runnable => Ok(()),
         Lookup::Directory => Err(refuse("it is a directory")),
         Lookup::NotExecutable(file) => Err(refuse("it is not executable").hint(make_executable(&file))),
-        Lookup::Missing => Err(Error::invalid(format!("no such program: {program}"))
-            .hint("give a program on the PATH or a path to one; shell aliases do not work")),
+        Lookup::Missing => Err(no_such_program(program, &spec.cwd)),
+    }
+}
+
+/// The error for a program that is in no directory. A whole command line, or a variable, is not a program's name.
+fn no_such_program(program: &str, cwd: &Path) -> Error {
+    let message = format!("no such program: {program}");
+    let name = program.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+    if program.contains(|c: char| "|&;<>$`\n".contains(c)) || program.contains(' ') && name.contains('=') {
+        Error::usage(message).hint(format!("for a shell command: -- sh -c {}", quote(program)))
+    } else if program.contains(char::is_whitespace) {
+        Error::usage(message).hint(format!("give the command without quotes: -- {program}"))
+    } else if name.contains('=') {
+        Error::usage(message).hint(format!("to set a variable: --env {}", quote(program)))
+    } else if program.contains('/') {
+        Error::invalid(message).hint(format!("a relative path starts at {}", cwd.display()))
+    } else {
+        Error::invalid(message).hint("give a program on the PATH or a path to one; shell aliases do not work")
     }
 }
 
@@ -105,5 +121,5 @@ fn defines_commands(spec: &WorkerSpec, path: &str) -> bool {
 }
 
 fn make_executable(file: &Path) -> String {
-    format!("chmod +x {}", shell::quote(&file.to_string_lossy()))
+    format!("chmod +x {}", quote(&file.to_string_lossy()))
 }

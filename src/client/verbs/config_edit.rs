@@ -1,0 +1,64 @@
+//! `swarm config edit`: open a settings file in the user's editor, then check the settings.
+//!
+//! One of the few files that start a process. A file with an error stays as the user saved it.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use super::config_check;
+use crate::cli::ConfigEdit;
+use crate::client::context::ClientContext;
+use crate::error::{Error, Result};
+use crate::out::CommandResult;
+use crate::runtime::CaughtSignals;
+use crate::settings::TEMPLATE;
+
+pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
+    let path = if args.project { PathBuf::from("swarm.toml") } else { ctx.paths()?.user_config() };
+    let created =
+        create(&path).map_err(|e| Error::system(format!("cannot create '{}'", path.display()), e))?;
+    if let Err(error) = edit(&path) {
+        // An editor that did not start leaves no file behind.
+        if created && fs::read_to_string(&path).is_ok_and(|text| text == TEMPLATE) {
+            let _ = fs::remove_file(&path);
+        }
+        return Err(error.into());
+    }
+    let status = config_check::run(ctx)?;
+    if status != 0 {
+        let project = if args.project { " --project" } else { "" };
+        ctx.out.hint(&format!("your changes are saved; to correct them: swarm config edit{project}"));
+    }
+    Ok(status)
+}
+
+/// Creates the file with the template. False if it exists.
+fn create(path: &Path) -> io::Result<bool> {
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => file.write_all(TEMPLATE.as_bytes()).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Runs the editor. As git does, a shell runs it, since VISUAL and EDITOR may hold options.
+fn edit(path: &Path) -> Result<()> {
+    let set = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
+    let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    // Ctrl-C belongs to the editor.
+    let _signals = CaughtSignals::new(&[Signal::SIGINT])?;
+    let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), "sh"]).arg(path).status();
+    let status = status.map_err(|e| Error::system("cannot run sh for the editor", e))?;
+    if status.success() {
+        return Ok(());
+    }
+    let message = format!("the editor '{editor}' failed ({status})");
+    Err(Error::invalid(message).hint("set VISUAL or EDITOR to an editor"))
+}
