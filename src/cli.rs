@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::protocol::RELEASE;
+
 mod after;
 mod format;
 mod gates;
@@ -133,7 +135,7 @@ swarm-troubleshooting(7).";
 #[derive(Debug, Parser)]
 #[command(
     name = "swarm",
-    version,
+    version = RELEASE,
     long_about = "Supervise coding agents in tmux, and rerun them until your checks pass.\n\n\
         A background daemon starts each agent in its own tmux window, watches it, and runs its loop. The first \
         command that needs the daemon starts it. Agents continue when you close the terminal, and also when \
@@ -261,6 +263,12 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
         own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     }
     args
+}
+
+/// Whether a command line requests output for programs, which print warnings to nobody.
+pub fn is_for_programs(args: impl Iterator<Item = OsString>) -> bool {
+    let words = ["--json", "--format=json", "--format=names", "json", "names"];
+    args.take_while(|arg| arg != "--").any(|arg| words.iter().any(|word| arg == *word))
 }
 
 #[cfg(test)]

@@ -88,6 +88,11 @@ impl Paths {
         self.root.join("daemon.lock")
     }
 
+    /// The daemons of another release that a client has reported.
+    pub fn release_notice(&self) -> PathBuf {
+        self.root.join("release-notice")
+    }
+
     /// The daemon's log.
     pub fn daemon_log(&self) -> PathBuf {
         self.root.join("daemon.log")

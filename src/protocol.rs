@@ -34,6 +34,9 @@ pub use workers::{
 /// The protocol version; raised only for a breaking change.
 pub const VERSION: u32 = 1;
 
+/// This program's version, with the commit and its date if the build had them.
+pub const RELEASE: &str = env!("SWARM_RELEASE");
+
 /// The longest line that either side accepts, line end included.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
