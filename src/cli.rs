@@ -32,6 +32,7 @@ pub use hooks::{
     PluginCommand, PluginPlace,
 };
 pub use looping::Loop;
+pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause, RalphRestore,
     RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
@@ -245,6 +246,7 @@ pub enum Command {
         server, and removes all of them at the end.")]
     Demo,
     /// Print a shell completion script
+    #[command(long_about = service::COMPLETIONS_LONG)]
     Completions(Completions),
 }
 

@@ -17,6 +17,7 @@ use crate::cli::Command;
 use crate::out::{CommandResult, Out};
 use crate::runtime::block_on;
 
+pub mod completion;
 pub mod connect;
 
 mod batch;

@@ -188,6 +188,20 @@ pub struct RalphLogs {
     pub lines: Option<u32>,
 }
 
+/// The settings of a loop that `ralph set` changes. Its help describes them.
+pub(crate) const LOOP_KEYS: [&str; 10] = [
+    "max_iterations",
+    "max_time",
+    "max_cost",
+    "max_tokens",
+    "max_failures",
+    "no_progress",
+    "inactivity_timeout",
+    "question_timeout",
+    "done_pattern",
+    "prompt_file",
+];
+
 /// `swarm ralph set`
 #[derive(Debug, Args)]
 pub struct RalphSet {

@@ -44,7 +44,7 @@ impl<'a> Terminal<'a> {
         self.world.run(command)
     }
 
-    fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat()).ok();
     }
 

@@ -8,6 +8,7 @@ mod budgets;
 mod cheats;
 mod checks;
 mod clean;
+mod completions;
 mod crash;
 mod crowd;
 mod daemon;
