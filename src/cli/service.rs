@@ -23,7 +23,23 @@ As a systemd service, the daemon also starts after a reboot or a crash. In swarm
 
 Stopping or restarting the unit ends only the daemon, as `swarm daemon stop` does: agents continue and loops pause. \
 `swarm ralph resume NAME` resumes a loop. On systems where a logout ends all processes of the session, agents survive \
-if lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.";
+if lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.
+
+Upgrade and removal:
+To upgrade, run scripts/install.sh in a newer tree, then `swarm daemon restart`. Agents and loops continue, and the new \
+version reads the files of the old one. Until the restart, the old daemon serves the new commands; the first command \
+says so.
+
+To remove swarm:
+  swarm kill --all                        # end all agents
+  swarm clean --all                       # delete workers; keeps unsaved work
+  swarm hooks uninstall                   # in each project with hooks
+  swarm plugin uninstall                  # in each project with the plugin
+  swarm daemon stop
+  sh scripts/install.sh --uninstall       # in swarm's source tree
+
+The last command removes the program, its man pages, its completions and the user unit. It keeps ~/.swarm (workers and \
+logs) and ~/.config/swarm (settings).";
 
 /// The help of `completions` in long form and in its man page.
 pub(super) const COMPLETIONS_LONG: &str = "\

@@ -31,6 +31,7 @@ mod host;
 mod hygiene;
 mod ignored;
 mod imports;
+mod install;
 mod lost;
 mod names;
 mod outputs;
