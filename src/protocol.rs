@@ -27,8 +27,8 @@ pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestorePa
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{
-    AttachView, CleanParams, Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TmuxView,
-    WorkerView,
+    AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing, RestartView,
+    SendParams, Sent, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.

@@ -120,7 +120,9 @@ Examples:
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
         again, swarm keeps the state of the earlier loop as NAME.1, NAME.2 and so on. NAME deletes all of them, \
         NAME.1 only that one. The worker's record and its logs stay, so swarm ls and swarm ralph status still show the \
-        worker.")]
+        worker.\n\n\
+        The snapshots of a loop are deleted with its state if a branch of yours has the files of the last one; see \
+        swarm clean --help.")]
     Clean(RalphClean),
 }
 
@@ -230,6 +232,9 @@ pub struct RalphClean {
     /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
+    /// Also delete snapshots that are in no branch
+    #[arg(long)]
+    pub discard: bool,
 }
 
 /// Parses a worker's name, with or without the number of an earlier loop.

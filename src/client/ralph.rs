@@ -4,8 +4,9 @@ use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::error::{Error, ErrorCode};
-use crate::out::CommandResult;
-use crate::protocol::{Call, Changed};
+use crate::out::{CommandResult, Failure};
+use crate::protocol::{Call, Changed, ClearedSnapshots};
+use crate::shell::quote_path;
 
 /// Replaces the error for an unknown worker by the documented one.
 pub(super) fn no_loop(name: &str, error: Error) -> Error {
@@ -40,6 +41,23 @@ pub(super) async fn change(
         }
     }
     failures.end()
+}
+
+/// Prints which snapshots were deleted, and which were kept and how to delete them.
+pub(super) fn print_snapshots(ctx: &ClientContext, snapshots: &[ClearedSnapshots]) -> Result<(), Failure> {
+    for ClearedSnapshots { repo, reference, count, kept } in snapshots {
+        let what = if *count == 1 { "1 snapshot".to_owned() } else { format!("{count} snapshots") };
+        if !kept {
+            ctx.out.line(&format!("removed {what} ({reference})"))?;
+            continue;
+        }
+        ctx.out.line(&format!("left {what} ({reference}), since no branch has the files of the last one"))?;
+        let git = format!("git -C {}", quote_path(repo));
+        ctx.out.hint(&format!(
+            "to delete them: {git} for-each-ref --format='delete %(refname)' {reference} | {git} update-ref --stdin"
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

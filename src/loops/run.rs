@@ -103,8 +103,13 @@ impl LoopRun {
 
     /// The baseline, once it was taken.
     pub(crate) fn read_base(&self) -> Option<ledger::Base> {
-        read_json(&self.folder.join(BASELINE_FILE)).filter(|base: &ledger::Base| base.id == self.id)
+        read_base(&self.folder).filter(|base| base.id == self.id)
     }
+}
+
+/// The baseline of the loop with this folder.
+pub(crate) fn read_base(folder: &Path) -> Option<ledger::Base> {
+    read_json(&folder.join(BASELINE_FILE))
 }
 
 /// The baseline in the loop's folder.

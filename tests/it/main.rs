@@ -54,6 +54,7 @@ mod runs;
 mod sessions;
 mod settings;
 mod siege;
+mod snapshots;
 mod spawn;
 mod stop_caps;
 mod stop_doubts;

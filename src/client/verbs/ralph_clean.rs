@@ -1,19 +1,21 @@
 //! `swarm ralph clean`: delete the files of finished loops.
 
 use crate::cli::RalphClean;
-use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::ralph::no_loop;
+use crate::client::ralph::{no_loop, print_snapshots};
+use crate::client::verbs::clean::CLEAN_TIMEOUT;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Cleaned, RalphCleanParams};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult {
     let name = args.name.clone();
-    let call = Call::RalphClean(RalphCleanParams { name: name.clone() });
-    let answer = ctx.call(&call, QUICK_TIMEOUT).await;
+    let call = Call::RalphClean(RalphCleanParams { name: name.clone(), discard: args.discard });
+    let answer = ctx.call(&call, CLEAN_TIMEOUT).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     ctx.out.lines(&lines)?;
+    print_snapshots(ctx, &cleaned.snapshots)?;
+    cleaned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     for kept in &cleaned.kept {
         ctx.out.warn(&format!("the loop of {kept} has not ended; its state is kept"));
     }
