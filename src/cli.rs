@@ -191,7 +191,7 @@ pub enum Command {
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
-        agent continues. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
+        agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
