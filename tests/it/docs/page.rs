@@ -58,6 +58,8 @@ pub(super) fn page(command: &clap::Command, name: &str) -> String {
     prose.control("SH", ["DESCRIPTION"]);
     body(&mut prose, &long_about.unwrap_or_default());
     let mut text = rendered(|out| man.render_title(out));
+    // No hyphens and no wide gaps in commands and names of options. The end of an example sets hyphenation to HY.
+    text += ".nr HY 0\n.nh\n.ad l\n";
     text += &without_preamble(&rendered(|out| man.render_name_section(out)));
     text += &without_preamble(&prose.render());
     text += &without_preamble(&rendered(|out| man.render_options_section(out)));
