@@ -34,6 +34,9 @@ const RELATED: [(&str, &str); 12] = [
     ("swarm-", "swarm-ls(1), swarm-spawn(1), swarm-kill(1), swarm-clean(1), swarm-troubleshooting(7)"),
 ];
 
+/// The widest block that fits on 80 columns after a page's usual indentation.
+const MAX_BLOCK_COLUMNS: usize = 73;
+
 /// The heading of text after the options that has none.
 const NOTES: &str = "NOTES";
 
@@ -140,23 +143,30 @@ fn sections(after: &str) -> String {
     roff.render()
 }
 
-/// Paragraphs, and indented lines as they are.
+/// Paragraphs, and indented lines as they are. A block of wide lines starts at the left, to fit on 80 columns.
 fn body(roff: &mut Roff, text: &str) {
-    let mut is_example = false;
-    for line in text.lines() {
-        let indented = line.strip_prefix("  ");
-        match (is_example, indented.is_some()) {
-            (false, true) => roff.control("EX", []),
-            (true, false) => roff.control("EE", []),
-            (false, false) | (true, true) => roff,
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(first) = line.strip_prefix("  ") else {
+            match line {
+                "" => roff.control("PP", []),
+                line => roff.text([roman(line)]),
+            };
+            continue;
         };
-        is_example = indented.is_some();
-        match indented.unwrap_or(line) {
-            "" => roff.control("PP", []),
-            line => roff.text([roman(line)]),
-        };
-    }
-    if is_example {
+        let mut block = vec![first];
+        while let Some(next) = lines.next_if(|line| line.starts_with("  ")) {
+            block.push(&next[2..]);
+        }
+        let is_wide = block.iter().any(|line| line.chars().count() > MAX_BLOCK_COLUMNS);
+        if is_wide {
+            roff.control("in", ["2n"]);
+        }
+        roff.control("EX", []);
+        block.iter().for_each(|line| drop(roff.text([roman(*line)])));
         roff.control("EE", []);
+        if is_wide {
+            roff.control("in", []);
+        }
     }
 }
