@@ -10,6 +10,7 @@ use swarm_state::screen::printable;
 use crate::cli::{Events, PageFormat};
 use crate::client::context::ClientContext;
 use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
+use crate::client::worker::local_time;
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot};
@@ -82,7 +83,7 @@ fn line(notice: &Notice, format: PageFormat) -> Result<String> {
     if format == PageFormat::Json {
         return serde_json::to_string(notice).map_err(|e| Error::system("cannot print JSON", e));
     }
-    let at = notice.at.split_once('.').map_or(notice.at.as_str(), |(at, _)| at).replace('T', " ");
+    let at = local_time(&notice.at);
     Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))
 }
 
@@ -122,6 +123,7 @@ mod tests {
         }))
         .unwrap();
         let text = line(&notice, PageFormat::Text).unwrap();
-        assert!(text.starts_with("2026-01-15 10:35:00  a: warning: x") && !text.contains('\x1b'), "{text}");
+        let start = format!("{}  a: warning: x", local_time("2026-01-15T10:35:00+01:00"));
+        assert!(text.starts_with(&start) && !text.contains('\x1b'), "{text}");
     }
 }

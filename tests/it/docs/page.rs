@@ -163,7 +163,9 @@ fn body(roff: &mut Roff, text: &str) {
             roff.control("in", ["2n"]);
         }
         roff.control("EX", []);
-        block.iter().for_each(|line| drop(roff.text([roman(*line)])));
+        for line in block {
+            roff.text([roman(line)]);
+        }
         roff.control("EE", []);
         if is_wide {
             roff.control("in", []);
