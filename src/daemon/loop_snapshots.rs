@@ -32,9 +32,13 @@ pub(crate) fn snapshots_of(slot: &Slot, store: &Store, dirs: &[String]) -> Vec<L
     bases.filter(|base| base.commit.is_some()).map(|base| of_base(base.id)).collect()
 }
 
-/// Clears them. Returns the result for each loop that has some, and warnings.
-pub(crate) async fn clear(loops: Vec<LoopSnapshots>, discard: bool) -> (Vec<ClearedSnapshots>, Vec<String>) {
-    let (mut cleared, mut warnings) = (vec![], vec![]);
+/// Clears them, and adds warnings. Returns the result for each loop that has some.
+pub(crate) async fn clear(
+    loops: Vec<LoopSnapshots>,
+    discard: bool,
+    warnings: &mut Vec<String>,
+) -> Vec<ClearedSnapshots> {
+    let mut cleared = vec![];
     for LoopSnapshots { repo, reference, branch } in loops.into_iter().filter(|found| found.repo.is_dir()) {
         match git::clear_snapshots(&repo, &reference, branch.as_deref(), discard).await {
             Ok((0, _)) => {}
@@ -44,5 +48,5 @@ pub(crate) async fn clear(loops: Vec<LoopSnapshots>, discard: bool) -> (Vec<Clea
             Err(error) => warnings.push(format!("the snapshots {reference} are kept: {}", error.message)),
         }
     }
-    (cleared, warnings)
+    cleared
 }

@@ -5,6 +5,8 @@
 //! deleted last: if the daemon dies before that, the next one still has the worker, and the same command completes the
 //! work.
 
+use std::sync::Arc;
+
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
 use swarm_state::notice::Entry;
@@ -14,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
-use crate::daemon::loop_snapshots::{self, snapshots_of};
+use crate::daemon::loop_snapshots::{clear, snapshots_of};
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
@@ -82,13 +84,8 @@ impl Supervisor {
                     if let Some(removed) = removed {
                         add_removal(&mut forgotten, removed);
                     }
-                    let (cleared, warnings) = loop_snapshots::clear(snapshots, params.discard).await;
-                    forgotten.snapshots = cleared;
-                    forgotten.warnings.extend(warnings);
-                    let name = name.clone();
-                    // Deleting the files of many iterations takes time.
-                    let files = tokio::task::spawn_blocking(move || remove_files(&store, &name)).await;
-                    files.unwrap_or_else(|_| Err(stopping())).map(|()| forgotten)
+                    forgotten.snapshots = clear(snapshots, params.discard, &mut forgotten.warnings).await;
+                    remove_files(store, name.clone()).await.map(|()| forgotten)
                 }
             };
             crash::point("clean_files+");
@@ -137,12 +134,16 @@ impl Supervisor {
 }
 
 /// Removes all files of a worker except its record.
-fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
-    store.remove_run_dirs(name)?;
-    for dir in loop_dirs(store, name) {
-        store.remove_ralph_dir(&dir)?;
-    }
-    store.remove_worker_log(name)
+async fn remove_files(store: Arc<Store>, name: WorkerName) -> Result<()> {
+    let remove = move || {
+        store.remove_run_dirs(&name)?;
+        for dir in loop_dirs(&store, &name) {
+            store.remove_ralph_dir(&dir)?;
+        }
+        store.remove_worker_log(&name)
+    };
+    // Deleting the files of many iterations takes time.
+    tokio::task::spawn_blocking(remove).await.unwrap_or_else(|_| Err(stopping()))
 }
 
 /// The directories of the worker's loop and of earlier loops with its name.

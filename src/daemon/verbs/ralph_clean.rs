@@ -3,7 +3,7 @@
 use swarm_state::model::WorkerName;
 
 use crate::daemon::caller::refuse_own;
-use crate::daemon::loop_snapshots::{self, LoopSnapshots, snapshots_of};
+use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -18,7 +18,7 @@ impl Supervisor {
         };
         let discard = params.discard;
         tokio::spawn(async move {
-            (cleaned.snapshots, cleaned.warnings) = loop_snapshots::clear(snapshots, discard).await;
+            cleaned.snapshots = clear(snapshots, discard, &mut cleaned.warnings).await;
             reply.answer(Ok(cleaned));
         });
     }
