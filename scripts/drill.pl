@@ -463,7 +463,7 @@ sub settle {
             my ($iteration) = $now =~ /"ralph_iteration":\s*(\d+)/;
             my ($max)       = $now =~ /"max_iterations":\s*(\d+)/;
             ask(60, 'ralph', 'set', $name, 'max_iterations=' . ($iteration || 1)) if defined $iteration && $max > $iteration;
-            ask(60, 'ralph', 'resume', $name) if $now =~ /"paused"|"lost"/;
+            ask(60, 'ralph', 'resume', $name) if $now =~ /"paused_by":\s*"|"lost"/;
             return 0;
         });
     }
@@ -533,7 +533,14 @@ sub audit_loop {
     my @log  = map { s/\A\S+ //r } lines("$base/iterations.log");
     my $text = join "\n", @log;
     my $now  = status($name);
-    check('state.json and status agree', $now =~ /"ralph_iteration":\s*$last\b/ && $now =~ /"status":\s*"\Q@{[field($state, 'status')]}\E"/, "$name: $state\n$now");
+    my %shows = (
+        running => qr/"status":\s*"(?:starting|running|waiting|retrying|lost|unreachable)"/,
+        paused  => qr/"paused_by":\s*"/,
+        stopped => qr/"status":\s*"(?:done|killed)"/,
+        failed  => qr/"status":\s*"failed"/,
+    );
+    my $shown = $shows{ field($state, 'status') };
+    check('state.json and status agree', $now =~ /"ralph_iteration":\s*$last\b/ && $shown && $now =~ $shown, "$name: $state\n$now");
     my $fails = grep { /\A\[FAIL\] iteration/ } @log;
     check('failures are counted', $fails == field($state, 'total_failures'), "$name: $fails [FAIL] lines, $state\n$text");
     check('the loop ends once', 1 == grep({ /\A\[DONE\]|\A\[FAIL\] loop|loop failed|loop complete/ } @log), "$name: $text");

@@ -15,6 +15,7 @@ mod after;
 mod format;
 mod gates;
 mod hooks;
+mod json_errors;
 mod looping;
 mod ralph;
 mod service;
@@ -31,11 +32,12 @@ pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,
 };
+pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
 pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
-    RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause, RalphRestore,
-    RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
+    RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
+    RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
 };
 pub use service::{Completions, DaemonArgs, DaemonCommand, DaemonRun, DaemonStatus, Doctor};
 pub use session::{Hook, SessionArgs, SessionCommand, SessionLs, SessionPlace, SessionStart, SessionWhich};
@@ -129,8 +131,8 @@ Files:
   ~/.swarm/daemon.log          Log of the daemon
   ~/.swarm/ralph/NAME/         State of a loop: state.json, iterations.log
 
-See also: swarm-config(5), swarm-state(5), swarm-promises(7), swarm-protocol(7), swarm-session(7), \
-swarm-troubleshooting(7).";
+See also: swarm-config(5), swarm-state(5), swarm-json(7), swarm-promises(7), swarm-protocol(7), \
+swarm-session(7), swarm-troubleshooting(7).";
 
 /// Supervise coding agents in tmux, and rerun them until your checks pass
 #[derive(Debug, Parser)]
@@ -260,10 +262,9 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let names_one = !word(verb + 1).starts_with('-');
     if word(verb) == "send" && names_one && matches!(word(verb + 2), "--help" | "-h") {
         args.insert(verb + 2, "--".into());
-    } else if word(verb) != "send" {
-        let own = args.iter_mut().skip(verb + 1).take_while(|arg| *arg != "--");
-        own.filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     }
+    let end = json_errors::options_end(&args);
+    args[..end].iter_mut().filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     args
 }
 

@@ -25,6 +25,7 @@ mod call;
 mod context;
 mod daemon;
 mod follow;
+mod json;
 mod new_lines;
 mod pages;
 mod ralph;

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use swarm_state::gates::GatesError;
 
 /// The kinds of failure that a caller can distinguish. Append-only, because the names are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,11 @@ pub struct Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// The error for gates that are not valid.
+    pub(crate) fn of_gates(fault: GatesError) -> Self {
+        Self::usage(fault.to_string()).hint(fault.hint())
+    }
+
     /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None }

@@ -32,7 +32,7 @@
 //! * [`protocol`]: the requests and answers between client and daemon
 //! * [`daemon`]: the supervisor, one file for each request, and the parts of a run
 //! * [`tmux`], [`wrapper`]: panes, and the process in a pane
-//! * [`store`], [`paths`], `files`: the disk
+//! * [`store`], [`paths`], `files`, `signed`: the disk
 //! * [`git`]: worktrees and snapshots
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
@@ -41,6 +41,7 @@
 //!   words, durations
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
+//! * `client::json`: the objects of `--format json`
 //! * [`doctor`]: checks the whole installation and changes nothing
 //! * [`error`]: the error type, its codes and exit statuses
 #![warn(missing_docs)]
@@ -71,6 +72,7 @@ mod runtime;
 pub mod session;
 pub mod settings;
 mod shell;
+mod signed;
 pub mod store;
 pub mod tmux;
 pub mod wrapper;

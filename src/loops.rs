@@ -9,6 +9,7 @@
 mod account;
 mod base;
 mod contract;
+mod gates;
 mod progress;
 mod protect;
 mod run;

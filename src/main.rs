@@ -42,17 +42,26 @@ fn hook(args: Vec<OsString>) -> u8 {
 }
 
 fn command_line(args: &[OsString], out: Out) -> u8 {
+    let json = cli::requests_json(args);
     let result = match Cli::try_parse_from(args) {
         Ok(cli) => dispatch(cli),
         Err(error) => match cli::unknown_command(args, &error) {
             Some(error) => Err(error.into()),
-            None => not_parsed(&error, out),
+            None => {
+                if json && error.exit_code() != 0 {
+                    out.json_error(&cli::usage_error(&error));
+                }
+                not_parsed(&error, out)
+            }
         },
     };
     match result {
         Ok(status) => status,
         Err(Failure::ReaderGone) => 0,
         Err(Failure::Error(error)) => {
+            if json {
+                out.json_error(&error);
+            }
             out.error(&error);
             error.code.exit_status()
         }

@@ -12,12 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use serde::Serialize;
 use swarm_state::screen::printable;
 use tokio::sync::oneshot;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::error::Error;
+
+pub mod json;
 
 /// Why a command ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,12 +165,6 @@ impl Out {
         if !told.await.unwrap_or(false) {
             std::future::pending::<()>().await;
         }
-    }
-
-    /// Prints a value as indented JSON.
-    pub fn json<T: Serialize>(self, value: &T) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value).map_err(|e| Error::system("cannot print JSON", e))?;
-        self.line(&text)
     }
 
     /// Prints `swarm: error: …` and the hint to stderr.

@@ -93,6 +93,11 @@ impl Paths {
         self.root.join("release-notice")
     }
 
+    /// The key that signs the daemon's own files.
+    pub fn signing_key(&self) -> PathBuf {
+        self.root.join("signing-key")
+    }
+
     /// The daemon's log.
     pub fn daemon_log(&self) -> PathBuf {
         self.root.join("daemon.log")

@@ -54,6 +54,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::loops::{LoopRun, forget_progress};
 use crate::paths::{self, Paths, private_dir};
+use crate::signed::SigningKey;
 
 mod agent;
 mod config;
@@ -129,6 +130,7 @@ where
             name: self.name.clone(),
             id,
             folder: folder.path.clone(),
+            key: SigningKey::random().map_err(|e| Error::system("no random numbers", e))?,
             // Without a home directory there is none.
             root: Paths::from_env().map_or_else(|_| folder.path.clone(), |paths| paths.root().to_owned()),
             cwd,

@@ -20,6 +20,7 @@ use swarm_state::model::WorkerName;
 
 use crate::error::{Error, Result};
 use crate::paths::{Paths, private_dir};
+use crate::signed::SigningKey;
 
 mod legacy;
 mod load;
@@ -28,6 +29,7 @@ mod logs;
 mod ralph;
 mod rotate;
 mod runs;
+mod signing;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ pub struct Problem {
 #[derive(Debug)]
 pub struct Store {
     paths: Paths,
+    key: SigningKey,
     /// Names whose record must not be written; filled by [`Store::load_all`].
     reserved: Mutex<BTreeSet<WorkerName>>,
     /// Problems that writes found and that were not reported yet.
@@ -73,28 +76,39 @@ impl Store {
     /// When a directory cannot be made, or belongs to another user.
     pub fn open(paths: Paths) -> Result<Self> {
         private_dir(paths.root())?;
-        let store = Self { paths, reserved: Mutex::default(), noted: Mutex::default() };
+        let (key, is_new) = signing::key(&paths)?;
+        let store = Self { paths, key, reserved: Mutex::default(), noted: Mutex::default() };
         store.remake()?;
         store.sweep();
+        if is_new {
+            store.sign_all();
+        }
         Ok(store)
     }
 
-    /// Makes the directories that are missing below the root. Hold the [`DaemonLock`].
+    /// Makes the directories and the key that are missing below the root. Hold the [`DaemonLock`].
     ///
     /// # Errors
     /// When one cannot be made, or belongs to another user.
     pub fn remake(&self) -> Result<()> {
-        self.dirs().iter().try_for_each(|dir| private_dir(dir))
+        self.dirs().iter().try_for_each(|dir| private_dir(dir))?;
+        let path = self.paths.signing_key();
+        if path.exists() { Ok(()) } else { self.key.write(&path).map_err(|e| failed("write", &path, e)) }
     }
 
-    /// Whether a directory is missing.
-    pub fn lacks_a_directory(&self) -> bool {
-        self.dirs().iter().any(|dir| !dir.is_dir())
+    /// Whether a directory or the key is missing.
+    pub fn is_incomplete(&self) -> bool {
+        self.dirs().iter().any(|dir| !dir.is_dir()) || !self.paths.signing_key().exists()
     }
 
     fn dirs(&self) -> [PathBuf; 4] {
         let paths = &self.paths;
         [paths.workers_dir(), paths.ralph_root(), paths.logs_dir(), paths.runs_dir()]
+    }
+
+    /// The key that signs the daemon's own files.
+    pub(crate) fn key(&self) -> &SigningKey {
+        &self.key
     }
 
     /// The paths of all files.

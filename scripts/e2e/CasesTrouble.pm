@@ -22,7 +22,7 @@ sub waits {
     $cell->loop('w', '-n', 1, '--inactivity-timeout', $cell->mode eq 'tui' ? 20 : 600);
     my $status = $cell->until_status('w', 150, sub { ($_[0]{status} // '') =~ /^(?:waiting|failed|done|killed)$/ });
     my $loop   = $cell->json_of(qw(ralph status w));
-    my $state  = "$status->{status}, iteration $loop->{current_iteration}";
+    my $state  = "$status->{status}, iteration $loop->{iteration}";
     $state = 'running or waiting' if $cell->{cli}{retries} && $state =~ /^(?:running, iteration 1|waiting, iteration 0)$/;
     return ("$state, failures $loop->{consecutive_failures}", $status);
 }

@@ -27,7 +27,7 @@ sub reported {
     my $list   = sub { my ($of) = @_; return join '+', map { $of->($_) // '?' } @each };
     return "$code " . ($report->{end} // 'no end') . ', ' . $list->(sub { $_[0]{verdict}{promise} }) . ', steps '
         . $list->(sub { $_[0]{tool_calls} }) . (($report->{tokens} // 0) > 0 ? ', tokens' : '')
-        . (($report->{cost} // 0) > 0 ? ', cost' : '');
+        . (($report->{cost_usd} // 0) > 0 ? ', cost' : '');
 }
 
 sub fix {

@@ -23,7 +23,7 @@ With --follow, it prints new notices as they happen. It continues when the daemo
 goes away or the daemon is stopped.
 
 With --format json, each line is one object. `seq` grows from notice to notice, also across restarts of the daemon. \
-`kind` names the event; the other fields depend on it (see swarm-protocol(7)).";
+`kind` names the event; the other fields depend on it (see swarm-json(7)).";
 
 pub(super) const CLEAN_LONG: &str = "\
 Delete finished workers and their files.
@@ -186,4 +186,7 @@ pub struct Clean {
     /// Also delete snapshots that are in no branch
     #[arg(long)]
     pub discard: bool,
+    /// Output format; json prints one object per worker and line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }

@@ -34,7 +34,8 @@ pub struct GateArgs {
     pub promise: Option<String>,
     /// Tool calls required for a promise to count [default: 1]
     ///
-    /// Only calls in the same iteration as the promise count. 0 accepts every promise.
+    /// Only calls in the same iteration as the promise count. With the default, a changed file, a commit, or a check
+    /// that turned green counts too, also from an earlier iteration. 0 accepts every promise.
     #[arg(hide_short_help = true, long, value_name = "N")]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]

@@ -38,10 +38,11 @@ swarm watches the files that decide whether the work is done, so that an agent c
   - the scripts in package.json, and the settings of npm, pnpm, yarn or bun,
     if a check uses one of them
   - files named with --protect
-  - the task file, if it is in the worker's directory
+  - the task file
 
 An iteration that changes a watched file does not count as done until the file is restored or you run `swarm ralph \
-approve NAME`. The loop continues meanwhile. `swarm why NAME` lists the watched files. swarm does not watch other \
+approve NAME`. The loop continues meanwhile. Not watched: caches (such as __pycache__), files that git ignored before \
+the loop, and files that the checks write by themselves. `swarm why NAME` lists the watched files. swarm does not watch other \
 files that these scripts run; name them with --protect.
 
 Snapshots:

@@ -6,7 +6,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
-use super::worker::OneWorker;
 
 /// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\
@@ -114,7 +113,7 @@ Examples:
         not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
         and spawn --replace.")]
-    Approve(OneWorker),
+    Approve(RalphApprove),
     /// Delete the state of finished loops
     #[command(long_about = "Delete the state of finished loops.\n\n\
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
@@ -153,6 +152,9 @@ pub struct RalphPause {
     /// Pause every live loop
     #[arg(long)]
     pub all: bool,
+    /// Output format; json prints one object per worker and line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm ralph resume`
@@ -167,6 +169,9 @@ pub struct RalphResume {
     /// Set a variable (repeatable); KEY alone copies your value
     #[arg(long, value_name = "KEY[=VALUE]")]
     pub env: Vec<String>,
+    /// Output format; json prints one object per worker and line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm ralph ls`
@@ -188,6 +193,9 @@ pub struct RalphLogs {
     /// Number of lines from the end [default: all]
     #[arg(short = 'n', long, value_name = "N")]
     pub lines: Option<u32>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", conflicts_with = "follow")]
+    pub format: PageFormat,
 }
 
 /// The settings of a loop that `ralph set` changes. Its help describes them.
@@ -212,6 +220,9 @@ pub struct RalphSet {
     /// Settings to change
     #[arg(required = true, value_name = "KEY=VALUE", value_parser = parse_pair)]
     pub changes: Vec<(String, String)>,
+    /// Output format; json prints the loop's settings
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {
@@ -219,6 +230,16 @@ fn parse_pair(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("write it as KEY=VALUE, as in max_iterations=20".to_owned()),
     }
+}
+
+/// `swarm ralph approve`
+#[derive(Debug, Args)]
+pub struct RalphApprove {
+    /// Worker name
+    pub name: WorkerName,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm ralph clean`
@@ -235,6 +256,9 @@ pub struct RalphClean {
     /// Also delete snapshots that are in no branch
     #[arg(long)]
     pub discard: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// Parses a worker's name, with or without the number of an earlier loop.
@@ -254,6 +278,9 @@ pub struct RalphDiff {
     /// Iteration number [default: all changes since the start]
     #[arg(value_name = "ITERATION", value_parser = clap::value_parser!(u32).range(1..))]
     pub iteration: Option<u32>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm ralph restore`
@@ -270,6 +297,9 @@ pub struct RalphRestore {
     /// New branch [default: swarm/NAME-ITERATION]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 pub(super) const WHY_LONG: &str = "\
@@ -288,6 +318,9 @@ on the screen of a waiting agent. If there is nothing to do for a worker, its bl
 pub struct Why {
     /// Worker name [default: all workers]
     pub name: Option<WorkerName>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm report`

@@ -160,6 +160,9 @@ pub struct Peek {
     /// Number of lines from the end
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub lines: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm logs`
@@ -225,6 +228,9 @@ pub struct Send {
     /// The command fails for a worker that shows a dialog.
     #[arg(long)]
     pub all: bool,
+    /// Output format; json prints one object per worker and line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// Every verb whose only argument is a worker.
@@ -270,6 +276,9 @@ pub struct Kill {
     /// Also delete ignored files that are not caches
     #[arg(long, requires = "rm_worktree")]
     pub discard_ignored: bool,
+    /// Output format; json prints one object per worker and line
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: PageFormat,
 }
 
 /// `swarm respawn`

@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde_json::{Value, json};
 use swarm_state::model::WorkerName;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -15,7 +17,9 @@ use tokio::task::JoinSet;
 use super::call;
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
+use crate::cli::PageFormat;
 use crate::error::{Error, ErrorCode, Result};
+use crate::out::json::error_object;
 use crate::out::{CommandResult, Failure, Out};
 use crate::protocol::{Call, Empty, Listing, WorkerView};
 
@@ -70,23 +74,56 @@ where
 /// Prints the errors of a batch and keeps its exit status.
 pub(super) struct BatchErrors {
     out: Out,
+    format: PageFormat,
     /// Only one worker was named: its error is the command's error.
     is_alone: bool,
     status: u8,
 }
 
+/// The JSON of one worker's answer: one line.
+#[derive(Serialize)]
+struct NamedAnswer<'a, T> {
+    name: &'a str,
+    #[serde(flatten)]
+    answer: &'a T,
+    error: Option<Value>,
+}
+
 impl BatchErrors {
     /// Starts without errors.
-    pub(super) fn new(out: Out, is_alone: bool) -> Self {
-        Self { out, is_alone, status: 0 }
+    pub(super) fn new(out: Out, format: PageFormat, is_alone: bool) -> Self {
+        Self { out, format, is_alone, status: 0 }
+    }
+
+    /// Whether the command prints JSON.
+    pub(super) fn is_json(&self) -> bool {
+        self.format == PageFormat::Json
+    }
+
+    /// Prints the answer of one worker as JSON.
+    pub(super) fn answer(
+        &self,
+        name: &str,
+        answer: &impl Serialize,
+        error: Option<&Error>,
+    ) -> Result<(), Failure> {
+        self.out.json_line(&NamedAnswer { name, answer, error: error.map(error_object) })
     }
 
     /// Prints the error of one worker, with the worker's name.
     ///
     /// # Errors
-    /// That error, when there is no other worker.
-    pub(super) fn add(&mut self, name: &str, mut error: Error) -> Result<(), Failure> {
-        if self.is_alone {
+    /// That error, when there is no other worker and the output is text.
+    pub(super) fn add(&mut self, name: &str, error: Error) -> Result<(), Failure> {
+        if self.is_json() {
+            self.answer(name, &json!({}), Some(&error))?;
+        }
+        self.add_text(name, error)
+    }
+
+    /// The same for an error that the worker's JSON has.
+    pub(super) fn add_text(&mut self, name: &str, mut error: Error) -> Result<(), Failure> {
+        if self.is_alone && !self.is_json() {
             return Err(error.into());
         }
         if !error.message.contains(&format!("'{name}'")) {

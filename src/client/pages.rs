@@ -21,7 +21,7 @@ pub(super) async fn print(ctx: &ClientContext, client: &mut Client, call: &mut C
 }
 
 /// Passes all pages to `take`, the first lines first.
-pub(super) async fn pages(
+async fn pages(
     client: &mut Client,
     call: &mut Call,
     mut take: impl AsyncFnMut(Lines) -> Result<(), Failure>,
@@ -44,6 +44,38 @@ pub(super) async fn pages(
             Some(next) if next > from => from = next,
             Some(_) | None => return Ok(()),
         }
+    }
+}
+
+/// Returns the lines of all pages.
+pub(super) async fn lines(client: &mut Client, call: &mut Call) -> Result<Vec<String>, Failure> {
+    let mut lines = JoinedPages::default();
+    pages(client, call, async |page| {
+        lines.add(page);
+        Ok(())
+    })
+    .await?;
+    Ok(lines.lines)
+}
+
+/// Joins the lines of several pages.
+#[derive(Default)]
+struct JoinedPages {
+    lines: Vec<String>,
+    /// The last line continues on the next page.
+    open: bool,
+}
+
+impl JoinedPages {
+    fn add(&mut self, page: Lines) {
+        let mut new = page.lines.into_iter();
+        if self.open
+            && let (Some(last), Some(more)) = (self.lines.last_mut(), new.next())
+        {
+            last.push_str(&more);
+        }
+        self.lines.extend(new);
+        self.open = page.open;
     }
 }
 

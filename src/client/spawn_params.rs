@@ -183,11 +183,8 @@ fn relative(root: &Path, glob: &str) -> Result<String> {
 /// Builds the gates from the command line.
 pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
     let usual = Gates::default();
-    if args.check.iter().any(|check| check.trim().is_empty()) {
-        return Err(Error::usage("a check cannot be empty").hint("example: --check 'cargo test'"));
-    }
     let promise = args.promise.as_deref().map(Promise::new).transpose();
-    Ok(Gates {
+    let gates = Gates {
         checks: args.check.clone(),
         check_timeout: args.check_timeout.unwrap_or(usual.check_timeout),
         check_jobs: args.check_jobs.unwrap_or(usual.check_jobs),
@@ -198,7 +195,8 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
-    })
+    };
+    gates.validated().map_err(Error::of_gates)
 }
 
 /// Builds the budgets from the command line.

@@ -23,7 +23,8 @@ pub(crate) struct LoopSnapshots {
 /// swarm knows; an earlier loop may have had another.
 pub(crate) fn snapshots_of(slot: &Slot, store: &Store, dirs: &[String]) -> Vec<LoopSnapshots> {
     let root = store.paths().ralph_root();
-    let bases = dirs.iter().filter_map(|dir| loops::read_base(&root.join(dir)));
+    let bases =
+        dirs.iter().filter_map(|dir| loops::read_base(store.key(), slot.spec.name.as_str(), &root.join(dir)));
     let of_base = |id: String| LoopSnapshots {
         repo: repo_of(slot),
         reference: format!("refs/swarm/{}/{id}", slot.spec.name),

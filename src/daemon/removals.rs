@@ -41,7 +41,7 @@ impl Supervisor {
 
     /// Checks for missing directories, which the watch may have missed.
     pub(crate) fn check_directories(&mut self) {
-        if self.touches == self.settled && self.store.lacks_a_directory() {
+        if self.touches == self.settled && self.store.is_incomplete() {
             self.directory_touched();
         }
     }

@@ -29,6 +29,21 @@ pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     ignored_in(tree, &repos).await
 }
 
+/// The files below `dir` that git tracks although its rules ignore them, relative to `dir`. Empty outside of a
+/// repository.
+///
+/// # Errors
+/// When git fails.
+pub(crate) async fn tracked_but_ignored(dir: &Path) -> Result<Vec<String>> {
+    let args = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
+    let listed = git_patient(dir, LONG_TIMEOUT, &args).await?;
+    if !listed.ok {
+        return Ok(vec![]);
+    }
+    let text = String::from_utf8_lossy(listed.bytes()).into_owned();
+    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+}
+
 /// As [`ignored`], for known repositories in the worktree.
 pub(super) async fn ignored_in(tree: &Path, repos: &[PathBuf]) -> Result<IgnoredFiles> {
     let mut listed = list(tree).await?;

@@ -140,6 +140,8 @@ pub(super) async fn git_with<A: AsRef<OsStr>>(
         command.env_remove(key);
     }
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0");
+    // A replaced object would hide a change.
+    command.env("GIT_NO_REPLACE_OBJECTS", "1");
     command.env(GIT_MARK.0, GIT_MARK.1);
     command.envs(env.iter().copied());
     #[cfg(test)]

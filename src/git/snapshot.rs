@@ -24,8 +24,8 @@ const AUTHOR: &str = "swarm";
 const ADDRESS: &str = "swarm@localhost";
 
 /// Overrides the user's settings: run no hook, use and start no file watcher, write no split index into the
-/// repository, print no advice.
-const QUIET_OPTIONS: [&str; 12] = [
+/// repository, print no advice. See a file as changed even if its modification time was set back.
+const QUIET_OPTIONS: [&str; 16] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -38,6 +38,10 @@ const QUIET_OPTIONS: [&str; 12] = [
     "advice.addEmbeddedRepo=false",
     "-c",
     "gc.auto=0",
+    "-c",
+    "core.trustctime=true",
+    "-c",
+    "core.checkStat=default",
 ];
 
 /// How many files one git command gets.
@@ -117,13 +121,16 @@ fn untracked_repositories(output: &[u8]) -> Vec<String> {
     entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
 }
 
-/// The top of the working tree that holds `dir`, and its index.
+/// The top of the working tree that holds `dir`, and its index. `None` also if the repository's settings name a working
+/// tree elsewhere: a snapshot of that would prove nothing about `dir`.
 async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
     let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
     let said = git(dir, SHORT_TIMEOUT, &asked).await?;
     let text = said.text();
     let mut lines = text.lines().map(PathBuf::from);
-    Ok(lines.next().zip(lines.next()).filter(|_| said.ok))
+    let found = lines.next().zip(lines.next()).filter(|_| said.ok);
+    let here = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    Ok(found.filter(|(top, _)| here.starts_with(top.canonicalize().as_ref().unwrap_or(top))))
 }
 
 async fn take(

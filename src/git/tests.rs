@@ -367,7 +367,13 @@ async fn git_variables_do_not_reach_git() {
     let repo = Fixture::new();
     // `cargo test` under a git hook sets such; the test harness's own variables stand for them here.
     let said = git(&repo.repo(), SHORT_TIMEOUT, &["-c", "alias.vars=!env", "vars"]).await.unwrap().text();
-    let known = ["GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS"];
+    let known = [
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_TERMINAL_PROMPT",
+        "GIT_OPTIONAL_LOCKS",
+        "GIT_NO_REPLACE_OBJECTS",
+    ];
     // git itself adds these for an alias.
     let own = ["GIT_PREFIX", "GIT_EXEC_PATH", "GIT_CONFIG_PARAMETERS"];
     for line in said.lines().filter(|line| line.starts_with("GIT_")) {

@@ -10,7 +10,7 @@ use swarm_state::notice::named;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
-use super::run::{BASELINE_FILE, LoopRun, write_json};
+use super::run::{BASELINE_FILE, LoopRun};
 use super::{progress, protect};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::{Error, ErrorCode, Result};
@@ -60,7 +60,7 @@ impl LoopRun {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
-            base.protected = protect::hashes(self, None).await?;
+            protect::begin(self, &mut base).await?;
             base.warnings = protect::warnings(self, &base.protected)?;
         }
         // If git fails here, the snapshot reports it.
@@ -86,6 +86,7 @@ impl LoopRun {
         let mut warnings = vec![];
         if !self.gates.is_empty() {
             base.checks = self.run_checks(0, on_step, until).await?;
+            protect::leave_out_written(self, &mut base).await?;
         }
         match self.snapshot(0).await {
             Ok(Some(taken)) => {
@@ -94,15 +95,17 @@ impl LoopRun {
             Ok(None) => {}
             Err(error) => warnings.push(error.to_string()),
         }
-        write_json(&self.folder.join(BASELINE_FILE), &base)?;
+        self.write_base(&base)?;
         Ok((base, warnings))
     }
 
     /// The error for a missing baseline: without it, no gate can hold.
     pub(super) fn no_base(&self) -> Error {
         let file = self.folder.join(BASELINE_FILE);
-        let message =
-            format!("no baseline to compare with: '{}' is missing or cannot be read", file.display());
+        let message = format!(
+            "no baseline to compare with: '{}' is missing, or swarm did not write it",
+            file.display()
+        );
         Error::new(ErrorCode::Conflict, message)
             .hint(format!("start the loop again: swarm respawn {}", self.name))
     }
@@ -116,7 +119,7 @@ impl LoopRun {
         let Some(base) = self.read_base().filter(|_| !self.gates.is_empty() && self.cwd.is_dir()) else {
             return Ok(vec![]);
         };
-        Ok(base.changed(&protect::hashes_now(self, Some(&base))?))
+        Ok(base.changed(&protect::hashes_now(self, &base)?))
     }
 
     /// Refuses to continue from such files: the next loop's results would be checked against them.
@@ -143,10 +146,10 @@ impl LoopRun {
     /// When the loop has no baseline yet, or it cannot be written.
     pub(crate) async fn approve(&self) -> Result<Vec<String>> {
         let mut base = self.read_base().ok_or_else(|| self.no_base())?;
-        let now = protect::hashes(self, Some(&base)).await?;
+        let now = protect::hashes(self, &base).await?;
         let changed = base.changed(&now);
         base.protected = now;
-        write_json(&self.folder.join(BASELINE_FILE), &base)?;
+        self.write_base(&base)?;
         Ok(changed)
     }
 

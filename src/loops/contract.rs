@@ -4,6 +4,7 @@ use swarm_state::contract::{Changes, Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
 
+use super::protect;
 use super::run::LoopRun;
 use crate::git;
 
@@ -35,7 +36,7 @@ impl LoopRun {
             iteration,
             max_iterations: max,
             checks: &self.gates.checks,
-            protected: &base.protected.keys().cloned().collect::<Vec<_>>(),
+            protected: &self.protected(base),
             promise: self.gates.promise.as_ref(),
             changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
             failed: &failed,
@@ -45,5 +46,12 @@ impl LoopRun {
             progress: &self.progress(iteration.saturating_sub(1)),
         };
         contract.text().into_bytes()
+    }
+
+    /// The watched files for the agent: each script of a check, and the globs of `--protect` instead of their files.
+    fn protected(&self, base: &Base) -> Vec<String> {
+        let globs = &self.gates.protect;
+        let set = protect::globs(globs).unwrap_or_default();
+        base.protected.keys().filter(|file| !set.is_match(file)).chain(globs).cloned().collect()
     }
 }

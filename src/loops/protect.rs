@@ -1,7 +1,8 @@
 //! Watched files, which no iteration may change: files that the user named, scripts that checks run, and the task.
 //!
 //! An agent that deletes the failing test has made the check pass without doing the work. The hashes are in the
-//! loop's folder, outside the agent's tree.
+//! loop's folder, outside the agent's tree. Not watched, although a glob matches them: caches, files that git ignored
+//! before the first iteration, and files that the checks write by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,41 +10,83 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use sha2::{Digest, Sha256};
+use swarm_state::ignored::is_generated;
 use swarm_state::ledger::Base;
 use swarm_state::notice::counted;
 use swarm_state::screen::printable;
 use swarm_state::scripts;
-use walkdir::WalkDir;
 
 use super::run::LoopRun;
 use crate::error::{Error, Result};
+use crate::git;
 
-/// The watched files and their hashes, relative to the worker's directory. Empty if changes are allowed. `known` is
-/// the baseline: a script that it does not contain is part of the work.
+mod tree;
+
+pub(super) use tree::globs;
+use tree::{IgnoreRules, bare};
+
+/// Watches the files as they are now: sets `ignore_rules` and `protected` of a new baseline.
 ///
 /// # Errors
 /// When a glob is invalid or a file cannot be read.
-pub(super) async fn hashes(loop_run: &LoopRun, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
-    let (loop_run, known) = (loop_run.clone(), known.cloned());
-    let work = tokio::task::spawn_blocking(move || hashes_now(&loop_run, known.as_ref()));
+pub(super) async fn begin(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
+    let globs = &loop_run.gates.protect;
+    let tracked = if globs.is_empty() { vec![] } else { git::tracked_but_ignored(&loop_run.cwd).await? };
+    base.ignore_rules = tree::ignore_rules(&loop_run.cwd, globs);
+    base.protected = hashes_with(loop_run, base, Some(tracked.into_iter().collect())).await?;
+    Ok(())
+}
+
+/// Stops watching what the checks wrote since [`begin`]. Call it before any agent works.
+///
+/// # Errors
+/// As [`begin`].
+pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
+    let known = base.protected.keys().cloned().collect();
+    let now = hashes_with(loop_run, base, Some(known)).await?;
+    base.leave_out_written(&now);
+    Ok(())
+}
+
+/// The watched files and their hashes, relative to the worker's directory. Empty if changes are allowed. A script that
+/// the baseline does not contain is part of the work.
+///
+/// # Errors
+/// As [`begin`].
+pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
+    hashes_with(loop_run, base, None).await
+}
+
+async fn hashes_with(
+    loop_run: &LoopRun,
+    base: &Base,
+    tracked: Option<BTreeSet<String>>,
+) -> Result<BTreeMap<String, String>> {
+    let (loop_run, base) = (loop_run.clone(), base.clone());
+    let work = tokio::task::spawn_blocking(move || hash_all(&loop_run, &base, tracked.as_ref()));
     work.await.map_err(|e| Error::system("cannot read the watched files", e))?
 }
 
-/// The same, blocking.
+/// As [`hashes`], blocking.
 ///
 /// # Errors
 /// As [`hashes`].
-pub(super) fn hashes_now(loop_run: &LoopRun, known: Option<&Base>) -> Result<BTreeMap<String, String>> {
-    if loop_run.gates.allow_changed_checks {
-        return Ok(BTreeMap::new());
-    }
-    hash_all(loop_run, known.map(|base| base.protected.keys().cloned().collect()).as_ref())
+pub(super) fn hashes_now(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
+    hash_all(loop_run, base, None)
 }
 
-fn hash_all(loop_run: &LoopRun, known: Option<&BTreeSet<String>>) -> Result<BTreeMap<String, String>> {
+/// `tracked` is set while the baseline is taken: every script is watched then, and these files although git ignores
+/// them.
+fn hash_all(
+    loop_run: &LoopRun,
+    base: &Base,
+    tracked: Option<&BTreeSet<String>>,
+) -> Result<BTreeMap<String, String>> {
     let mut hashes = BTreeMap::new();
+    if loop_run.gates.allow_changed_checks {
+        return Ok(hashes);
+    }
     let mut keep = |name: String, file: &Path, hash: fn(&Path) -> io::Result<String>| {
         let path = loop_run.cwd.join(file);
         let hash = hash(&path).map_err(|e| Error::system(format!("cannot read '{}'", path.display()), e))?;
@@ -54,17 +97,23 @@ fn hash_all(loop_run: &LoopRun, known: Option<&BTreeSet<String>>) -> Result<BTre
         let name = script_name(&file);
         // A file that a runner would read instead of a known file counts as known.
         let anchors = scripts::anchors(&file.to_string_lossy());
-        let replaces = |known: &BTreeSet<String>| {
-            anchors.iter().any(|anchor| known.contains(&script_name(Path::new(anchor))))
-        };
-        if known.is_none_or(|known| known.contains(&name) || replaces(known)) {
+        let is_known = |file: &str| base.protected.contains_key(file);
+        let replaces = || anchors.iter().any(|anchor| is_known(&script_name(Path::new(anchor))));
+        if tracked.is_some() || is_known(&name) || replaces() {
             keep(name, &file, if scripts::is_shared(&file.to_string_lossy()) { hash_scripts } else { hash })?;
         }
     }
-    if !loop_run.gates.protect.is_empty() {
-        let globs = globs(&loop_run.gates.protect)?;
-        for file in matching(&loop_run.cwd, &globs) {
-            keep(file.to_string_lossy().into_owned(), &file, hash)?;
+    if loop_run.gates.protect.is_empty() {
+        return Ok(hashes);
+    }
+    let (globs, rules) = (globs(&loop_run.gates.protect)?, IgnoreRules::new(&base.ignore_rules));
+    for file in tree::matching(&loop_run.cwd, &loop_run.gates.protect, &globs) {
+        let name = file.to_string_lossy().into_owned();
+        let is_own = base.protected.contains_key(&name) || tracked.is_some_and(|files| files.contains(&name));
+        let is_left_out =
+            is_generated(&name) || base.is_written(&name) || rules.ignore(&loop_run.cwd.join(&file));
+        if is_own || !is_left_out {
+            keep(name, &file, hash)?;
         }
     }
     Ok(hashes)
@@ -128,50 +177,13 @@ pub(crate) fn check(texts: &[String]) -> Result<()> {
     globs(texts).map(drop)
 }
 
-/// A glob without `./` at its start and `/` at its end.
-fn bare(text: &str) -> &str {
-    text.trim_start_matches("./").trim_end_matches('/')
-}
-
-/// Compiles the globs of `--protect`. A directory matches everything in it.
-///
-/// # Errors
-/// Names the invalid glob.
-fn globs(texts: &[String]) -> Result<GlobSet> {
-    let mut set = GlobSetBuilder::new();
-    for text in texts {
-        let bare = bare(text);
-        let all_below = format!("{bare}/**");
-        for pattern in [bare, &all_below] {
-            set.add(glob(pattern).map_err(|e| {
-                Error::usage(format!("--protect '{text}' is not a valid glob: {}", e.kind()))
-                    .hint("for example --protect 'tests/**/*.py'; ** matches subdirectories")
-            })?);
-        }
-    }
-    set.build().map_err(|e| Error::invalid(format!("--protect: {e}")))
-}
-
-fn glob(pattern: &str) -> Result<Glob, globset::Error> {
-    GlobBuilder::new(pattern).literal_separator(true).build()
-}
-
-/// The files of a tree that match, except those of git and of swarm's progress.
-fn matching(root: &Path, globs: &GlobSet) -> Vec<PathBuf> {
-    let inside =
-        |entry: &walkdir::DirEntry| ![".git", ".swarm"].map(Some).contains(&entry.file_name().to_str());
-    let walk = WalkDir::new(root).min_depth(1).into_iter().filter_entry(inside);
-    let relative = |entry: walkdir::DirEntry| Some(entry.path().strip_prefix(root).ok()?.to_owned());
-    walk.filter_map(|entry| entry.ok().filter(|e| !e.file_type().is_dir()).and_then(relative))
-        .filter(|path| globs.is_match(path))
-        .collect()
-}
-
-/// The scripts that checks run, and the task file, if they are in the tree.
+/// The scripts that checks run, if they are in the tree, and the task file.
 fn by_name(loop_run: &LoopRun) -> BTreeSet<PathBuf> {
     let words = loop_run.gates.checks.iter().flat_map(|check| scripts::candidates(check));
-    let named = words.map(PathBuf::from).chain(loop_run.task_file.clone());
-    named.filter_map(|path| within(&loop_run.cwd, &path)).collect()
+    let scripts = words.filter_map(|word| within(&loop_run.cwd, Path::new(&word)));
+    let task = loop_run.task_file.iter().filter(|file| file.is_file());
+    let task = task.map(|file| within(&loop_run.cwd, file).unwrap_or_else(|| file.clone()));
+    scripts.chain(task).collect()
 }
 
 /// The path relative to the tree, if it is a file in it, or a file next to it that a check names from inside.

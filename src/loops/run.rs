@@ -15,6 +15,7 @@ use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::signed::{Purpose, SigningKey};
 use crate::store::{read_bounded, write_unsynced};
 
 /// The largest of our own files that is read back.
@@ -29,6 +30,8 @@ pub(crate) struct LoopRun {
     pub id: String,
     /// The loop's folder, outside the agent's tree.
     pub folder: PathBuf,
+    /// Signs the files in the folder that a verdict depends on.
+    pub key: SigningKey,
     /// swarm's own directory. The progress file may not be in it.
     pub root: PathBuf,
     /// The directory of the agent and of the checks.
@@ -41,7 +44,7 @@ pub(crate) struct LoopRun {
     pub profile: Profile,
     /// The command prints the agent's answer as text, so JSON on its screen is not a result of the CLI.
     pub shows_text: bool,
-    /// The task file. If it is in the agent's tree, iterations may not change it.
+    /// The task file, which iterations may not change. `None` if the task was given as text.
     pub task_file: Option<PathBuf>,
 }
 
@@ -88,7 +91,17 @@ impl LoopRun {
 
     /// The result of an iteration; `None` if it has not ended or does not exist.
     pub(crate) fn read_iteration(&self, iteration: u32) -> Option<ledger::Iteration> {
-        read_json(&self.iteration_dir(iteration).join(RESULT_FILE))
+        let path = self.iteration_dir(iteration).join(RESULT_FILE);
+        read_signed(&self.key, Purpose::Iteration(&self.name, &self.id, iteration), &path)
+    }
+
+    /// Writes the result of an iteration.
+    ///
+    /// # Errors
+    /// When the file cannot be written; it is safe to retry.
+    pub(super) fn write_result(&self, it: &ledger::Iteration) -> Result<()> {
+        let path = self.iteration_dir(it.iteration).join(RESULT_FILE);
+        write_signed(&self.key, Purpose::Iteration(&self.name, &self.id, it.iteration), &path, it)
     }
 
     /// The last earlier iteration that had an agent.
@@ -103,13 +116,21 @@ impl LoopRun {
 
     /// The baseline, once it was taken.
     pub(crate) fn read_base(&self) -> Option<ledger::Base> {
-        read_base(&self.folder).filter(|base| base.id == self.id)
+        read_base(&self.key, &self.name, &self.folder).filter(|base| base.id == self.id)
+    }
+
+    /// Writes the baseline.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn write_base(&self, base: &ledger::Base) -> Result<()> {
+        write_signed(&self.key, Purpose::Baseline(&self.name), &self.folder.join(BASELINE_FILE), base)
     }
 }
 
 /// The baseline of the loop with this folder.
-pub(crate) fn read_base(folder: &Path) -> Option<ledger::Base> {
-    read_json(&folder.join(BASELINE_FILE))
+pub(crate) fn read_base(key: &SigningKey, name: &str, folder: &Path) -> Option<ledger::Base> {
+    read_signed(key, Purpose::Baseline(name), &folder.join(BASELINE_FILE))
 }
 
 /// The baseline in the loop's folder.
@@ -121,17 +142,23 @@ pub(crate) const RESULT_FILE: &str = "result.json";
 /// The task, if it was given as text.
 pub(crate) const TASK_FILE: &str = "task.md";
 
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?).ok()
+fn read_signed<T: serde::de::DeserializeOwned>(
+    key: &SigningKey,
+    purpose: Purpose<'_>,
+    path: &Path,
+) -> Option<T> {
+    key.open(purpose, &read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?)
 }
 
-pub(super) fn write_json<T: serde::Serialize>(path: &Path, value: &T) -> Result<()> {
-    let trouble =
-        |error: &dyn std::fmt::Display| Error::system(format!("cannot write '{}'", path.display()), error);
-    let mut bytes = serde_json::to_vec_pretty(value).map_err(|e| trouble(&e))?;
-    bytes.push(b'\n');
+fn write_signed<T: serde::Serialize>(
+    key: &SigningKey,
+    purpose: Purpose<'_>,
+    path: &Path,
+    value: &T,
+) -> Result<()> {
     if let Some(dir) = path.parent() {
         crate::paths::private_dir(dir)?;
     }
-    write_unsynced(path, &bytes).map_err(|e| trouble(&e))
+    let write = || write_unsynced(path, &key.sign(purpose, value)?);
+    write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
 }

@@ -10,23 +10,20 @@ use swarm_state::ledger::{Base, Iteration};
 use swarm_state::notice::IterationExit;
 use swarm_state::outage::{Outage, Wording, one_line};
 use swarm_state::pattern::Pattern;
-use swarm_state::promise::{Claim, Source, Work};
+use swarm_state::promise::Source;
 use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::run::{Finished, LoopRun, RESULT_FILE, write_json};
-use super::{account, protect};
+use super::account;
+use super::gates::Before;
+use super::run::{Finished, LoopRun};
 use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
 use crate::git;
 
 /// How long the snapshot may take if the worker is being killed or the loop's time is over.
 const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
-
-/// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
-/// seen quickly.
-const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
 /// How often to look whether the worker is being killed.
 const HURRY_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -194,6 +191,7 @@ impl LoopRun {
                     tree: last.left.or(verdict.tree),
                     head: last.head,
                     commit: last.commit,
+                    worked: verdict.worked,
                 }
             }
             None => Before {
@@ -201,6 +199,7 @@ impl LoopRun {
                 tree: base.tree.clone(),
                 head: base.head.clone(),
                 commit: base.commit.clone(),
+                worked: false,
             },
         }
     }
@@ -246,65 +245,6 @@ impl LoopRun {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
-    async fn try_gates(
-        &self,
-        base: &Base,
-        (account, source): (&Account, Source),
-        finished: &Finished<'_>,
-        before: &Before,
-        head: Option<String>,
-        verdict: &mut Verdict,
-        on_step: OnCheckStep<'_>,
-    ) {
-        if let Some(promise) = &self.gates.promise {
-            let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
-            verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
-            let given = match source {
-                _ if is_lost => false,
-                Source::Screen => self.is_promised_on_screen(finished),
-                Source::Transcript | Source::Result => promise.is_given(account),
-            };
-            verdict.promise_seen = given.then_some(source);
-            let tree_changed =
-                verdict.tree.as_ref().map(|tree| Some(tree) != before.tree.as_ref() || head != before.head);
-            let work = Work { tool_calls: account.tool_calls, tree_changed };
-            verdict.promise =
-                Some(Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work));
-        }
-        verdict.excused = self.gates.excused(base.failed());
-        if self.gates.is_empty() {
-            return;
-        }
-        // Before the checks, because they may write into the tree.
-        match protect::hashes(self, Some(base)).await {
-            Ok(now) => verdict.changed = base.changed(&now),
-            Err(error) => verdict.trouble = Some(error.to_string()),
-        }
-        if verdict.outage.is_some() {
-            // There is no work to check.
-            return verdict.trouble = Some("the agent could not work".into());
-        }
-        if finished.never_started.is_some() {
-            return;
-        }
-        let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
-        match self.run_checks(finished.iteration, on_step, until).await {
-            Ok(checks) => verdict.checks = checks,
-            Err(error) => verdict.trouble = Some(error.to_string()),
-        }
-    }
-
-    /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.
-    fn is_promised_on_screen(&self, finished: &Finished<'_>) -> bool {
-        let Some(promise) = &self.gates.promise else { return false };
-        let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
-        let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-        let pattern = Pattern::compile(&promise.pattern()).ok();
-        ScreenReader::new(&self.profile, pattern, Some(prompt))
-            .is_ok_and(|reader| reader.done_in(finished.output))
-    }
-
     /// Writes down that an iteration had no agent, and why, so that reports show it.
     ///
     /// # Errors
@@ -330,7 +270,7 @@ impl LoopRun {
             reason: why.to_owned(),
             ..Iteration::default()
         };
-        write_json(&self.iteration_dir(iteration).join(RESULT_FILE), &it)
+        self.write_result(&it)
     }
 
     /// Writes down the result of an iteration, for the next contract and for reports.
@@ -338,7 +278,7 @@ impl LoopRun {
     /// # Errors
     /// When the file cannot be written; it is safe to retry.
     pub(crate) fn write_down(&self, it: &Iteration) -> Result<()> {
-        write_json(&self.iteration_dir(it.iteration).join(RESULT_FILE), it)?;
+        self.write_result(it)?;
         if self.gates.is_empty() { Ok(()) } else { self.write_progress(it.iteration) }
     }
 }
@@ -370,13 +310,4 @@ async fn long_over(until: Option<Instant>) {
         Some(until) => sleep_until(until.max(Instant::now()) + SNAPSHOT_GRACE).await,
         None => std::future::pending().await,
     }
-}
-
-/// The state of the work at one time.
-struct Before {
-    /// The checks that failed and must pass.
-    fails: Vec<String>,
-    tree: Option<String>,
-    head: Option<String>,
-    commit: Option<String>,
 }

@@ -45,6 +45,9 @@ pub struct Report {
     /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,
+    /// The cause of the pause; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<swarm_state::notice::PauseBy>,
     /// How it ended; null while it has not.
     pub end: Option<LoopEnd>,
     /// When it was spawned: RFC 3339 with offset.

@@ -102,6 +102,10 @@ pub struct WorkerMetadata<'a> {
     pub status: Option<&'a str>,
     /// The cause of the pause, one word.
     pub paused_by: Option<&'a str>,
+    /// Failures in a row.
+    pub consecutive_failures: Option<u64>,
+    /// All failures.
+    pub total_failures: Option<u64>,
     /// Why the loop ended or is paused, one word.
     pub reason: Option<&'a str>,
     /// An earlier swarm made it.

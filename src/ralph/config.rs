@@ -60,9 +60,6 @@ impl RalphConfig {
         if self.checks.is_empty() {
             return Err(Error::invalid("a loop needs at least one check, the command that proves its work"));
         }
-        if self.checks.iter().any(|check| check.trim().is_empty() || check.contains('\0')) {
-            return Err(Error::invalid("a check is empty"));
-        }
         if self.task.trim().is_empty() && self.spec_file.is_none() {
             return Err(Error::invalid("a loop needs a task or a spec file"));
         }
@@ -80,7 +77,9 @@ impl RalphConfig {
         }
         let promise = self.completion_tag.as_deref().map(Promise::new).transpose();
         let promise = promise.map_err(|e| Error::invalid(format!("completion_tag: {e}")))?;
-        Ok(Gates { checks: self.checks.clone(), promise, ..Gates::default() })
+        Gates { checks: self.checks.clone(), promise, ..Gates::default() }
+            .validated()
+            .map_err(Error::of_gates)
     }
 
     /// The budgets.

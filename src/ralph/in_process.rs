@@ -224,9 +224,9 @@ where
         let baseline = self.loop_run.read_base().map(|base| base.checks).unwrap_or_default();
         RalphLoopResult {
             total_iterations: iterations.len(),
-            iterations,
-            total_cost: spent.cost as f64 / 1e6,
+            total_cost: iterations.iter().any(|it| it.cost.is_some()).then_some(spent.cost as f64 / 1e6),
             total_duration: spent.time.as_secs_f64(),
+            iterations,
             success: end.exit_code(true) == 0,
             stop_reason: end.word().to_owned(),
             worktree_path: String::new(),

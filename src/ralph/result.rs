@@ -13,8 +13,8 @@ pub struct RalphLoopResult {
     pub iterations: Vec<LoopIteration>,
     /// Their number.
     pub total_iterations: usize,
-    /// US dollars, as far as costs were reported.
-    pub total_cost: f64,
+    /// US dollars, as far as costs were reported; null if no iteration reported one.
+    pub total_cost: Option<f64>,
     /// Seconds, without pauses.
     pub total_duration: f64,
     /// All gates hold.

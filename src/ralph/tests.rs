@@ -98,7 +98,7 @@ fn an_agent_that_fixes_what_the_checks_tell_it_succeeds() {
     let result = looped.run().unwrap();
     assert!(result.success, "{result:?}");
     assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("all_checks_passed", 3));
-    assert_eq!(result.total_cost, 0.75);
+    assert_eq!(result.total_cost, Some(0.75));
     assert!(!result.baseline[0].passed && result.worktree_path.is_empty());
     let passed: Vec<bool> = result.iterations.iter().map(|it| it.all_checks_passed).collect();
     assert_eq!(passed, [false, false, true]);
@@ -143,7 +143,7 @@ fn the_iteration_that_passes_the_budget_is_the_last() {
     let config = RalphConfig { max_cost: Some(0.4), ..config("false") };
     let result = RalphLoop::new(config, counting, &repo).run().unwrap();
     assert_eq!((result.stop_reason.as_str(), result.total_iterations), ("budget_exhausted", 2));
-    assert_eq!(result.total_cost, 0.5);
+    assert_eq!(result.total_cost, Some(0.5));
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn what_cannot_be_meant_is_refused_before_anything_runs() {
     let good = config("true");
     for (bad, says) in [
         (RalphConfig { checks: vec![], ..good.clone() }, "at least one check"),
-        (RalphConfig { checks: vec![" ".into()], ..good.clone() }, "a check is empty"),
+        (RalphConfig { checks: vec![" ".into()], ..good.clone() }, "a check cannot be empty"),
         (RalphConfig { task: " ".into(), ..good.clone() }, "a task or a spec"),
         (RalphConfig { max_iterations: 0, ..good.clone() }, "1 to 100"),
         (RalphConfig { max_iterations: 101, ..good.clone() }, "1 to 100"),

@@ -12,6 +12,7 @@ mod logs;
 mod ls;
 mod start;
 mod status;
+mod view;
 
 /// Carries out a verb of `swarm session`.
 ///

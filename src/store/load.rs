@@ -10,6 +10,7 @@ use swarm_state::notice::PauseBy;
 
 use super::{Problem, Store, entries, failed, file_name, read, set_aside, sync_dir, write_atomic};
 use crate::error::{Error, ErrorCode, Result};
+use crate::signed::Purpose;
 
 /// Marks that are kept as empty files while the record cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Store {
     /// [`Problem`], and so are files that were set aside earlier. The predecessor's workers are added unless a record
     /// has their name.
     pub fn load_all(&self) -> (Vec<Record>, Vec<Problem>) {
-        let (mut records, mut problems) = (vec![], vec![]);
+        let (mut records, mut problems) = (vec![], self.take_problems());
         let dir = self.paths.workers_dir();
         if let Err(error) = fs::read_dir(&dir) {
             problems.push(Problem::of(None, failed("read", &dir, error).message));
@@ -84,7 +85,11 @@ impl Store {
             Ok(None) => return Ok(None),
             Err(error) => return Err(kept(error.to_string())),
         };
-        let cause = match format::parse_record(&bytes) {
+        let text = self.key.open_text(Purpose::Worker(name.as_str()), &bytes);
+        let cause = match format::parse_record(text.as_ref().map_or(&bytes[..], String::as_bytes)) {
+            Ok(record) if record.name == *name && text.is_none() => {
+                "another program changed it: its signature is wrong".to_owned()
+            }
             Ok(record) if record.name == *name => return Ok(Some(record)),
             Ok(record) => format!("it is the record of '{}'", record.name),
             Err(error @ FormatError::Newer(_)) => return Err(kept(error.to_string())),
@@ -104,7 +109,11 @@ impl Store {
     pub fn save(&self, record: &Record) -> Result<()> {
         let path = self.writable(&record.name)?;
         let bytes = record.to_bytes().map_err(|e| failed("write", &path, e))?;
-        write_atomic(&path, &bytes).map_err(|e| failed("write", &path, e))?;
+        let write = || {
+            let text = String::from_utf8_lossy(&bytes);
+            write_atomic(&path, &self.key.sign_text(Purpose::Worker(record.name.as_str()), &text)?)
+        };
+        write().map_err(|e| failed("write", &path, e))?;
         // The record now contains what the marks recorded.
         self.remove_marks(&record.name);
         Ok(())

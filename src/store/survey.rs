@@ -14,6 +14,7 @@ use super::{Problem, Store, entries, read};
 use crate::files::{file_name, writer_of};
 use crate::paths::Paths;
 use crate::procs;
+use crate::signed::SigningKey;
 
 /// The problem with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,12 @@ pub fn survey(paths: &Paths) -> DiskSurvey {
         survey.note_temporary(&path);
     }
     // This store was never opened, so it only reads.
-    let store = Store { paths: paths.clone(), reserved: Mutex::default(), noted: Mutex::default() };
+    let store = Store {
+        paths: paths.clone(),
+        key: SigningKey::none(),
+        reserved: Mutex::default(),
+        noted: Mutex::default(),
+    };
     let mut problems: Vec<Problem> = vec![];
     store.load_legacy(&mut survey.records, &mut problems);
     survey.problems = problems.into_iter().map(|problem| problem.message).collect();

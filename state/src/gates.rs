@@ -75,7 +75,56 @@ impl Default for Gates {
     }
 }
 
+/// Why gates are not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GatesError {
+    /// A check without a command.
+    #[error("a check cannot be empty")]
+    EmptyCheck,
+    /// A check that no shell could be started with.
+    #[error("a check cannot contain a NUL byte")]
+    NulByte,
+    /// Checks without time, or without a process.
+    #[error("--check-timeout and --check-jobs must be at least 1")]
+    ZeroLimit,
+    /// Protected files, although no gate could fail because of them.
+    #[error("--protect has no effect without a --check or a --promise")]
+    NothingToProtect,
+}
+
+impl GatesError {
+    /// The next step for the user.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
+            Self::ZeroLimit => "omit the option to use its default",
+            Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
+        }
+    }
+}
+
 impl Gates {
+    /// Returns the gates if they are valid. The client, the daemon and the library all call this, so that none accepts
+    /// what another refuses.
+    ///
+    /// # Errors
+    ///
+    /// The first fault, in the order of [`GatesError`].
+    pub fn validated(self) -> Result<Self, GatesError> {
+        let has = |fault: fn(&str) -> bool| self.checks.iter().any(|check| fault(check));
+        if has(|check| check.trim().is_empty()) {
+            Err(GatesError::EmptyCheck)
+        } else if has(|check| check.contains('\0')) {
+            Err(GatesError::NulByte)
+        } else if self.check_timeout == 0 || self.check_jobs == 0 {
+            Err(GatesError::ZeroLimit)
+        } else if self.is_empty() && !self.protect.is_empty() {
+            Err(GatesError::NothingToProtect)
+        } else {
+            Ok(self)
+        }
+    }
+
     /// True when neither a check nor a promise is required: the loop then ends by its done pattern or its limits.
     pub fn is_empty(&self) -> bool {
         self.checks.is_empty() && self.promise.is_none()
@@ -149,6 +198,9 @@ pub struct Verdict {
     pub excused: Vec<String>,
     /// Watched files that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
+    /// Watched files that changed while the checks ran.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_in_checks: Vec<String>,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
@@ -165,6 +217,9 @@ pub struct Verdict {
     pub tree: Option<String>,
     /// Whether the tree or the set of failing checks changed; `None` when unknown.
     pub moved: Option<bool>,
+    /// This iteration or an earlier one changed the tree, made a commit, called a tool, or made a check pass.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub worked: bool,
     /// Why the gates could not be checked. Then no gate holds.
     pub trouble: Option<String>,
 }
@@ -218,6 +273,10 @@ impl Verdict {
         }
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
+        }
+        if !self.changed_in_checks.is_empty() {
+            let files = self.changed_in_checks.join(", ");
+            remarks.push(format!("protected files were changed while the checks ran: {files}"));
         }
         if !self.checks.is_empty() && !self.is_asked() {
             remarks.push(NO_GATE.into());

@@ -47,6 +47,14 @@ pub const CACHE_FILES: [&str; 1] = [".DS_Store"];
 pub const CACHE_MARKERS: [(&str, &str); 2] =
     [("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55"), ("pyvenv.cfg", "")];
 
+/// Whether a file is in a cache directory or is made from a source file. `path` is relative.
+pub fn is_generated(path: &str) -> bool {
+    let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
+    dirs.split('/').any(|dir| CACHE_DIRS.contains(&dir))
+        || CACHE_FILES.contains(&name)
+        || CACHE_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
 /// One ignored path, as git lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IgnoredPath {

@@ -3,7 +3,7 @@
 //! Written next to an iteration's output, read for the next iteration's contract, the progress file, `swarm
 //! report` and `swarm why`. The forms are on disk: fields are only added. Deliberately absent: files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,13 @@ pub struct Base {
     pub checks: Vec<CheckResult>,
     /// Watched files, relative to the worker's directory, with the hashes of their contents.
     pub protected: BTreeMap<String, String>,
+    /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
+    /// watched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub written: Vec<String>,
+    /// The directories with ignore files of git, absolute, and the rules in them. Later changes to them have no effect.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ignore_rules: BTreeMap<String, String>,
     /// Warnings about the start of the loop.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -43,16 +50,40 @@ impl Base {
 
     /// The watched files that were changed, removed or added, sorted.
     pub fn changed(&self, now: &BTreeMap<String, String>) -> Vec<String> {
-        let mut changed: Vec<String> = self
-            .protected
-            .iter()
-            .filter(|(file, hash)| now.get(*file) != Some(*hash))
-            .map(|(file, _)| file.clone())
-            .collect();
-        changed.extend(now.keys().filter(|file| !self.protected.contains_key(*file)).cloned());
-        changed.sort();
-        changed
+        changed(&self.protected, now)
     }
+
+    /// Stops watching what the checks wrote: `now` has the watched files after them. A directory without watched files
+    /// before is left out as a whole, since the next check may write other names there.
+    pub fn leave_out_written(&mut self, now: &BTreeMap<String, String>) {
+        let had_files = |dir: &str| self.protected.keys().any(|file| file.starts_with(dir));
+        let written = changed(&self.protected, now).into_iter().map(|file| {
+            let ends = file.match_indices('/').map(|(at, _)| at + 1);
+            let new_dir = ends.map(|end| file.split_at(end).0.to_owned()).find(|dir| !had_files(dir));
+            new_dir.unwrap_or(file)
+        });
+        let written: BTreeSet<String> = written.collect();
+        self.written = written.into_iter().collect();
+        let is_written = |file: &String| is_in(&self.written, file);
+        self.protected =
+            std::mem::take(&mut self.protected).into_iter().filter(|(file, _)| !is_written(file)).collect();
+    }
+
+    /// Whether the checks wrote this file before any agent worked.
+    pub fn is_written(&self, file: &str) -> bool {
+        is_in(&self.written, file)
+    }
+}
+
+/// The files that differ, sorted.
+fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+    let files: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    files.into_iter().filter(|file| before.get(*file) != now.get(*file)).cloned().collect()
+}
+
+/// Whether a list of files and directories contains a file.
+fn is_in(list: &[String], file: &str) -> bool {
+    list.iter().any(|entry| file == entry || entry.ends_with('/') && file.starts_with(entry.as_str()))
 }
 
 /// The size of a change to the tree.
@@ -154,6 +185,28 @@ mod tests {
         let base = Base { protected: files(&[("a", "1"), ("b", "2")]), ..Base::default() };
         assert_eq!(base.changed(&files(&[("a", "1"), ("b", "2")])), Vec::<String>::new());
         assert_eq!(base.changed(&files(&[("b", "3"), ("c", "4")])), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn files_that_the_checks_write_are_left_out() {
+        let files = |list: &[(&str, &str)]| list.iter().map(|(f, h)| ((*f).into(), (*h).into())).collect();
+        let mut base = Base {
+            protected: files(&[("t/a.py", "1"), ("t/b.snap", "2"), ("check.sh", "3")]),
+            ..Base::default()
+        };
+        base.leave_out_written(&files(&[
+            ("t/a.py", "1"),
+            ("t/b.snap", "9"),
+            ("t/out/x/1.xml", "5"),
+            ("t/log", "6"),
+            ("check.sh", "3"),
+        ]));
+        assert_eq!(base.written, ["t/b.snap", "t/log", "t/out/"]);
+        assert_eq!(base.protected.keys().collect::<Vec<_>>(), ["check.sh", "t/a.py"]);
+        for (file, written) in [("t/out/2.xml", true), ("t/log", true), ("t/log2", false), ("t/a.py", false)]
+        {
+            assert_eq!(base.is_written(file), written, "{file}");
+        }
     }
 
     #[test]

@@ -137,17 +137,17 @@ impl OnNoWork {
 pub struct Work {
     /// Tools called; `None` where they cannot be counted.
     pub tool_calls: Option<u64>,
-    /// The tree changed or a commit was made; `None` where that cannot be seen.
+    /// The loop changed the tree, made a commit or made a check pass; `None` where that cannot be seen.
     pub tree_changed: Option<bool>,
 }
 
 impl Work {
-    /// Whether that is work enough: by tool calls where they can be counted, else by the tree. Where
-    /// neither can be seen nobody can say that there was none.
+    /// Whether that is enough work. Where neither can be seen, it is. More than one required tool call is a demand of
+    /// the user, which no change of the tree replaces.
     pub(crate) fn is_enough(self, min_tool_calls: u64) -> bool {
         match (self.tool_calls, self.tree_changed) {
             _ if min_tool_calls == 0 => true,
-            (Some(calls), _) => calls >= min_tool_calls,
+            (Some(calls), changed) => calls >= min_tool_calls || min_tool_calls == 1 && changed == Some(true),
             (None, Some(changed)) => changed,
             (None, None) => true,
         }
@@ -276,11 +276,14 @@ mod tests {
 
     #[test]
     fn a_claim_without_work_is_judged_by_the_policy() {
-        let none = Work { tool_calls: Some(0), tree_changed: Some(true) };
+        let none = Work { tool_calls: Some(0), tree_changed: Some(false) };
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Reject), Claim::Rejected);
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Warn), Claim::Doubtful);
         assert_eq!(Claim::of(true, none, 1, OnNoWork::Accept), Claim::Given);
         assert_eq!(Claim::of(true, none, 0, OnNoWork::Reject), Claim::Given);
+        let earlier = Work { tree_changed: Some(true), ..none };
+        assert_eq!(Claim::of(true, earlier, 1, OnNoWork::Reject), Claim::Given);
+        assert_eq!(Claim::of(true, earlier, 2, OnNoWork::Reject), Claim::Rejected);
         let by_tree = |changed| Work { tool_calls: None, tree_changed: changed };
         assert_eq!(Claim::of(true, by_tree(Some(false)), 1, OnNoWork::Reject), Claim::Rejected);
         assert_eq!(Claim::of(true, by_tree(Some(true)), 1, OnNoWork::Reject), Claim::Given);

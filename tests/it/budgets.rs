@@ -206,7 +206,7 @@ fn a_cost_limit_ends_the_loop_after_the_iteration_that_passed_it() {
     assert_eq!(w.cli_runs(), 2);
     w.ended("a", "budget_exhausted", "failed", "budget_exhausted");
     let ledger = w.ledger("a");
-    assert_eq!((&ledger["cost"], &ledger["tokens"]), (&json!(1.2), &json!(240)));
+    assert_eq!((&ledger["cost_usd"], &ledger["tokens"]), (&json!(1.2), &json!(240)));
     assert!(ledger["reason"].as_str().unwrap().contains("$1.20 of $1.00"), "{ledger}");
 }
 
@@ -235,7 +235,7 @@ fn a_cost_limit_needs_an_agent_that_tells_its_cost_or_prices() {
     w.write("swarm.toml", "[agents.codex]\ninput_price = 1\ncached_price = 0.5\noutput_price = 5.0\n");
     assert_eq!(w.follow(&args).wait(&w), 1);
     // 500,000 at 1, 100,000 at 0.50 and 10,000 at 5 dollars a million: 60 cents.
-    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (2, &json!(1.2)));
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost_usd"]), (2, &json!(1.2)));
     w.ended("a", "budget_exhausted", "failed", "budget_exhausted");
 }
 
@@ -345,18 +345,18 @@ fn a_paused_loop_goes_on_under_the_limits_of_ralph_set() {
     fs::write(&go, "").unwrap();
     w.until("it is paused", || {
         let state = w.ralph_state("a");
-        (state["status"] == "paused" && state["current_iteration"] == 1 && w.ledger("a")["cost"] == 0.6)
+        (state["status"] == "paused" && state["current_iteration"] == 1 && w.ledger("a")["cost_usd"] == 0.6)
             .then_some(())
     });
     // The record on disk has the new limits.
     w.crash_daemon();
-    let budgets = json!({"max_time": 7200, "max_cost": 1_500_000, "max_tokens": null, "max_failures": 7,
+    let budgets = json!({"max_time": 7200, "max_cost": 1.5, "max_tokens": null, "max_failures": 7,
         "iteration_timeout": null, "no_progress": null});
     assert_eq!(w.ledger("a")["budgets"], budgets);
     assert_eq!(w.ralph_state("a")["inactivity_timeout"], 5400);
     w.swarm(&["ralph", "resume", "a"]).ok();
     w.until_logged("a", "reason=budget_exhausted");
-    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (3, &json!(1.8)));
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost_usd"]), (3, &json!(1.8)));
     w.swarm(&["ralph", "set", "a", "max_cost=9"]).code(1).warns("the loop of worker 'a' has ended\n");
 }
 
@@ -405,10 +405,10 @@ fn what_was_spent_is_kept_when_the_daemon_dies() {
     w.until_logged("a", "[START] iteration 2/9");
     w.crash_daemon();
     w.start_daemon();
-    assert_eq!(w.ledger("a")["cost"], 0.6);
+    assert_eq!(w.ledger("a")["cost_usd"], 0.6);
     fs::write(&go, "").unwrap();
     w.until_logged("a", "reason=budget_exhausted");
-    assert_eq!((w.cli_runs(), &w.ledger("a")["cost"]), (2, &json!(1.2)));
+    assert_eq!((w.cli_runs(), &w.ledger("a")["cost_usd"]), (2, &json!(1.2)));
 }
 
 /// A result that is an error, as the CLI prints it.
@@ -527,7 +527,7 @@ fn a_login_and_an_overloaded_api_are_waited_for_with_the_reason_and_use_up_no_it
         assert_eq!(log.matches("[START] iteration 1/1").count(), w.cli_runs(), "{log}");
         assert!(log.contains("[END] iteration 1 exit=outage") && !log.contains("[FAIL]"), "{log}");
         let ledger = w.ledger("a");
-        assert_eq!((&ledger["end"], &ledger["current_iteration"]), (&json!("all_checks_passed"), &json!(1)));
+        assert_eq!((&ledger["end"], &ledger["iteration"]), (&json!("all_checks_passed"), &json!(1)));
     }
 }
 
@@ -573,7 +573,7 @@ fn the_defaults_of_loop_are_settings() {
     assert_eq!(w.follow(&args).wait(&w), 1);
     let ledger = w.ledger("a");
     assert_eq!((&ledger["max_iterations"], &ledger["end"]), (&json!(3), &json!("max_iterations")));
-    assert_eq!(ledger["budgets"]["max_cost"], 2_500_000);
+    assert_eq!(ledger["budgets"]["max_cost"], 2.5);
     assert_eq!(ledger["budgets"]["max_time"], 900);
     assert_eq!(ledger["gates"]["promise"], "FIN");
     // The gates never held: the same word, another status.

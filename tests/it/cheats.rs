@@ -87,6 +87,88 @@ fn without_its_base_line_a_loop_is_not_done_and_takes_no_other() {
     }
 }
 
+/// A shell command that edits a file below SWARM_DIR.
+fn forge(d: &Desk, file: &str, from: &str, to: &str) -> String {
+    let path = d.w.swarm_dir().join(file);
+    format!("sed -i 's/{from}/{to}/' '{}'", path.display())
+}
+
+#[test]
+fn a_verdict_that_the_agent_writes_is_ignored() {
+    let d = Desk::new();
+    let verdict = r#"{"checks":[{"name":"false","passed":true,"output":"","seconds":0.1}]}"#;
+    let run = d.w.swarm_dir().join("runs/a.1").display().to_string();
+    let output = r#"{"output":"nothing"}"#;
+    let agent =
+        d.agent(&[&format!("echo '{verdict}' >'{run}/verdict'; echo '{output}' >'{run}/output'; echo \"the agent's last words\"; {DONE}")]);
+    let ran = d.run(&["--check", "false", "-n", "1"], &agent).code(1).says("the check 'false' failed");
+    for file in ["verdict", "output"] {
+        let message = format!("runs/a.1/{file}' was ignored: swarm did not write it");
+        assert!(ran.out.contains(&message), "{ran:?}");
+    }
+    d.w.swarm(&["logs", "a"]).ok().says("the agent's last words");
+}
+
+#[test]
+fn a_baseline_or_a_result_that_the_agent_edits_does_not_count() {
+    let d = Desk::new();
+    d.commit("check.sh", "exit 1\n");
+    let agent = d.agent(&[&format!(
+        "{}; {DONE}",
+        forge(&d, "ralph/a/base.json", "\"passed\": false", "\"passed\": true")
+    )]);
+    let result = d.result(1, &["--check", "sh check.sh", "--max-failures", "1", "-n", "2"], &agent);
+    assert_eq!((d.turns(), &result["stop_reason"]), (1, &"failed".into()), "{result}");
+    assert!(error(&result, 1).contains("no baseline to compare with: '"), "{result}");
+
+    let d = Desk::new();
+    let edit = forge(&d, "ralph/a/iterations/0001/result.json", "\"name\": \"false\"", "\"name\": \"true\"");
+    let agent = d.agent(&["true", &format!("{edit}; {DONE}")]);
+    d.result(1, &["--check", "false", "-n", "3"], &agent);
+    let report = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();
+    let known: Vec<&Value> =
+        report["iterations"].as_array().unwrap().iter().map(|it| &it["iteration"]).collect();
+    assert_eq!(known, [&json!(2), &json!(3)], "{report}");
+}
+
+#[test]
+fn a_record_that_was_changed_while_no_daemon_ran_is_set_aside() {
+    let d = Desk::new();
+    let agent = d.agent(&["true"]);
+    d.result(1, &["--check", "false", "-n", "1"], &agent);
+    d.w.swarm(&["daemon", "stop"]).ok();
+    let path = d.w.swarm_dir().join("workers/a.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, record.replace("\"false\"", "\"true\"")).unwrap();
+    let listed = d.w.swarm(&["ls"]).ok();
+    assert!(listed.err.contains("another program changed it: its signature is wrong"), "{listed:?}");
+    // The file and the loop's folder are still there.
+    let kept = std::fs::read_dir(d.w.swarm_dir().join("workers")).unwrap();
+    let kept: Vec<String> = kept.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(kept.iter().any(|name| name.starts_with("a.json.corrupt-")), "{kept:?}");
+    assert!(d.w.swarm_dir().join("ralph/a/base.json").exists());
+}
+
+#[test]
+fn a_lost_key_loses_no_worker() {
+    let d = Desk::new();
+    let key = d.w.swarm_dir().join("signing-key");
+    let agent = d.agent(&["true"]);
+    d.result(1, &["--check", "false", "-n", "1"], &agent);
+    let before = std::fs::read(&key).unwrap();
+    std::fs::remove_file(&key).unwrap();
+    d.w.until("the daemon has written the key again", || key.exists().then_some(()));
+    assert_eq!(std::fs::read(&key).unwrap(), before);
+    d.w.swarm(&["daemon", "stop"]).ok();
+    std::fs::remove_file(&key).unwrap();
+    let listed = d.w.swarm(&["ls"]).ok().says("max iterations");
+    assert!(listed.err.contains("signing-key' was missing"), "{listed:?}");
+    assert_eq!(
+        d.w.swarm(&["report", "a", "--format", "json"]).ok().json()["iterations"].as_array().unwrap().len(),
+        1
+    );
+}
+
 /// A program of that name outside of the tree, as the word of a check: it passes where `file` holds `OK`.
 fn builder(d: &Desk, name: &str, file: &str) -> String {
     let path = d.path(name);

@@ -325,9 +325,8 @@ fn check_state(world: &World, iteration: u64, failures: u64, status: &str) {
     assert_eq!((&state["status"], &shown["status"]), (&word.into(), &status.into()), "{state}\n{shown}");
     assert_eq!(state["current_iteration"], iteration, "{state}");
     assert_eq!(state["total_failures"], failures, "{state}");
-    let meta = &shown["metadata"];
     assert_eq!(
-        (&meta["ralph_iteration"], &meta["total_failures"], &meta["reason"]),
+        (&shown["iteration"], &shown["total_failures"], &shown["cause"]["reason"]),
         (&state["current_iteration"], &state["total_failures"], &state["reason"]),
         "{state}\n{shown}"
     );

@@ -199,7 +199,7 @@ fn a_pause_that_could_not_be_saved_is_not_forgotten_by_a_crash_and_no_resume_is_
     };
     let mut agent = world.agent("a");
     world.spawn_loop("l", &agent, &["-n", "9"]);
-    let paused = || world.status("l")["metadata"]["paused_by"].clone();
+    let paused = || world.status("l")["paused_by"].clone();
     let count = |text: &str| world.iterations_log("l").matches(text).count();
     disk.fill();
     let _ = world.swarm(&["ralph", "pause", "l"]).ok().warns("saved");

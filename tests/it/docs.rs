@@ -225,8 +225,9 @@ fn state_page_has_the_sizes_and_the_format_of_the_code() {
 }
 
 /// The pages that are written by hand.
-const HAND_WRITTEN: [&str; 6] = [
+const HAND_WRITTEN: [&str; 7] = [
     "swarm-config.5",
+    "swarm-json.7",
     "swarm-promises.7",
     "swarm-protocol.7",
     "swarm-session.7",

@@ -57,7 +57,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     let all = events(&world, &[]);
     assert_eq!(kinds(&all), ["started", "stopped", "started", "stopped"]);
     assert!(all.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "{all:?}");
-    assert_eq!(all[1]["reason"]["exited"]["code"], 0);
+    assert_eq!(all[1]["exit_code"], 0);
     for (at, line) in all.iter().enumerate() {
         assert_eq!(events(&world, &["--since", &seq(line).to_string()]), all[at + 1..]);
     }
@@ -68,7 +68,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     assert!(text.contains("  a: run 1 started\n") && text.ends_with("  a: finished: exited\n"), "{text}");
     world.swarm(&["clean", "a"]).ok();
     let told = events(&world, &["--since", &seq(&all[3]).to_string()]);
-    assert_eq!((kinds(&told), &told[0]["worker"]), (vec!["cleaned"], &"a".into()));
+    assert_eq!((kinds(&told), &told[0]["name"]), (vec!["cleaned"], &"a".into()));
     world.swarm(&["events", "nobody"]).code(2).warns("no worker named 'nobody'");
     world.swarm(&["events", "--follow", "b", "nobody"]).code(2).warns("no worker named 'nobody'");
 }
@@ -96,7 +96,7 @@ fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_t
     }
     ran(&world, "c");
     for (follower, head) in [(&follower, 1), (&resumed, 0)] {
-        world.until("what happens after it", || follower.output().contains("\"worker\":\"c\"").then_some(()));
+        world.until("what happens after it", || follower.output().contains("\"name\":\"c\"").then_some(()));
         let told = lines(&follower.output());
         assert_eq!(kinds(&told)[head..head + 3], ["started", "stopped", "snapshot"]);
         assert!(told.windows(2).all(|pair| seq(&pair[0]) <= seq(&pair[1])), "{told:?}");

@@ -108,7 +108,7 @@ fn a_running_predecessor_is_shown_and_left_alone() {
     assert!(agent["reason"].as_str().unwrap().contains("an earlier swarm"), "{agent}");
     assert_eq!(w.status("feature")["worktree"]["branch"], "feature");
     let loop_ = w.swarm(&["ralph", "status", "agent", "--format", "json"]).ok().json();
-    assert_eq!((&loop_["current_iteration"], &loop_["max_iterations"]), (&1.into(), &10.into()));
+    assert_eq!((&loop_["iteration"], &loop_["max_iterations"]), (&1.into(), &10.into()));
     assert_eq!(loop_["started"].as_str().map(|t| &t[..10]), Some("2026-11-27"));
     w.swarm(&["ralph", "logs", "agent"]).ok().says("[START] iteration 1/10");
 

@@ -93,7 +93,7 @@ fn acceptance_1_the_loop_stops_on_a_promise_after_work() {
     let report = run(&d, 0, &[], &agent);
     assert_eq!((&report["end"], claims(&report)), (&"promise_accepted".into(), vec!["given"]));
     assert_eq!((d.turns(), &report["iterations"][0]["tool_calls"]), (1, &2.into()));
-    assert_eq!(report["cost"], 0.02);
+    assert_eq!(report["cost_usd"], 0.02);
 }
 
 #[test]
@@ -217,12 +217,45 @@ fn known_fault_a_promise_without_work_does_not_end_a_loop() {
 #[test]
 fn known_fault_what_a_check_writes_into_the_tree_is_not_the_agents_work() {
     let d = Desk::new();
-    let agent = d.agent(&["touch x", &format!("echo '{TAG}'")]);
+    let agent = d.agent(&["true", &format!("echo '{TAG}'")]);
     let check = ["--check", "date +%N >report.txt"];
     let report = run(&d, 1, &[&check[..], &["-n", "3"]].concat(), &agent);
     assert_eq!(claims(&report), ["missing", "rejected", "rejected"]);
     let moved = |n: usize| report["iterations"][n]["verdict"]["moved"].as_bool().unwrap();
-    assert_eq!((moved(0), moved(1), moved(2)), (true, false, false));
+    assert_eq!((moved(0), moved(1), moved(2)), (false, false, false));
+}
+
+#[test]
+fn work_of_an_earlier_iteration_counts_for_a_later_promise() {
+    let d = Desk::new();
+    let agent = d.agent(&["touch x", &format!("echo '{TAG}'")]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "2"], &agent)), ["missing", "given"]);
+    // A check turned green by something that git ignores.
+    std::fs::write(d.w.work().join(".git/info/exclude"), "cache\n").unwrap();
+    let agent = d.agent(&[&format!("touch cache; echo '{TAG}'")]);
+    assert_eq!(claims(&run(&d, 0, &["-n", "1", "--check", "test -e cache"], &agent)), ["given"]);
+}
+
+#[test]
+fn a_promise_is_without_work_when_the_repository_is_gone() {
+    for spoil in ["rm -rf .git", "git config core.bare true", "git config core.worktree \"$D\""] {
+        let d = Desk::new();
+        let agent = d.agent(&[&format!("{spoil}; echo '{TAG}'")]);
+        assert_eq!(claims(&run(&d, 1, &["-n", "1"], &agent)), ["rejected"], "{spoil}");
+    }
+}
+
+#[test]
+fn a_change_that_hides_from_git_is_seen() {
+    let d = Desk::new();
+    d.commit("code", "one\n");
+    // The same size and time.
+    let agent = d.agent(&[&format!(
+        "git config core.trustctime false; git config core.checkStat minimal; touch -r code ref; printf 'two\\n' >code; \
+         touch -r ref code; rm ref; echo '{TAG}'"
+    )]);
+    let report = run(&d, 0, &["-n", "1"], &agent);
+    assert_eq!(claims(&report), ["given"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use swarm_state::template::{PROMPT_TEMPLATE, TODO_TEMPLATE};
 
 use crate::world::{World, is_alive};
@@ -70,7 +70,7 @@ fn record_state_and_pid_are_there_when_spawn_returns() {
     w.swarm(&args).ok();
     assert_eq!(w.ralph_state("agent")["status"], "running");
     let record = fs::read_to_string(w.swarm_dir().join("workers/agent.json")).unwrap();
-    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    let record: Value = serde_json::from_str(&record).unwrap();
     assert_eq!(record["name"], "agent");
     assert_eq!(
         (&record["metadata"]["ralph"], &record["metadata"]["ralph_iteration"]),
@@ -385,7 +385,7 @@ fn pause_during_backoff_stops_the_wait_at_once() {
     w.until_logged("agent", "backoff=4s");
     w.swarm(&["ralph", "pause", "agent"]).ok();
     let status = w.status("agent");
-    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("paused"), &json!("paused")));
+    assert_eq!((&status["status"], &status["paused_by"]), (&json!("paused"), &json!("user")));
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 4);
     assert_eq!(w.ralph_state("agent")["consecutive_failures"], 3);
@@ -655,7 +655,7 @@ fn a_lost_loop_resumes_with_the_same_iteration() {
     assert_eq!(follower.wait(&w), 1);
     follower.says("swarm ralph resume agent");
     let status = w.until_status("agent", "lost");
-    assert_eq!(status["metadata"]["status"], "running");
+    assert_eq!(status["paused_by"], Value::Null);
     assert_eq!(w.ralph_state("agent")["status"], "running");
     w.swarm(&["status", "agent"]).code(1);
     w.swarm(&["ralph", "resume", "agent"]).ok().says("resumed ralph loop for agent\n");
@@ -688,7 +688,7 @@ fn pause_outlives_a_daemon_restart() {
     w.until_status("agent", "paused");
     w.swarm(&["daemon", "restart"]).ok();
     let status = w.status("agent");
-    assert_eq!((&status["status"], &status["metadata"]["status"]), (&json!("paused"), &json!("paused")));
+    assert_eq!((&status["status"], &status["paused_by"]), (&json!("paused"), &json!("user")));
     assert_eq!(agent.starts(), 1);
     w.swarm(&["ralph", "resume", "agent"]).ok();
     agent.until_run(&w, 2);
@@ -868,7 +868,7 @@ fn a_loop_whose_agent_ignores_hangup_and_term_is_ended_all_the_same() {
 }
 
 /// Edits a loop's state file as an editor would.
-fn edit_state(w: &World, name: &str, edit: impl FnOnce(&mut serde_json::Value)) {
+fn edit_state(w: &World, name: &str, edit: impl FnOnce(&mut Value)) {
     let path = w.swarm_dir().join(format!("ralph/{name}/state.json"));
     let mut state = w.ralph_state(name);
     edit(&mut state);

@@ -88,7 +88,7 @@ fn an_api_error_pauses_the_loop_and_a_start_without_a_task_resumes_it() {
     Heard::of(host.hook("stop-failure", &input)).ends("PAUSED");
     let status = host.status();
     assert_eq!((status["active"].clone(), status["iteration"].clone()), (json!(false), json!(2)));
-    assert!(status["why"].as_str().unwrap().contains("overloaded_error"), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("overloaded_error"), "{status}");
     host.swarm_session(&["status"]).code(1).says("paused").says("API error");
     // While it is paused nobody is held, and what is said is no promise of it.
     host.prompt("what happened?");
@@ -145,7 +145,7 @@ fn a_task_loop_pauses_when_its_tree_does_not_change() {
     host.works().says("three").goes_on();
     host.works().says("four").goes_on();
     host.works().says("five").ends("PAUSED");
-    assert!(host.status()["why"].as_str().unwrap().contains("did not change"));
+    assert!(host.status()["reason"].as_str().unwrap().contains("did not change"));
     host.start(&[]).says("goes on: iteration 5");
     host.prompt("go on");
     host.works().says("six").goes_on();

@@ -121,7 +121,7 @@ fn a_lock_that_is_never_released_lets_the_stop_happen_and_says_so_in_the_log() {
     drop(lock);
     let last = host.log().pop().unwrap();
     assert_eq!((&last["decision"], &last["iteration"]), (&json!("allow"), &json!(1)));
-    assert!(last["why"].as_str().unwrap().starts_with("the loop's state file stayed locked"), "{last}");
+    assert!(last["reason"].as_str().unwrap().starts_with("the loop's state file stayed locked"), "{last}");
     assert_eq!(host.status()["active"], true);
 }
 
@@ -286,7 +286,7 @@ fn a_state_directory_or_project_that_cannot_be_written_lets_stops_happen() {
         mode(0o700);
         heard.is_let();
         assert_eq!(fs::read_to_string(host.state_file()).unwrap(), file);
-        assert!(host.log().last().unwrap()["why"].as_str().unwrap().contains("could not be written"));
+        assert!(host.log().last().unwrap()["reason"].as_str().unwrap().contains("could not be written"));
     }
     host.says("one").goes_on();
 }

@@ -195,7 +195,7 @@ fn a_transcript_that_never_comes_lets_the_stop_happen_and_keeps_the_loop() {
         (json!(true), json!(1))
     );
     let log = host.log();
-    assert!(log.last().unwrap()["why"].as_str().unwrap().contains("could not be read"), "{log:?}");
+    assert!(log.last().unwrap()["reason"].as_str().unwrap().contains("could not be read"), "{log:?}");
     // With the words told, it does not take the transcript to go on.
     host.tells_last = true;
     host.stop("one").goes_on();

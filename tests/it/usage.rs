@@ -31,7 +31,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         ),
         (&["--check", "true", "--protect", ""], "hint: for example --protect 'tests/**/*.py'"),
         (&["--check", "true", "--protect", "./"], "hint: for example --protect 'tests/**/*.py'"),
-        (&["--protect", "x"], "say when it is done: --check COMMAND"),
+        (&["--protect", "x"], "add the condition for a complete loop: --check COMMAND"),
         (&["--check-timeout", "0"], "at least 1s"),
         (&["--check-jobs", "0"], "0 is not in 1..=64"),
         (&["--check-jobs", "65"], "65 is not in 1..=64"),

@@ -292,7 +292,8 @@ impl World {
     /// A worker's status object; `null` when there is none.
     pub(crate) fn status(&self, name: &str) -> Value {
         let ran = self.swarm(&["status", name, "--format", "json"]);
-        serde_json::from_str(&ran.out).unwrap_or(Value::Null)
+        let status = serde_json::from_str(&ran.out).unwrap_or(Value::Null);
+        if status.get("error").is_some() { Value::Null } else { status }
     }
 
     /// The text of a loop's log; empty when there is none.

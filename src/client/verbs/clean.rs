@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::kill::deleted_ignored;
 use crate::cli::Clean;
 use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::context::ClientContext;
+use crate::client::json::ignored;
 use crate::client::ralph::print_snapshots;
 use crate::out::CommandResult;
 use crate::protocol::{Call, CleanParams, Forgotten, WorkerView};
@@ -25,13 +28,17 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
         let params = CleanParams { name: name.clone(), keep_worktree, force_dirty, discard_ignored, discard };
         (name, Call::Clean(params))
     });
-    let mut failures = BatchErrors::new(ctx.out, alone);
+    let mut failures = BatchErrors::new(ctx.out, args.format, alone);
     for (name, answer) in call_each::<Forgotten>(ctx, calls, CLEAN_TIMEOUT).await? {
         match answer {
             Ok(forgotten) => {
-                ctx.out.lines(&result_lines(&name, &forgotten))?;
+                if failures.is_json() {
+                    failures.answer(&name, &result_object(&forgotten), None)?;
+                } else {
+                    ctx.out.lines(&result_lines(&name, &forgotten))?;
+                }
                 forgotten.warnings.iter().for_each(|warning| ctx.out.warn(warning));
-                print_snapshots(ctx, &forgotten.snapshots)?;
+                print_snapshots(ctx, args.format, &forgotten.snapshots)?;
             }
             Err(error) => failures.add(&name, error)?,
         }
@@ -42,6 +49,15 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
 /// Whether `clean --all` includes the worker. An earlier swarm may still need its own workers: each has to be named.
 fn is_finished(worker: &WorkerView) -> bool {
     worker.status.is_finished() && !worker.metadata().earlier_swarm
+}
+
+fn result_object(forgotten: &Forgotten) -> Value {
+    json!({
+        "worktree_removed": forgotten.worktree_removed,
+        "worktree_kept": forgotten.worktree_kept,
+        "ignored_removed": ignored(&forgotten.ignored_removed),
+        "warnings": forgotten.warnings,
+    })
 }
 
 fn result_lines(name: &str, forgotten: &Forgotten) -> Vec<String> {

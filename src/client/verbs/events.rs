@@ -9,9 +9,11 @@ use swarm_state::screen::printable;
 
 use crate::cli::{Events, PageFormat};
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
 use crate::client::worker::local_time;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::out::json::json_text;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot};
 
@@ -68,8 +70,9 @@ fn state(
     snapshot.workers.retain(|worker| names.is_empty() || names.contains(worker.name.as_str()));
     let Snapshot { seq, workers, .. } = snapshot;
     if format == PageFormat::Json {
+        let workers = json::workers(&workers);
         let line = json!({"seq": seq, "kind": "snapshot", "gap": missed, "workers": workers});
-        return Ok(vec![line.to_string()]);
+        return Ok(vec![json_text(&line)?]);
     }
     if !missed {
         return Ok(vec![]);
@@ -81,7 +84,7 @@ fn state(
 
 fn line(notice: &Notice, format: PageFormat) -> Result<String> {
     if format == PageFormat::Json {
-        return serde_json::to_string(notice).map_err(|e| Error::system("cannot print JSON", e));
+        return json_text(&json::notice(notice));
     }
     let at = local_time(&notice.at);
     Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))
@@ -109,7 +112,10 @@ mod tests {
         let only = BTreeSet::from(["b"]);
         let lines = state(snapshot(true, false), true, &only, PageFormat::Json).unwrap();
         assert_eq!(lines.len(), 1);
-        assert!(lines[0].starts_with(r#"{"seq":9,"kind":"snapshot","gap":true,"workers":[{"name":"b","#));
+        assert!(
+            lines[0]
+                .starts_with(r#"{"schema":1,"seq":9,"kind":"snapshot","gap":true,"workers":[{"name":"b","#)
+        );
         let lines = state(snapshot(true, false), true, &BTreeSet::new(), PageFormat::Text).unwrap();
         assert_eq!(lines, ["(some notices are missing here; the workers are now: a running, b done)"]);
         assert_eq!(state(snapshot(false, false), false, &only, PageFormat::Text).unwrap(), [""; 0]);

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use swarm_state::ignored::IgnoredFiles;
 
 use crate::cli::Kill;
 use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::context::ClientContext;
+use crate::client::json::ignored;
 use crate::error::{Error, ErrorCode};
 use crate::out::CommandResult;
 use crate::protocol::{Call, KillParams, Killed};
@@ -25,14 +27,18 @@ pub(super) async fn run(ctx: &ClientContext, args: &Kill) -> CommandResult {
     let calls = names.into_iter().map(|name| {
         (name.clone(), Call::Kill(KillParams { name, rm_worktree, force_dirty, discard_ignored }))
     });
-    let mut failures = BatchErrors::new(ctx.out, alone);
+    let mut failures = BatchErrors::new(ctx.out, args.format, alone);
     for (name, answer) in call_each::<Killed>(ctx, calls, KILL_TIMEOUT).await? {
         match answer.map_err(|error| with_status_hint(&name, error)) {
             Ok(killed) => {
-                ctx.out.lines(&result_lines(&name, &killed))?;
+                if failures.is_json() {
+                    failures.answer(&name, &result_object(&killed), killed.worktree_error.as_ref())?;
+                } else {
+                    ctx.out.lines(&result_lines(&name, &killed))?;
+                }
                 killed.warnings.iter().for_each(|warning| ctx.out.warn(warning));
                 if let Some(error) = killed.worktree_error {
-                    failures.add(&name, error)?;
+                    failures.add_text(&name, error)?;
                 }
             }
             Err(error) => failures.add(&name, error)?,
@@ -48,6 +54,16 @@ fn with_status_hint(name: &str, error: Error) -> Error {
     }
     let also = error.hint.as_ref().map(|hint| format!("{hint}; ")).unwrap_or_default();
     error.hint(format!("{also}to see whether it has ended: swarm status {name}"))
+}
+
+fn result_object(killed: &Killed) -> Value {
+    json!({
+        "already": killed.already,
+        "forced": killed.forced,
+        "worktree_removed": killed.worktree_removed,
+        "ignored_removed": ignored(&killed.ignored_removed),
+        "warnings": killed.warnings,
+    })
 }
 
 fn result_lines(name: &str, killed: &Killed) -> Vec<String> {

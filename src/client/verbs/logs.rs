@@ -5,31 +5,24 @@ use tokio::time::sleep;
 
 use crate::cli::{Logs, PageFormat};
 use crate::client::context::ClientContext;
-use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, pages, print, worker_status};
+use crate::client::pages::{LOG_POLL_INTERVAL, is_disconnected, lines, print, worker_status};
 use crate::client::tail::OutputTail;
 use crate::out::CommandResult;
-use crate::protocol::{Call, Lines, LogsParams};
+use crate::protocol::{Call, LogsParams};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Logs) -> CommandResult {
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
-    let lines = args.lines.or(args.follow.then_some(10));
     let (history, iteration) = (args.history, args.iteration);
-    let params = LogsParams { name: name.to_owned(), lines, history, iteration, from: None };
+    let last = args.lines.or(args.follow.then_some(10));
+    let params = LogsParams { name: name.to_owned(), lines: last, history, iteration, from: None };
     let mut call = Call::Logs(params);
     if !args.follow {
         match args.format {
             PageFormat::Text => print(ctx, &mut client, &mut call).await?,
             PageFormat::Json => {
-                let mut lines = JoinedPages::default();
-                pages(&mut client, &mut call, async |page| {
-                    lines.add(page);
-                    Ok(())
-                })
-                .await?;
-                ctx.out.json(&json!({
-                    "worker": name, "iteration": iteration, "lines": lines.lines, "truncated": false
-                }))?;
+                let lines = lines(&mut client, &mut call).await?;
+                ctx.out.json(&json!({"name": name, "iteration": iteration, "lines": lines}))?;
             }
         }
         return Ok(0);
@@ -49,26 +42,5 @@ pub(super) async fn run(ctx: &ClientContext, args: &Logs) -> CommandResult {
         if !worker.status.is_live() {
             return Ok(0);
         }
-    }
-}
-
-/// Joins the lines of several pages.
-#[derive(Default)]
-struct JoinedPages {
-    lines: Vec<String>,
-    /// The last line continues on the next page.
-    open: bool,
-}
-
-impl JoinedPages {
-    fn add(&mut self, page: Lines) {
-        let mut new = page.lines.into_iter();
-        if self.open
-            && let (Some(last), Some(more)) = (self.lines.last_mut(), new.next())
-        {
-            last.push_str(&more);
-        }
-        self.lines.extend(new);
-        self.open = page.open;
     }
 }

@@ -9,9 +9,9 @@ use swarm_state::profiles::{self, Profile};
 
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::follow;
 use crate::client::spawn_params::{self, load_settings, spawn_line};
 use crate::client::typed_path::readable_file;
+use crate::client::{follow, json};
 use crate::out::CommandResult;
 
 mod result;
@@ -60,7 +60,7 @@ pub(super) async fn run(ctx: &ClientContext, args: Loop) -> CommandResult {
         if text {
             ctx.out.line(&spawn_line("spawned", &spawned.worker, max))?;
         } else {
-            ctx.out.json(&spawned.worker)?;
+            ctx.out.json(&json::worker(&spawned.worker))?;
         }
         return Ok(0);
     }

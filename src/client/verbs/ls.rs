@@ -11,6 +11,7 @@ use swarm_state::screen::printable;
 use crate::cli::{Format, Ls, WhichStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::worker::{age, brief_cause, iteration, situation};
 use crate::error::Error;
 use crate::out::{CommandResult, Out, table};
@@ -40,7 +41,7 @@ async fn print(ctx: &ClientContext, args: &Ls) -> CommandResult {
     let workers = list(ctx).await?;
     let workers: Vec<WorkerView> = workers.into_iter().filter(|w| wanted(w, args)).collect();
     match args.format {
-        Format::Json => ctx.out.json(&workers)?,
+        Format::Json => ctx.out.json_list(&json::workers(&workers))?,
         Format::Names => ctx.out.lines(&names(&workers))?,
         Format::Table if workers.is_empty() => ctx.out.note("no workers"),
         Format::Table => {

@@ -1,6 +1,8 @@
 //! `swarm ralph clean`: delete the files of finished loops.
 
-use crate::cli::RalphClean;
+use serde_json::json;
+
+use crate::cli::{PageFormat, RalphClean};
 use crate::client::context::ClientContext;
 use crate::client::ralph::{no_loop, print_snapshots};
 use crate::client::verbs::clean::CLEAN_TIMEOUT;
@@ -13,8 +15,11 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult
     let answer = ctx.call(&call, CLEAN_TIMEOUT).await;
     let cleaned: Cleaned = answer.map_err(|e| no_loop(name.as_deref().unwrap_or_default(), e))?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
-    ctx.out.lines(&lines)?;
-    print_snapshots(ctx, &cleaned.snapshots)?;
+    match args.format {
+        PageFormat::Text => ctx.out.lines(&lines)?,
+        PageFormat::Json => ctx.out.json(&json!({"removed": cleaned.removed, "kept": cleaned.kept}))?,
+    }
+    print_snapshots(ctx, args.format, &cleaned.snapshots)?;
     cleaned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     for kept in &cleaned.kept {
         ctx.out.warn(&format!("the loop of {kept} has not ended; its state is kept"));

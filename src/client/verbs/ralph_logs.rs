@@ -1,12 +1,13 @@
 //! `swarm ralph logs`: print a loop's `iterations.log`, and follow it.
 
+use serde_json::json;
 use tokio::time::sleep;
 
-use crate::cli::RalphLogs;
+use crate::cli::{PageFormat, RalphLogs};
 use crate::client::connect::{Client, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::new_lines::{LineWindow, NewLines};
-use crate::client::pages::{LOG_POLL_INTERVAL, print, worker_status};
+use crate::client::pages::{LOG_POLL_INTERVAL, lines, print, worker_status};
 use crate::client::worker::{is_loop, loop_status};
 use crate::error::Result;
 use crate::out::CommandResult;
@@ -19,7 +20,14 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLogs) -> CommandResult 
     let name = args.name.as_str();
     let mut client = ctx.connect().await?;
     if !args.follow {
-        print(ctx, &mut client, &mut iterations_call(name, args.lines)).await?;
+        let mut call = iterations_call(name, args.lines);
+        match args.format {
+            PageFormat::Text => print(ctx, &mut client, &mut call).await?,
+            PageFormat::Json => {
+                let lines = lines(&mut client, &mut call).await?;
+                ctx.out.json(&json!({"name": name, "lines": lines}))?;
+            }
+        }
         return Ok(0);
     }
     let mut got = read_iterations(&mut client, name, args.lines.map(u64::from)).await?;

@@ -5,6 +5,7 @@ use chrono::Local;
 use super::ls::{list, names, warn_of_login, worker_table};
 use crate::cli::{Format, RalphLs};
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 
@@ -12,7 +13,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphLs) -> CommandResult {
     let mut workers = list(ctx).await?;
     workers.retain(is_loop);
     match args.format {
-        Format::Json => ctx.out.json(&workers)?,
+        Format::Json => ctx.out.json_list(&json::workers(&workers))?,
         Format::Names => ctx.out.lines(&names(&workers))?,
         Format::Table if workers.is_empty() => ctx.out.note("no loops"),
         Format::Table => {

@@ -13,5 +13,6 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphPause) -> CommandResult
     if names.is_empty() {
         ctx.out.note("no live loops");
     }
-    change(ctx, names, |name| Call::RalphPause(Named { name }), ("paused", "is already paused")).await
+    change(ctx, names, args.format, |name| Call::RalphPause(Named { name }), ("paused", "is already paused"))
+        .await
 }

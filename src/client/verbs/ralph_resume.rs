@@ -21,7 +21,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphResume) -> CommandResul
         return Ok(0);
     }
     let call = |name| Call::RalphResume(ResumeParams { name, env: env.clone() });
-    let ended = change(ctx, names, call, ("resumed", "is not paused")).await?;
+    let ended = change(ctx, names, args.format, call, ("resumed", "is not paused")).await?;
     if !keys.is_empty() {
         ctx.out.note(&format!("the agent's next run gets the new value of {keys}"));
     }

@@ -2,7 +2,8 @@
 
 use swarm_state::screen::printable;
 
-use crate::cli::{RalphSet, parse_dollars};
+use super::ralph_status::print_json;
+use crate::cli::{PageFormat, RalphSet, parse_dollars};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::ralph::no_loop;
@@ -13,16 +14,23 @@ use crate::out::CommandResult;
 use crate::protocol::{Call, RalphSetParams, RalphView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
+    let mut last = None;
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
         let wire = in_base_units(key, &value)?;
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: wire };
         let answer = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await;
         let now: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
-        ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
+        if args.format == PageFormat::Text {
+            ctx.out.line(&printable(&format!("set {key}={value} for {}", args.name)))?;
+        }
         if let Some(warning) = last_iteration(key, &now) {
             ctx.out.warn(&warning);
         }
+        last = Some(now);
+    }
+    if let Some(now) = last.filter(|_| args.format == PageFormat::Json) {
+        print_json(ctx, &now).await?;
     }
     Ok(0)
 }

@@ -8,16 +8,17 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, RalphStatus};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::ralph::no_loop;
-use crate::out::CommandResult;
-use crate::protocol::{Call, Named, RalphView};
+use crate::out::{CommandResult, Failure};
+use crate::protocol::{Call, Named, RalphView, WorkerView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResult {
     let call = Call::RalphStatus(Named { name: args.name.to_string() });
     let answer = ctx.call(&call, QUICK_TIMEOUT).await;
     let view: RalphView = answer.map_err(|e| no_loop(args.name.as_str(), e))?;
     match args.format {
-        PageFormat::Json => ctx.out.json(&view)?,
+        PageFormat::Json => print_json(ctx, &view).await?,
         PageFormat::Text => {
             ctx.out.lines(&page(&view))?;
             if let Some(hint) = next_step(&view) {
@@ -26,6 +27,13 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphStatus) -> CommandResul
         }
     }
     Ok(0)
+}
+
+/// Prints a loop's settings and numbers as JSON.
+pub(super) async fn print_json(ctx: &ClientContext, view: &RalphView) -> Result<(), Failure> {
+    let call = Call::Status(Named { name: view.worker_name.clone() });
+    let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
+    ctx.out.json(&json::ralph(view, &worker))
 }
 
 /// Formats the documented page.

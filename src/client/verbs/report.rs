@@ -6,6 +6,7 @@ use swarm_state::screen::printable;
 
 use crate::cli::{ReportArgs, ReportFormat};
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::report::{
     before_first, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
 };
@@ -16,7 +17,7 @@ use crate::protocol::Report;
 pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
     let report = fetch(ctx, args.name.as_str()).await?;
     match args.format {
-        ReportFormat::Json => ctx.out.json(&report)?,
+        ReportFormat::Json => ctx.out.json(&json::report(&report))?,
         ReportFormat::Md => ctx.out.lines(&markdown(&report))?,
     }
     Ok(0)

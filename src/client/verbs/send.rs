@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use serde_json::json;
 use swarm_state::model::WorkerName;
 
 use crate::cli::Send;
@@ -60,10 +61,15 @@ pub(super) async fn run(ctx: &ClientContext, args: Send) -> CommandResult {
         let (text, enter, keys) = (text.clone(), !args.no_enter, args.keys);
         (name.clone(), Call::Send(SendParams { name, text, enter, keys, no_answer: all }))
     });
-    let mut failures = BatchErrors::new(ctx.out, !all);
+    let mut failures = BatchErrors::new(ctx.out, args.format, !all);
     for (name, answer) in call_each::<Sent>(ctx, calls, SLOW_TIMEOUT).await? {
         match answer {
-            Ok(Sent { warnings }) => warnings.iter().for_each(|text| ctx.out.warn(text)),
+            Ok(Sent { warnings }) => {
+                if failures.is_json() {
+                    failures.answer(&name, &json!({"warnings": warnings}), None)?;
+                }
+                warnings.iter().for_each(|text| ctx.out.warn(text));
+            }
             Err(error) => failures.add(&name, error)?,
         }
     }

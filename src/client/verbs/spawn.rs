@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::cli::{PageFormat, Spawn};
 use crate::client::connect::SLOW_TIMEOUT;
 use crate::client::context::ClientContext;
-use crate::client::follow;
 use crate::client::spawn_params::{load_settings, params, spawn_line};
+use crate::client::{follow, json};
 use crate::out::CommandResult;
 use crate::protocol::{Call, Spawned};
 
@@ -49,7 +49,7 @@ pub(super) async fn print_and_follow(
     let follows = metadata.is_loop && !report.detach;
     let signals = follows.then(follow::FollowSignals::new).transpose()?;
     let printed = match report.format {
-        PageFormat::Json => ctx.out.json(&spawned.worker),
+        PageFormat::Json => ctx.out.json(&json::worker(&spawned.worker)),
         PageFormat::Text => ctx.out.line(&spawn_line(report.word, &spawned.worker, metadata.max_iterations)),
     };
     let printed = printed.map(|()| 0);

@@ -9,6 +9,7 @@ use swarm_state::screen::printable;
 use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::worker::{age, is_loop, iteration, local_time, situation};
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
@@ -19,7 +20,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &StatusArgs) -> CommandResult
     let call = Call::Status(Named { name: args.name.to_string() });
     let worker: WorkerView = ctx.call(&call, QUICK_TIMEOUT).await?;
     match args.format {
-        PageFormat::Json => ctx.out.json(&worker)?,
+        PageFormat::Json => ctx.out.json(&json::worker(&worker))?,
         PageFormat::Text => {
             ctx.out.lines(&page(&worker, ctx.out))?;
             if let Some(hint) = next_step(&situation(&worker)) {

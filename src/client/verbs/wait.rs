@@ -19,6 +19,7 @@ use crate::client::context::ClientContext;
 use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
 use crate::client::worker::is_loop;
 use crate::error::{Error, ErrorCode, Result};
+use crate::out::json::error_object;
 use crate::out::{CommandResult, Failure};
 use crate::protocol::{Notice, Snapshot, WorkerView};
 
@@ -117,28 +118,38 @@ fn waiters(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<Vec<Waiter>> {
 /// Reports that the time ran out, and for which workers.
 fn timed_out(ctx: &ClientContext, args: &Wait, waiters: &[Waiter]) -> CommandResult {
     let out: Vec<&str> = waiters.iter().filter(|w| !w.decided).map(|w| w.name.as_str()).collect();
-    if args.format == PageFormat::Json {
-        for name in &out {
-            print_json(ctx, name, args.what, "timeout", None, None)?;
-        }
-    }
     let (word, seconds) = (args.what.word(), args.timeout.unwrap_or(0));
     let message = format!("timeout after {seconds} s: still waiting for {} ({word})", out.join(", "));
-    Err(Error::new(ErrorCode::Timeout, message).hint("swarm ls").into())
+    let error = Error::new(ErrorCode::Timeout, message).hint("swarm ls");
+    if args.format == PageFormat::Text {
+        return Err(error.into());
+    }
+    for name in &out {
+        print_json(ctx, name, args.what, &Outcome { result: "timeout", ..Outcome::default() }, Some(&error))?;
+    }
+    ctx.out.error(&error);
+    Ok(error.code.exit_status())
+}
+
+/// The fields of the JSON that depend on the outcome.
+#[derive(Default)]
+struct Outcome<'a> {
+    result: &'static str,
+    status: Option<&'static str>,
+    reason: Option<&'a str>,
 }
 
 fn print_json(
     ctx: &ClientContext,
     name: &str,
     what: WaitFor,
-    result: &str,
-    outcome: Option<&str>,
-    reason: Option<&str>,
+    &Outcome { result, status, reason }: &Outcome<'_>,
+    error: Option<&Error>,
 ) -> Result<(), Failure> {
-    let line = json!({
-        "name": name, "for": what.word(), "result": result, "outcome": outcome, "reason": reason
-    });
-    ctx.out.line(&line.to_string())
+    ctx.out.json_line(&json!({
+        "name": name, "for": what.word(), "result": result, "status": status, "reason": reason,
+        "error": error.map(error_object)
+    }))
 }
 
 impl Waiter {
@@ -154,8 +165,8 @@ impl Waiter {
     fn report(&mut self, ctx: &ClientContext, args: &Wait, verdict: &WaitOutcome) -> Result<u8, Failure> {
         self.decided = true;
         if args.format == PageFormat::Json {
-            let (result, outcome, reason) = verdict.fields(args.what);
-            print_json(ctx, &self.name, args.what, result, outcome, reason)?;
+            let error = self.failure(args.what, verdict);
+            print_json(ctx, &self.name, args.what, &verdict.fields(args.what), error.as_ref())?;
         } else if let WaitOutcome::Holds(reason) = verdict {
             ctx.out.line(&self.success_line(args.what, reason.as_deref()))?;
         }
@@ -205,18 +216,19 @@ impl Waiter {
 }
 
 impl WaitOutcome {
-    /// Returns `result`, `outcome` and `reason` of the JSON.
-    fn fields(&self, what: WaitFor) -> (&'static str, Option<&'static str>, Option<&str>) {
-        match self {
+    /// Returns the fields of the JSON.
+    fn fields(&self, what: WaitFor) -> Outcome<'_> {
+        let (result, status, reason) = match self {
             Self::Holds(None) => ("ok", None, None),
-            Self::Holds(Some(reason)) => ("ok", Some("done"), Some(reason)),
+            Self::Holds(Some(reason)) => ("ok", Some("done"), Some(reason.as_str())),
             Self::Ended(status, reason) => {
                 debug_assert!(*status != Status::Done || !is_end(what), "that is what was waited for");
-                ("failed", Some(status.as_str()), Some(reason))
+                ("failed", Some(status.as_str()), Some(reason.as_str()))
             }
             Self::Lost => ("failed", Some("lost"), None),
-            Self::Gone => ("failed", Some("gone"), None),
-        }
+            Self::Gone => ("gone", None, None),
+        };
+        Outcome { result, status, reason }
     }
 }
 

@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, FixedOffset, Local};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use swarm_state::engine::{Ended, Evidence};
 use swarm_state::gates::Verdict;
 use swarm_state::model::{Exit, Pane, Run};
@@ -21,6 +23,7 @@ use crate::daemon::run::hook_reports::HookRecord;
 use crate::daemon::run::iteration::IterationRun;
 use crate::daemon::{crash, watcher};
 use crate::error::Result;
+use crate::signed::Purpose;
 use crate::store::write_unsynced;
 use crate::tmux::Health;
 
@@ -54,15 +57,15 @@ pub(crate) async fn judge(
     spec: &WorkerSpec,
     reader: &SharedReader,
 ) -> Verdict {
-    let mark = context.run_dir(ended.run).join("verdict");
-    let verdict = match std::fs::read(&mark).ok().and_then(|json| serde_json::from_slice(&json).ok()) {
+    let kept = KeptFile { context, ended, name: VERDICT_FILE };
+    let verdict = match kept.read() {
         Some(verdict) => verdict,
         None => {
             let output = kept_output(context, ended, spec).await;
             crash::point("stored");
             let verdict = try_gates(context, ended, spec, reader, &output).await;
             // Without this file the gates would be evaluated twice in the worst case.
-            drop(serde_json::to_vec(&verdict).map(|bytes| write_unsynced(&mark, &bytes)));
+            kept.write(&verdict);
             crash::point("verdict");
             verdict
         }
@@ -96,9 +99,9 @@ async fn try_gates(
 
 /// Stores the run's output and returns it. Output that an earlier daemon stored is not stored again.
 async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) -> String {
-    let copy = context.run_dir(ended.run).join("output");
-    if let Ok(bytes) = std::fs::read(&copy) {
-        return String::from_utf8_lossy(&bytes).into_owned();
+    let kept = KeptFile { context, ended, name: OUTPUT_FILE };
+    if let Some(KeptOutput { output }) = kept.read() {
+        return output;
     }
     let output = output_of(context, ended.pane.as_ref()).await;
     let iteration = ended.iteration.as_ref().map(|iteration| iteration.number);
@@ -112,8 +115,57 @@ async fn kept_output(context: &RunContext, ended: &EndedRun, spec: &WorkerSpec) 
     // The pane keeps the output until it is stored.
     context.write_until_stored(&what, || keep(context, ended, iteration, &logged)).await;
     // Without the copy the output would be stored twice in the worst case.
-    drop(write_unsynced(&copy, output.as_bytes()));
-    output
+    let copy = KeptOutput { output };
+    kept.write(&copy);
+    copy.output
+}
+
+const VERDICT_FILE: &str = "verdict";
+const OUTPUT_FILE: &str = "output";
+
+/// The output of a run in its file.
+#[derive(Serialize, Deserialize)]
+struct KeptOutput {
+    output: String,
+}
+
+/// A file in the run's folder that says how far a finish came. It is signed: the agent can write there.
+struct KeptFile<'a> {
+    context: &'a RunContext,
+    ended: &'a EndedRun,
+    name: &'static str,
+}
+
+impl KeptFile<'_> {
+    /// The value; `None` if there is none, or if the daemon did not write it.
+    fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        let bytes = std::fs::read(self.path()).ok()?;
+        let value = self.context.store.key().open(self.purpose(), &bytes);
+        if value.is_none() {
+            let message = format!("'{}' was ignored: swarm did not write it", self.path().display());
+            self.context.report(RunReport::Warning(message));
+        }
+        value
+    }
+
+    /// Writes the value, if the disk has room.
+    fn write(&self, value: &impl Serialize) {
+        let signed = self.context.store.key().sign(self.purpose(), value);
+        drop(signed.and_then(|bytes| write_unsynced(&self.path(), &bytes)));
+    }
+
+    fn path(&self) -> PathBuf {
+        self.context.run_dir(self.ended.run).join(self.name)
+    }
+
+    fn purpose(&self) -> Purpose<'_> {
+        let id = self.ended.iteration.as_ref().map(|iteration| iteration.id.as_str());
+        let (name, run) = (self.context.name.as_str(), self.ended.run.0);
+        match self.name {
+            VERDICT_FILE => Purpose::Verdict(name, id, run),
+            _ => Purpose::Output(name, id, run),
+        }
+    }
 }
 
 /// The agent's messages and tool calls, from its transcript. The screen shows only the last of them.

@@ -40,13 +40,18 @@ pub(crate) fn loop_run(context: &RunContext, spec: &WorkerSpec, id: &str, cwd: &
         name: context.name.to_string(),
         id: id.to_owned(),
         folder: paths.ralph_dir(&context.name),
+        key: context.store.key().clone(),
         root: paths.root().to_owned(),
         cwd: cwd.to_owned(),
         env: Arc::new(context.environment(spec)),
         gates: spec.ralph.as_ref().map(|ralph| ralph.gates.clone()).unwrap_or_default(),
         profile: spec.profile.clone(),
         shows_text: spec.profile.shows_text(&spec.cmd, spec.prompt_via),
-        task_file: spec.ralph.as_ref().map(|ralph| ralph.prompt_file.clone()),
+        task_file: spec
+            .ralph
+            .as_ref()
+            .filter(|ralph| ralph.task.is_none())
+            .map(|ralph| ralph.prompt_file.clone()),
     }
 }
 

@@ -26,6 +26,10 @@ pub(crate) fn read(prompt: &Prompt) -> Result<Option<Vec<u8>>, String> {
 /// # Errors
 /// The documented message.
 pub(crate) fn next(spec: &WorkerSpec) -> Result<Option<Vec<u8>>, String> {
+    // The file with a task that was given as text is a copy, which the agent can change.
+    if let Some(task) = spec.ralph.as_ref().and_then(|ralph| ralph.task.as_ref()) {
+        return Ok(Some(task.clone().into_bytes()));
+    }
     let prompt = read(&spec.prompt)?;
     refuse_blank(spec, prompt.as_deref())?;
     Ok(prompt)

@@ -74,6 +74,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         reason: views::reason(slot),
         cause: views::cause(slot),
         outage: slot.engine.outage().map(|outage| outage.kind),
+        paused_by: ralph.paused,
         end,
         started: slot.origin.started.to_rfc3339(),
         current_iteration: ralph.iteration,

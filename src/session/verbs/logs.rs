@@ -21,11 +21,23 @@ pub(super) fn run(sessions: &SessionStore, args: &SessionWhich, out: Out) -> Com
     };
     let lines = sessions.log_lines(&session);
     match args.format {
-        PageFormat::Json => out.json(&lines)?,
+        PageFormat::Json => out.json_list(&lines.iter().map(log_object).collect::<Vec<_>>())?,
         PageFormat::Text if lines.is_empty() => out.line("the log of this session is empty")?,
         PageFormat::Text => out.lines(&lines.iter().map(log_line).collect::<Vec<_>>())?,
     }
     Ok(0)
+}
+
+/// A line of the log, under the names that other verbs use.
+fn log_object(line: &LogLine) -> serde_json::Value {
+    serde_json::json!({
+        "at": line.time.to_rfc3339(),
+        "iteration": line.iteration,
+        "promise": line.promise,
+        "decision": line.decision,
+        "status": line.status,
+        "reason": line.why,
+    })
 }
 
 fn log_line(line: &LogLine) -> String {

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use swarm_state::session::{Ceiling, SessionKind, Words, brief, do_it_words, loop_words, start_text};
 
-use super::status::view;
+use super::view::SessionView;
 use crate::cli::{PageFormat, SessionStart};
 use crate::error::{Error, Result};
 use crate::out::{CommandResult, Out};
@@ -34,7 +34,7 @@ pub(super) fn run(sessions: &SessionStore, args: SessionStart, out: Out) -> Comm
         out.warn(warning);
     }
     match args.format {
-        PageFormat::Json => out.json(&view(Some(&started.path), &started.state, None))?,
+        PageFormat::Json => out.json(&SessionView::of(&started.path, &started.state, None))?,
         PageFormat::Text => out.lines(&page(&started))?,
     }
     Ok(0)

@@ -164,3 +164,23 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Verdict>(&text).unwrap(), verdict);
     }
 }
+
+#[test]
+fn invalid_gates_are_refused() {
+    let valid = || Gates { checks: vec!["cargo test".into()], ..Gates::default() };
+    let without_a_gate = || Gates { protect: vec!["tests/**".into()], ..Gates::default() };
+    let promise = Promise::new("DONE").ok();
+    for (gates, expected) in [
+        (Gates::default(), None),
+        (valid(), None),
+        (Gates { protect: vec!["tests/**".into()], ..valid() }, None),
+        (Gates { promise, ..without_a_gate() }, None),
+        (Gates { checks: vec!["true".into(), " ".into()], ..valid() }, Some(GatesError::EmptyCheck)),
+        (Gates { checks: vec!["a\0b".into()], ..valid() }, Some(GatesError::NulByte)),
+        (Gates { check_timeout: 0, ..valid() }, Some(GatesError::ZeroLimit)),
+        (Gates { check_jobs: 0, ..valid() }, Some(GatesError::ZeroLimit)),
+        (without_a_gate(), Some(GatesError::NothingToProtect)),
+    ] {
+        assert_eq!(gates.clone().validated().err(), expected, "{gates:?}");
+    }
+}

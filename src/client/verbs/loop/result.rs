@@ -1,14 +1,31 @@
 //! The result that `swarm loop` prints at its end, as text or JSON.
 
+use serde::Serialize;
+use serde_json::Value;
 use swarm_state::ends::LoopEnd;
+use swarm_state::model::Status;
+use swarm_state::notice::PauseBy;
 use swarm_state::screen::printable;
 
 use crate::cli::PageFormat;
 use crate::client::context::ClientContext;
+use crate::client::json;
 use crate::client::report::{before_first, end_word, fetch, gates, used, worktree};
 use crate::out::Failure;
 use crate::protocol::Report;
 use crate::ralph::{CheckResult, LoopIteration, RalphLoopResult};
+
+/// The result, with the loop's name and state. The other fields are those of the source document.
+#[derive(Serialize)]
+struct NamedResult<'a> {
+    name: &'a str,
+    status: Status,
+    reason: Option<&'a str>,
+    cause: Option<Value>,
+    paused_by: Option<PauseBy>,
+    #[serde(flatten)]
+    result: RalphLoopResult,
+}
 
 /// Prints the result of a loop.
 pub(super) async fn print(
@@ -23,7 +40,14 @@ pub(super) async fn print(
         report.end = Some(LoopEnd::Cancelled);
     }
     match format {
-        PageFormat::Json => ctx.out.json(&result_of(&report)),
+        PageFormat::Json => ctx.out.json(&NamedResult {
+            name: &report.name,
+            status: report.worker_status,
+            reason: report.reason.as_deref(),
+            cause: report.cause.as_ref().map(json::cause),
+            paused_by: json::paused_by(report.paused_by, report.worker_status),
+            result: result_of(&report),
+        }),
         PageFormat::Text => ctx.out.lines(&page(&report)),
     }
 }
@@ -34,7 +58,7 @@ fn result_of(report: &Report) -> RalphLoopResult {
     RalphLoopResult {
         total_iterations: iterations.len(),
         iterations,
-        total_cost: report.cost,
+        total_cost: json::cost(report),
         total_duration: report.seconds,
         success: report.end.is_some_and(|end| end.exit_code(true) == 0),
         stop_reason: end_word(report).to_owned(),

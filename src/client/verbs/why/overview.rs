@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Value, json};
 use swarm_state::advice::next_step;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::Status;
@@ -12,14 +13,17 @@ use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
 use super::{loop_page, plain};
+use crate::cli::PageFormat;
 use crate::client::batch::{BatchErrors, call_each};
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
+use crate::client::json::cause;
 use crate::client::report::{complete, outcome};
 use crate::client::verbs::ls::list;
 use crate::client::verbs::status::color;
 use crate::client::worker::{brief_cause, is_loop, iteration, quoted, situation};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::out::json::error_object;
 use crate::out::{CommandResult, Out, fit, fit_middle};
 use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 
@@ -32,9 +36,10 @@ const EVIDENCE_LINES: usize = 3;
 /// The columns before a next step.
 const NEXT: &str = "  next: ";
 
-pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
+pub(super) async fn run(ctx: &ClientContext, format: PageFormat) -> CommandResult {
     let mut workers = list(ctx).await?;
-    if workers.is_empty() {
+    let is_json = format == PageFormat::Json;
+    if workers.is_empty() && !is_json {
         ctx.out.note("no workers");
         return Ok(0);
     }
@@ -52,7 +57,8 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     let calls = calls.map(|worker| (worker.name.clone(), plain::output_call(&worker.name)));
     let outputs = call_each::<Lines>(ctx, calls, QUICK_TIMEOUT).await?;
     let mut outputs: HashMap<String, Result<Lines>> = outputs.into_iter().collect();
-    let mut errors = BatchErrors::new(ctx.out, false);
+    let mut errors = BatchErrors::new(ctx.out, PageFormat::Text, false);
+    let mut objects = vec![];
     for worker in &workers {
         let report = reports.remove(&worker.name).transpose();
         let output = outputs.remove(&worker.name).transpose();
@@ -60,10 +66,17 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
             report: report.as_ref().ok().and_then(Option::as_ref),
             output: output.as_ref().ok().and_then(Option::as_ref).map_or(&[], |output| &output.lines),
         };
-        ctx.out.lines(&block(worker, &detail, ctx.out))?;
+        if is_json {
+            objects.push(object(worker, &detail, report.as_ref().err().or(output.as_ref().err())));
+        } else {
+            ctx.out.lines(&block(worker, &detail, ctx.out))?;
+        }
         for error in [report.err(), output.err()].into_iter().flatten() {
             errors.add(&worker.name, error)?;
         }
+    }
+    if is_json {
+        ctx.out.json_list(&objects)?;
     }
     errors.end()
 }
@@ -96,11 +109,30 @@ fn report_call(worker: &WorkerView) -> (String, Call) {
 }
 
 /// The data of a block that is not in the worker's view.
-struct Detail<'a> {
+pub(super) struct Detail<'a> {
     /// The end of a loop's report.
-    report: Option<&'a Report>,
+    pub(super) report: Option<&'a Report>,
     /// The last output of a failed worker that is not a loop.
-    output: &'a [String],
+    pub(super) output: &'a [String],
+}
+
+/// The block of one worker as JSON. `error`: why a part of it is missing.
+pub(super) fn object(worker: &WorkerView, detail: &Detail<'_>, error: Option<&Error>) -> Value {
+    let metadata = worker.metadata();
+    let evidence = evidence(worker, detail);
+    let evidence: Vec<&str> =
+        evidence.iter().map(|line| line.strip_prefix("  | ").unwrap_or(line.trim_start())).collect();
+    json!({
+        "name": worker.name,
+        "status": worker.status,
+        "reason": worker.reason,
+        "cause": worker.cause.as_ref().map(cause),
+        "iteration": metadata.iteration,
+        "max_iterations": metadata.max_iterations,
+        "evidence": evidence,
+        "next": next(worker, detail),
+        "error": error.map(error_object),
+    })
 }
 
 /// Formats the block of one worker. Only a command is never cut.

@@ -92,24 +92,17 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     if ralph.max_iterations == 0 || ralph.inactivity_timeout == 0 {
         return Err(Error::usage("iterations and the inactivity timeout must be at least 1"));
     }
-    let (gates, budgets) = (&ralph.gates, &ralph.budgets);
-    if gates.checks.iter().any(|check| check.trim().is_empty()) {
-        return Err(Error::usage("a check cannot be empty").hint("as in --check 'cargo test'"));
-    }
+    let (gates, budgets) = (ralph.gates.clone().validated().map_err(Error::of_gates)?, &ralph.budgets);
     if ralph.task.as_ref().is_some_and(|task| task.trim().is_empty()) {
         return Err(Error::usage("the task is empty"));
     }
-    if gates.check_timeout == 0 || gates.check_jobs == 0 || budgets.max_failures == 0 {
-        return Err(Error::usage("--check-timeout, --check-jobs and --max-failures must be at least 1"));
+    if budgets.max_failures == 0 {
+        return Err(Error::usage("--max-failures must be at least 1"));
     }
     if budgets.max_cost.is_some() {
         check_cost(spec)?;
     }
     if gates.is_empty() {
-        if !gates.protect.is_empty() {
-            return Err(Error::usage("--protect guards nothing without a --check or a --promise")
-                .hint("a changed file keeps a loop from being done; say when it is done: --check COMMAND"));
-        }
         return Ok(());
     }
     crate::loops::check_protect(&gates.protect)?;

@@ -1,0 +1,316 @@
+//! The JSON of the client's verbs: the views of the protocol, under the names of swarm-json(7).
+//!
+//! The wire keeps the names of its first release and leaves out what is empty. Here each thing has one name, each field
+//! is present, and an unknown value is null. Deliberately absent: `schema` ([`crate::out`]), and the answers that only
+//! one verb prints.
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use swarm_state::budget::Budgets;
+use swarm_state::cause::Cause;
+use swarm_state::ends::LoopEnd;
+use swarm_state::engine::Why;
+use swarm_state::gates::CheckResult;
+use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
+use swarm_state::ledger::Iteration;
+use swarm_state::model::{Exit, Status};
+use swarm_state::notice::{Entry, IterationExit, StopReason};
+
+use crate::client::worker::is_loop;
+use crate::protocol::{Notice, RalphView, Report, WorkerView};
+
+/// The fields of an object, in order.
+pub(super) struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// The fields of a value that is an object in JSON.
+    fn of(value: &impl Serialize) -> Self {
+        match serde_json::to_value(value) {
+            Ok(Value::Object(fields)) => Self(fields),
+            Ok(_) | Err(_) => Self(Map::new()),
+        }
+    }
+
+    /// Gives a field another name, in the same place.
+    fn rename(&mut self, from: &str, to: &str) {
+        let named = |(key, value)| if key == from { (to.to_owned(), value) } else { (key, value) };
+        self.0 = std::mem::take(&mut self.0).into_iter().map(named).collect();
+    }
+
+    fn set(&mut self, key: &str, value: impl Serialize) {
+        self.0.insert(key.to_owned(), json!(value));
+    }
+
+    /// Adds the fields that are absent.
+    fn fill(&mut self, keys: &[&str], value: impl Serialize) {
+        for key in keys {
+            self.0.entry(*key).or_insert_with(|| json!(value));
+        }
+    }
+
+    fn remove(&mut self, key: &str) {
+        self.0.shift_remove(key);
+    }
+
+    fn into_value(self) -> Value {
+        Value::Object(self.0)
+    }
+}
+
+/// A worker.
+pub(super) fn worker(view: &WorkerView) -> Value {
+    let loop_data = view.metadata();
+    let metadata = match loop_data.is_loop {
+        true => json!({"ralph": true, "ralph_iteration": loop_data.iteration}),
+        false => json!({}),
+    };
+    json!({
+        "name": view.name,
+        "status": view.status,
+        "reason": view.reason,
+        "cause": view.cause.as_ref().map(cause),
+        "end": end(view),
+        "iteration": loop_data.iteration,
+        "max_iterations": loop_data.max_iterations,
+        "iteration_started": loop_data.iteration_started,
+        "consecutive_failures": loop_data.consecutive_failures,
+        "total_failures": loop_data.total_failures,
+        "cost_usd": loop_data.cost_usd,
+        "paused_by": paused_by(loop_data.paused_by, view.status),
+        "outage": view.outage,
+        "exit_code": view.exit_code,
+        "signal": view.signal,
+        "ended_by_swarm": view.ended,
+        "restarts": view.restarts,
+        "restart": view.restart,
+        "pid": view.pid,
+        "ready": view.ready,
+        "idle": view.idle,
+        "screen": view.screen,
+        "cmd": view.cmd,
+        "cwd": view.cwd,
+        "tags": view.tags,
+        "env": view.env,
+        "started": view.started,
+        "tmux": view.tmux,
+        "worktree": view.worktree,
+        "metadata": metadata,
+    })
+}
+
+/// Workers, each as an object.
+pub(super) fn workers(views: &[WorkerView]) -> Vec<Value> {
+    views.iter().map(worker).collect()
+}
+
+/// How a loop ended.
+fn end(view: &WorkerView) -> Option<LoopEnd> {
+    match &view.cause {
+        Some(Cause::Stopped { reason, .. }) if is_loop(view) => Some(reason.end()),
+        _ => (is_loop(view) && view.status == Status::Lost).then_some(LoopEnd::Lost),
+    }
+}
+
+/// The origin of a pause. A finished loop keeps its last one.
+pub(super) fn paused_by<T>(by: Option<T>, status: Status) -> Option<T> {
+    by.filter(|_| !status.is_finished())
+}
+
+/// A cause: its kind, and the data of that kind.
+pub(super) fn cause(cause: &Cause) -> Value {
+    let mut fields = Fields::of(cause);
+    match cause {
+        Cause::Stopped { reason, .. } => fields.set("reason", reason.slug()),
+        Cause::Ending { why } => {
+            fields.rename("why", "end");
+            if *why == Why::Kill {
+                fields.set("end", IterationExit::Killed);
+            }
+        }
+        _ => {}
+    }
+    if matches!(cause, Cause::Stopped { .. } | Cause::Backoff { .. }) {
+        fields.fill(&["failure"], Value::Null);
+    }
+    fields.into_value()
+}
+
+/// The settings and numbers of a loop. Only the worker's view has times with a zone.
+pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
+    json!({
+        "name": view.worker_name,
+        "status": view.worker_status,
+        "reason": view.reason,
+        "cause": view.cause.as_ref().map(cause),
+        "end": end(of),
+        "paused_by": paused_by(view.paused_by, view.worker_status),
+        "iteration": view.current_iteration,
+        "max_iterations": view.max_iterations,
+        "started": of.started,
+        "iteration_started": of.metadata().iteration_started,
+        "consecutive_failures": view.consecutive_failures,
+        "total_failures": view.total_failures,
+        "cost_usd": of.metadata().cost_usd,
+        "prompt_file": view.prompt_file,
+        "done_pattern": view.done_pattern,
+        "inactivity_timeout": view.inactivity_timeout,
+        "question_timeout": view.question_timeout,
+        "state_file": view.state_file,
+    })
+}
+
+/// A report.
+pub(super) fn report(report: &Report) -> Value {
+    let mut fields = Fields::of(report);
+    fields.remove("next");
+    fields.set("status", report.worker_status);
+    fields.remove("worker_status");
+    fields.set("cause", report.cause.as_ref().map(cause));
+    fields.rename("current_iteration", "iteration");
+    fields.rename("cost", "cost_usd");
+    fields.set("cost_usd", cost(report));
+    fields.set("tokens", tokens(report));
+    fields.set("budgets", budgets(&report.budgets));
+    fields.set("baseline", checks(&report.baseline));
+    fields.set("iterations", report.iterations.iter().map(iteration).collect::<Vec<_>>());
+    fields.set("ignored", ignored(&report.ignored));
+    fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
+    fields.fill(&["outage", "watched"], Value::Null);
+    fields.fill(&["unapproved", "warnings"], json!([]));
+    fields.into_value()
+}
+
+/// The cost of a loop in US dollars; `None` if no iteration reported one.
+pub(super) fn cost(report: &Report) -> Option<f64> {
+    let is_known = |it: &Iteration| it.verdict.as_ref().is_some_and(|verdict| verdict.cost.is_some());
+    report.iterations.iter().any(is_known).then_some(report.cost)
+}
+
+/// The tokens of a loop; `None` if no iteration reported them.
+fn tokens(report: &Report) -> Option<u64> {
+    let is_known = |it: &Iteration| it.verdict.as_ref().is_some_and(|verdict| verdict.tokens.is_some());
+    report.iterations.iter().any(is_known).then_some(report.tokens)
+}
+
+/// The budgets, with the cost in US dollars.
+fn budgets(budgets: &Budgets) -> Value {
+    let mut fields = Fields::of(budgets);
+    fields.set("max_cost", budgets.max_cost.map(usd));
+    fields.into_value()
+}
+
+fn usd(millionths: u64) -> f64 {
+    millionths as f64 / 1e6
+}
+
+/// An iteration that has ended.
+fn iteration(it: &Iteration) -> Value {
+    let mut fields = Fields::of(it);
+    fields.set("end", it.end.map(end_word));
+    fields.fill(&["reason", "left"], Value::Null);
+    fields.fill(&["last_lines"], json!([]));
+    fields.fill(&["no_agent"], false);
+    if let Some(verdict) = &it.verdict {
+        let mut of = Fields::of(verdict);
+        of.rename("cost", "cost_usd");
+        of.set("cost_usd", verdict.cost.map(usd));
+        of.set("checks", checks(&verdict.checks));
+        of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
+        of.fill(&["transcript_lost"], false);
+        fields.set("verdict", of.into_value());
+    }
+    fields.into_value()
+}
+
+/// The results of checks.
+fn checks(checks: &[CheckResult]) -> Vec<Value> {
+    let check = |check| {
+        let mut fields = Fields::of(check);
+        fields.fill(&["cut"], false);
+        fields.into_value()
+    };
+    checks.iter().map(check).collect()
+}
+
+/// The ignored files of a worktree.
+pub(super) fn ignored(files: &IgnoredFiles) -> Value {
+    let group = |group: &IgnoredGroup| {
+        let paths = group.paths.iter().map(|path| {
+            let mut fields = Fields::of(path);
+            fields.fill(&["at_least"], false);
+            fields.into_value()
+        });
+        json!({"paths": paths.collect::<Vec<_>>(), "more": group.more})
+    };
+    json!({"data": group(&files.data), "caches": group(&files.caches)})
+}
+
+/// How an iteration ended, one word. The exit status has a field of its own.
+fn end_word(exit: IterationExit) -> Value {
+    match exit {
+        IterationExit::Exit(_) => "exit".into(),
+        other => json!(other),
+    }
+}
+
+/// An event.
+pub(super) fn notice(notice: &Notice) -> Value {
+    let mut fields = Fields::of(notice);
+    fields.rename("worker", "name");
+    match &notice.entry {
+        Entry::IterationStarted { .. } => fields.rename("max", "max_iterations"),
+        Entry::IterationEnded { exit, .. } => run_end(&mut fields, *exit),
+        Entry::IterationFailed { exit, .. } | Entry::RunEnded { exit, .. } => {
+            let is_plain = matches!(notice.entry, Entry::RunEnded { .. });
+            run_end(&mut fields, *exit);
+            fields.rename("attempt", "failures");
+            fields.rename("limit", if is_plain { "max_restarts" } else { "max_failures" });
+            fields.rename("backoff", "retry_seconds");
+        }
+        Entry::Inactivity { .. } | Entry::InactivityExtended { .. } => {
+            fields.rename("timeout", "timeout_seconds");
+        }
+        Entry::Outage { .. } => fields.rename("wait", "retry_seconds"),
+        Entry::OutOfTime { .. } => fields.rename("limit", "timeout_seconds"),
+        Entry::LoopComplete { reason, .. } | Entry::LoopFailed { reason, .. } => {
+            fields.set("end", reason.end());
+            fields.set("reason", reason.text());
+        }
+        Entry::Stopped { reason } => {
+            fields.set("reason", reason.text());
+            exit_status(&mut fields, if let StopReason::Exited(exit) = reason { Some(*exit) } else { None });
+        }
+        Entry::Started { .. }
+        | Entry::Ready { .. }
+        | Entry::Idle { .. }
+        | Entry::PromptSent { .. }
+        | Entry::PromptFailed { .. }
+        | Entry::Waiting { .. }
+        | Entry::Checked { .. }
+        | Entry::GatesMissed { .. }
+        | Entry::GatesHeld { .. }
+        | Entry::DonePatternMatched { .. }
+        | Entry::Paused { .. }
+        | Entry::Resumed
+        | Entry::Lost { .. }
+        | Entry::Cleaned
+        | Entry::Warning { .. } => {}
+    }
+    fields.into_value()
+}
+
+/// Replaces `exit` by its word and its exit status.
+fn run_end(fields: &mut Fields, exit: IterationExit) {
+    fields.rename("exit", "end");
+    fields.set("end", end_word(exit));
+    exit_status(fields, if let IterationExit::Exit(exit) = exit { Some(exit) } else { None });
+}
+
+/// Adds the exit status of an agent that ended by itself.
+fn exit_status(fields: &mut Fields, exit: Option<Exit>) {
+    fields.set("exit_code", exit.and_then(Exit::code));
+    fields.set("signal", exit.and_then(Exit::signal));
+}
+
+#[cfg(test)]
+mod tests;

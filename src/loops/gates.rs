@@ -1,0 +1,118 @@
+//! Tests the gates of an iteration: the promise, the watched files and the checks.
+//!
+//! [`super::verdict`] calls this with the parts that it has collected. The decision whether a promise counts is
+//! [`Claim::of`].
+
+use std::time::Duration;
+
+use swarm_state::gates::Verdict;
+use swarm_state::ledger::Base;
+use swarm_state::pattern::Pattern;
+use swarm_state::promise::{Claim, Source, Work};
+use swarm_state::screen::ScreenReader;
+use swarm_state::transcript::Account;
+use tokio::time::Instant;
+
+use super::run::{Finished, LoopRun};
+use super::{account, protect};
+use crate::checks::OnCheckStep;
+
+/// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
+/// seen quickly.
+const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
+
+/// The state of the work at one time.
+pub(super) struct Before {
+    /// The checks that failed and must pass.
+    pub(super) fails: Vec<String>,
+    pub(super) tree: Option<String>,
+    pub(super) head: Option<String>,
+    pub(super) commit: Option<String>,
+    /// [`Verdict::worked`] of the iteration before.
+    pub(super) worked: bool,
+}
+
+impl LoopRun {
+    #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
+    pub(super) async fn try_gates(
+        &self,
+        base: &Base,
+        (account, source): (&Account, Source),
+        finished: &Finished<'_>,
+        before: &Before,
+        head: Option<String>,
+        verdict: &mut Verdict,
+        on_step: OnCheckStep<'_>,
+    ) {
+        let has_changed = verdict
+            .tree
+            .as_ref()
+            .is_some_and(|tree| Some(tree) != before.tree.as_ref() || head != before.head);
+        verdict.worked = before.worked || has_changed || account.tool_calls.is_some_and(|calls| calls > 0);
+        if let Some(promise) = &self.gates.promise {
+            let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
+            verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
+            let given = match source {
+                _ if is_lost => false,
+                Source::Screen => self.is_promised_on_screen(finished),
+                Source::Transcript | Source::Result => promise.is_given(account),
+            };
+            verdict.promise_seen = given.then_some(source);
+            verdict.promise = Some(self.claim(given, account, base, verdict));
+        }
+        verdict.excused = self.gates.excused(base.failed());
+        if self.gates.is_empty() {
+            return;
+        }
+        // Before the checks, because they may write into the tree.
+        match protect::hashes(self, base).await {
+            Ok(now) => verdict.changed = base.changed(&now),
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+        if verdict.outage.is_some() {
+            // There is no work to check.
+            return verdict.trouble = Some("the agent could not work".into());
+        }
+        if finished.never_started.is_some() {
+            return;
+        }
+        let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
+        match self.run_checks(finished.iteration, on_step, until).await {
+            Ok(checks) => verdict.checks = checks,
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+        let failed = base.failed();
+        verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));
+        if let Some(claim) = verdict.promise {
+            verdict.promise = Some(self.claim(claim.is_given(), account, base, verdict));
+        }
+        // The code under test, or another check, may have replaced a file before it was read.
+        match protect::hashes(self, base).await {
+            Ok(now) => {
+                let changed = base.changed(&now);
+                verdict.changed_in_checks =
+                    changed.into_iter().filter(|file| !verdict.changed.contains(file)).collect();
+            }
+            Err(error) => verdict.trouble = Some(error.to_string()),
+        }
+    }
+
+    /// The promise as a gate. If the loop started in a repository that swarm can no longer read, there is no evidence
+    /// of work left.
+    fn claim(&self, given: bool, account: &Account, base: &Base, verdict: &Verdict) -> Claim {
+        let is_visible = verdict.worked || verdict.tree.is_some() || base.tree.is_some();
+        let work =
+            Work { tool_calls: account.tool_calls, tree_changed: is_visible.then_some(verdict.worked) };
+        Claim::of(given, work, self.gates.min_tool_calls, self.gates.on_promise_no_work)
+    }
+
+    /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.
+    fn is_promised_on_screen(&self, finished: &Finished<'_>) -> bool {
+        let Some(promise) = &self.gates.promise else { return false };
+        let prompt = std::fs::read(self.iteration_dir(finished.iteration).join("contract.md"));
+        let prompt = prompt.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let pattern = Pattern::compile(&promise.pattern()).ok();
+        ScreenReader::new(&self.profile, pattern, Some(prompt))
+            .is_ok_and(|reader| reader.done_in(finished.output))
+    }
+}

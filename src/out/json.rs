@@ -1,0 +1,65 @@
+//! Prints the JSON of `--format json`. Each object that a verb prints begins with `schema`.
+//!
+//! The page swarm-json(7) describes the objects. Deliberately absent: their fields, which are in the verbs.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{Failure, Out};
+use crate::error::{Error, Result};
+
+/// The version of the objects of swarm-json(7). A field that changes its meaning or goes away raises it.
+pub const JSON_SCHEMA: u32 = 1;
+
+/// An object with the version in front.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    object: &'a T,
+}
+
+impl<'a, T> Versioned<'a, T> {
+    fn of(object: &'a T) -> Self {
+        Self { schema: JSON_SCHEMA, object }
+    }
+}
+
+impl Out {
+    /// Prints an object, indented.
+    pub fn json<T: Serialize>(self, object: &T) -> Result<(), Failure> {
+        self.line(&printed(serde_json::to_string_pretty(&Versioned::of(object)))?)
+    }
+
+    /// Prints an array of objects, indented.
+    pub fn json_list<T: Serialize>(self, objects: &[T]) -> Result<(), Failure> {
+        let objects: Vec<_> = objects.iter().map(Versioned::of).collect();
+        self.line(&printed(serde_json::to_string_pretty(&objects))?)
+    }
+
+    /// Prints an object on one line.
+    pub fn json_line<T: Serialize>(self, object: &T) -> Result<(), Failure> {
+        self.line(&json_text(object)?)
+    }
+
+    /// Prints the error of a command on one line. Errors of stdout are ignored: the exit status is that of `error`.
+    pub fn json_error(self, error: &Error) {
+        let _ = self.json_line(&json!({"error": error_object(error)}));
+    }
+}
+
+/// An error as an object.
+pub(crate) fn error_object(error: &Error) -> Value {
+    json!({
+        "code": error.code, "message": error.message, "hint": error.hint, "exit_status": error.code.exit_status()
+    })
+}
+
+/// An object as a line of JSON.
+pub(crate) fn json_text(object: &impl Serialize) -> Result<String> {
+    printed(serde_json::to_string(&Versioned::of(object)))
+}
+
+fn printed(text: serde_json::Result<String>) -> Result<String> {
+    text.map_err(|e| Error::system("cannot print JSON", e))
+}
