@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::protocol::RELEASE;
+
 mod after;
 mod config;
 mod format;
@@ -35,6 +37,7 @@ pub use hooks::{
 };
 pub use json_errors::{requests_json, usage_error};
 pub use looping::Loop;
+pub(crate) use ralph::LOOP_KEYS;
 pub use ralph::{
     RalphApprove, RalphArgs, RalphClean, RalphCommand, RalphDiff, RalphInit, RalphLogs, RalphLs, RalphPause,
     RalphRestore, RalphResume, RalphSet, RalphStatus, ReportArgs, ReportFormat, Why,
@@ -137,7 +140,7 @@ swarm-session(7), swarm-troubleshooting(7).";
 #[derive(Debug, Parser)]
 #[command(
     name = "swarm",
-    version,
+    version = RELEASE,
     long_about = "Supervise coding agents in tmux, and rerun them until your checks pass.\n\n\
         A background daemon starts each agent in its own tmux window, watches it, and runs its loop. The first \
         command that needs the daemon starts it. Agents continue when you close the terminal, and also when \
@@ -192,7 +195,7 @@ pub enum Command {
     /// Open a worker's window in this terminal
     #[command(long_about = "Open a worker's window in this terminal.\n\n\
         You see the agent's screen, and what you type goes to this agent only. To leave, press Ctrl-B, then D; the \
-        agent continues. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
+        agent continues. The last line shows the worker, its iteration and these keys. When an iteration of a loop ends, the next one appears as soon as it runs (until then, \
         Ctrl-C leaves). When the worker has finished, the command prints how it ended and exits with 0.\n\n\
         You can attach from inside another tmux. If that tmux also uses Ctrl-B as its prefix, press it \
         twice: Ctrl-B, Ctrl-B, D.")]
@@ -251,6 +254,7 @@ pub enum Command {
         server, and removes all of them at the end.")]
     Demo,
     /// Print a shell completion script
+    #[command(long_about = service::COMPLETIONS_LONG)]
     Completions(Completions),
 }
 
@@ -287,6 +291,12 @@ pub fn as_meant(mut args: Vec<OsString>) -> Vec<OsString> {
     let end = json_errors::options_end(&args);
     args[..end].iter_mut().filter(|arg| *arg == "--json").for_each(|arg| *arg = "--format=json".into());
     args
+}
+
+/// Whether a command line requests output for programs, which print warnings to nobody.
+pub fn is_for_programs(args: impl Iterator<Item = OsString>) -> bool {
+    let words = ["--json", "--format=json", "--format=names", "json", "names"];
+    args.take_while(|arg| arg != "--").any(|arg| words.iter().any(|word| arg == *word))
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! each; a sub-verb has its own file. The other modules are what several verbs share.
 //!
 //! The client reads the settings and the files that the user names, through [`crate::settings`] and [`crate::paths`].
-//! It writes the start of the daemon's log ([`connect`]), PROMPT.md and TODO.md (`ralph init`), and a new settings file
-//! (`config edit`). Everything else is on the wire.
+//! It writes the start of the daemon's log and which release it has reported ([`connect`]), PROMPT.md and TODO.md
+//! (`ralph init`), and a new settings file (`config edit`). Everything else is on the wire.
 //! Commands that work without a daemon are not here: [`crate::session`], [`crate::hooks`], [`crate::doctor`],
 //! [`crate::demo`]. Deliberately absent: the daemon's files, git, and ending processes (except an old daemon, in
 //! `daemon restart`).
@@ -17,6 +17,7 @@ use crate::cli::Command;
 use crate::out::{CommandResult, Out};
 use crate::runtime::block_on;
 
+pub mod completion;
 pub mod connect;
 
 mod batch;

@@ -20,6 +20,7 @@ pub(crate) mod helper;
 mod inputs;
 mod iterations_log;
 mod legacy;
+mod loop_snapshots;
 mod messages;
 mod notices;
 mod output;

@@ -24,6 +24,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
 mod branches;
+mod clear;
 mod ignored;
 mod leftovers;
 mod listing;
@@ -36,6 +37,7 @@ mod snapshot;
 mod tests;
 
 pub(crate) use branches::{has_branch, make_branch};
+pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked_but_ignored};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;

@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         (Some("hook"), event) if event.is_none_or(|event| event != "--help" && event != "-h") => {
             hook(args.get(2..).unwrap_or_default().to_vec())
         }
+        // A shell requests completions of a command line.
+        _ if std::env::var_os(client::completion::VARIABLE).is_some() => client::completion::run(args),
         _ => command_line(&cli::as_meant(args), Out::from_env()),
     };
     ExitCode::from(status)

@@ -91,6 +91,11 @@ impl Paths {
         self.root.join("daemon.lock")
     }
 
+    /// The daemons of another release that a client has reported.
+    pub fn release_notice(&self) -> PathBuf {
+        self.root.join("release-notice")
+    }
+
     /// The key that signs the daemon's own files.
     pub fn signing_key(&self) -> PathBuf {
         self.root.join("signing-key")

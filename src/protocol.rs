@@ -27,12 +27,15 @@ pub use report::{Approved, DiffParams, DiffView, Report, ReportParams, RestorePa
 pub use service::{DaemonStopped, DaemonView};
 pub use spawn::{RalphParams, RespawnParams, SpawnParams, Spawned};
 pub use workers::{
-    AttachView, CleanParams, Forgotten, KillParams, Killed, Listing, RestartView, SendParams, Sent, TmuxView,
-    WorkerView,
+    AttachView, CleanParams, ClearedSnapshots, Forgotten, KillParams, Killed, Listing, RestartView,
+    SendParams, Sent, TmuxView, WorkerView,
 };
 
 /// The protocol version; raised only for a breaking change.
 pub const VERSION: u32 = 1;
+
+/// This program's version, with the commit and its date if the build had them.
+pub const RELEASE: &str = env!("SWARM_RELEASE");
 
 /// The longest line that either side accepts, line end included.
 pub const MAX_LINE_BYTES: usize = 1 << 20;

@@ -53,6 +53,10 @@ swarm deletes ignored caches together with the worktree and prints their names. 
 If there is another ignored file, such as .env or a database, swarm keeps the worker and lists the file with its \
 size. --discard-ignored deletes such files too; --force-dirty alone does not.
 
+swarm deletes the snapshots of the worker's loops (the refs under refs/swarm/NAME/) if a branch of yours has the files \
+of the last one: you merged or committed them. Branches called swarm/... do not count. Otherwise swarm keeps the \
+snapshots and prints their ref; --discard deletes them too.
+
 A worker of swarm's Python predecessor is only removed from the list, after it has ended. --all skips such workers; \
 give the name.";
 
@@ -179,6 +183,9 @@ pub struct Clean {
     /// Also delete ignored files that are not caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
+    /// Also delete snapshots that are in no branch
+    #[arg(long)]
+    pub discard: bool,
     /// Output format; json prints one object per worker and line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,

@@ -125,7 +125,9 @@ Examples:
         The state is the directory with state.json, iterations.log and the files of the iterations. When a name is used \
         again, swarm keeps the state of the earlier loop as NAME.1, NAME.2 and so on. NAME deletes all of them, \
         NAME.1 only that one. The worker's record and its logs stay, so swarm ls and swarm ralph status still show the \
-        worker.")]
+        worker.\n\n\
+        The snapshots of a loop are deleted with its state if a branch of yours has the files of the last one; see \
+        swarm clean --help.")]
     Clean(RalphClean),
 }
 
@@ -202,6 +204,20 @@ pub struct RalphLogs {
     pub format: PageFormat,
 }
 
+/// The settings of a loop that `ralph set` changes. Its help describes them.
+pub(crate) const LOOP_KEYS: [&str; 10] = [
+    "max_iterations",
+    "max_time",
+    "max_cost",
+    "max_tokens",
+    "max_failures",
+    "no_progress",
+    "inactivity_timeout",
+    "question_timeout",
+    "done_pattern",
+    "prompt_file",
+];
+
 /// `swarm ralph set`
 #[derive(Debug, Args)]
 pub struct RalphSet {
@@ -243,6 +259,9 @@ pub struct RalphClean {
     /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
+    /// Also delete snapshots that are in no branch
+    #[arg(long)]
+    pub discard: bool,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,

@@ -1,8 +1,6 @@
 //! The verbs of the service.
 
-use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
-use clap_complete::Shell;
 
 use super::format::PageFormat;
 
@@ -25,8 +23,34 @@ As a systemd service, the daemon also starts after a reboot or a crash. In swarm
 
 Stopping or restarting the unit ends only the daemon, as `swarm daemon stop` does: agents continue and loops pause. \
 `swarm ralph resume NAME` resumes a loop, and `swarm ralph resume --all` every loop. With resume_after_shutdown = true \
-under [daemon] in the settings (see swarm-config(5)), the daemon resumes these loops when it starts. On systems where a logout ends all processes of the session, agents survive \
-if lingering is on and the first worker was spawned while the service ran; `swarm doctor` checks this.";
+under [daemon] in the settings (see swarm-config(5)), the daemon resumes these loops when it starts. On systems where a \
+logout ends all processes of the session, agents survive if lingering is on and the first worker was spawned while the \
+service ran; `swarm doctor` checks this.
+
+Upgrade and removal:
+To upgrade, run scripts/install.sh in a newer tree, then `swarm daemon restart`. Agents and loops continue, and the new \
+version reads the files of the old one. Until the restart, the old daemon serves the new commands; the first command \
+says so.
+
+To remove swarm:
+  swarm kill --all                        # end all agents
+  swarm clean --all                       # delete workers; keeps unsaved work
+  swarm hooks uninstall                   # in each project with hooks
+  swarm plugin uninstall                  # in each project with the plugin
+  swarm daemon stop
+  sh scripts/install.sh --uninstall       # in swarm's source tree
+
+The last command removes the program, its man pages, its completions and the user unit. It keeps ~/.swarm (workers and \
+logs) and ~/.config/swarm (settings).";
+
+/// The help of `completions` in long form and in its man page.
+pub(super) const COMPLETIONS_LONG: &str = "\
+Print a shell completion script.
+
+The shell then completes commands, options and files, and also the names of workers, the iterations and settings of \
+loops, and agents. swarm reads the names from the running daemon and starts none.
+
+scripts/install.sh installs the scripts. If you update swarm without it, print them again.";
 
 /// `swarm daemon`
 #[derive(Debug, Args)]
@@ -88,7 +112,6 @@ Examples:
   swarm completions fish > ~/.config/fish/completions/swarm.fish")]
 pub struct Completions {
     /// Shell to complete for
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(["bash", "zsh", "fish"])
-        .map(|name| name.parse::<Shell>().unwrap_or(Shell::Bash)))]
-    pub shell: Shell,
+    #[arg(value_parser = ["bash", "zsh", "fish"])]
+    pub shell: String,
 }

@@ -20,9 +20,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::Paths;
-use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, Request, Response, VERSION};
+use crate::protocol::{
+    Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Notice, RELEASE, Request, Response, VERSION,
+};
 
 mod lines;
+mod release;
 mod start;
 
 use lines::LineReader;
@@ -78,7 +81,7 @@ pub async fn probe(paths: &Paths) -> Result<DaemonProbe> {
     let peer = stream.peer_cred().ok().and_then(|peer| u32::try_from(peer.pid()?).ok());
     let (reader, mut writer) = stream.into_split();
     let mut lines = LineReader::new(BufReader::new(reader));
-    let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
+    let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
     let exchange = async {
         let mut line = serde_json::to_vec(&hello).map_err(std::io::Error::other)?;
         line.push(b'\n');
@@ -128,10 +131,7 @@ pub fn kill_hint(log: &Path, pid: u32) -> String {
 pub fn wrong_version(daemon: &DaemonHello) -> Error {
     let message = format!(
         "this swarm {} speaks protocol {VERSION}, the running daemon (swarm {}, pid {}) speaks protocol {}",
-        env!("CARGO_PKG_VERSION"),
-        daemon.daemon,
-        daemon.pid,
-        daemon.swarm
+        RELEASE, daemon.daemon, daemon.pid, daemon.swarm
     );
     Error::new(ErrorCode::Version, message).hint("swarm daemon restart")
 }
@@ -148,7 +148,7 @@ pub async fn connect_existing(paths: &Paths) -> Result<Option<Client>> {
     }
 }
 
-/// Connects to the daemon, and starts it when it does not run.
+/// Connects to the daemon, and starts it when it does not run. Warns about a daemon of another release.
 ///
 /// # Errors
 /// As [`connect_existing`], and [`ErrorCode::NoDaemon`] when it does not start.
@@ -164,6 +164,7 @@ pub async fn connect_or_start(paths: &Paths) -> Result<(Client, bool)> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         if let Some(client) = connect_existing(paths).await? {
+            release::report(paths, &client.daemon);
             return Ok((client, false));
         }
         let failed = match start(paths).await {

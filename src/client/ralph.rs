@@ -6,8 +6,9 @@ use super::batch::{BatchErrors, call_each};
 use super::connect::QUICK_TIMEOUT;
 use super::context::ClientContext;
 use crate::cli::PageFormat;
-use crate::out::CommandResult;
-use crate::protocol::{Call, Changed};
+use crate::out::{CommandResult, Failure};
+use crate::protocol::{Call, Changed, ClearedSnapshots};
+use crate::shell::quote_path;
 
 /// Changes loops by one call each. `done` and `was_so` are the words for a loop that was changed, and for one that was
 /// so before.
@@ -37,4 +38,31 @@ pub(super) async fn change(
         }
     }
     failures.end()
+}
+
+/// Prints which snapshots were deleted, and which were kept and how to delete them.
+pub(super) fn print_snapshots(
+    ctx: &ClientContext,
+    format: PageFormat,
+    snapshots: &[ClearedSnapshots],
+) -> Result<(), Failure> {
+    for ClearedSnapshots { repo, reference, count, kept } in snapshots {
+        let what = if *count == 1 { "1 snapshot".to_owned() } else { format!("{count} snapshots") };
+        let line = match kept {
+            true => format!("left {what} ({reference}), since no branch has the files of the last one"),
+            false => format!("removed {what} ({reference})"),
+        };
+        match format {
+            PageFormat::Text => ctx.out.line(&line)?,
+            PageFormat::Json => ctx.out.note(&format!("swarm: {line}")),
+        }
+        if !kept {
+            continue;
+        }
+        let git = format!("git -C {}", quote_path(repo));
+        ctx.out.hint(&format!(
+            "to delete them: {git} for-each-ref --format='delete %(refname)' {reference} | {git} update-ref --stdin"
+        ));
+    }
+    Ok(())
 }

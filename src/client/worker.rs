@@ -1,7 +1,8 @@
 //! Reads fields of a worker's view, and formats them for tables and pages.
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, Local};
 use swarm_state::advice::Situation;
+use swarm_state::cause::Cause;
 use swarm_state::notice::duration;
 use swarm_state::screen::printable;
 
@@ -30,9 +31,24 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
 /// The cause in a few words; the text of a later daemon's cause that is unknown here.
 pub(super) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
-        Some(cause) => cause.brief(worker.status),
+        Some(cause) => in_own_zone(cause).brief(worker.status),
         None => worker.reason.clone().unwrap_or_default(),
     }
+}
+
+/// The cause with its time in this client's time zone; the daemon may have another.
+fn in_own_zone(cause: &Cause) -> Cause {
+    let mut cause = cause.clone();
+    if let Cause::Outage { until: Some(until), .. } = &mut cause {
+        *until = until.with_timezone(&Local).fixed_offset();
+    }
+    cause
+}
+
+/// Formats an RFC 3339 time as `2026-01-01 10:00:00` in this client's time zone. Returns another text as it is.
+pub(super) fn local_time(text: &str) -> String {
+    let at = DateTime::parse_from_rfc3339(text).map(|at| at.with_timezone(&Local));
+    at.map_or_else(|_| printable(text), |at| at.format("%Y-%m-%d %H:%M:%S").to_string())
 }
 
 /// Formats how long ago `started` (RFC 3339) was, in its largest unit: `42s`, `5m`, `3h`, `2d`.

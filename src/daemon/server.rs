@@ -19,7 +19,7 @@ use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::socket::SocketListener;
 use crate::descriptors;
 use crate::error::{Error, ErrorCode, Result};
-use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, Request, Response, VERSION};
+use crate::protocol::{Call, ClientHello, DaemonHello, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION};
 
 /// How long a client may take to send its hello.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ async fn turn_away(stream: UnixStream, most: usize) -> Result<()> {
 }
 
 fn own_hello() -> DaemonHello {
-    DaemonHello { swarm: VERSION, daemon: env!("CARGO_PKG_VERSION").into(), pid: std::process::id() }
+    DaemonHello { swarm: VERSION, daemon: RELEASE.into(), pid: std::process::id() }
 }
 
 async fn connection(stream: UnixStream, inbox: mpsc::UnboundedSender<Input>) -> Result<()> {

@@ -1,5 +1,6 @@
 //! A slot: everything that the supervisor holds about one worker.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use chrono::{DateTime, FixedOffset};
@@ -364,4 +365,9 @@ impl Slot {
 pub(crate) fn course_of(slot: &Slot) -> LoopRun {
     let cwd = slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.path);
     loop_run(&slot.driver.context, &slot.spec, &loop_id(slot.origin.started), cwd)
+}
+
+/// A directory of its repository that is there even when its worktree is gone.
+pub(crate) fn repo_of(slot: &Slot) -> PathBuf {
+    slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.base_repo).clone()
 }

@@ -75,7 +75,7 @@ impl Supervisor {
             Call::RalphRestore(params) => self.ralph_restore(params, reply),
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),
             Call::Hook(params) => reply.answer(Ok(self.hook(&params, peer))),
-            Call::RalphClean(params) => reply.answer(self.ralph_clean(&params, peer)),
+            Call::RalphClean(params) => self.ralph_clean(&params, peer, reply),
             Call::DaemonStatus(Empty {}) => self.daemon_status(reply),
             Call::DaemonStop(Empty {}) => self.daemon_stop(reply),
             Call::DaemonHandover(Empty {}) => {

@@ -11,7 +11,7 @@ use super::check::Check;
 use super::lost;
 use crate::client::connect::{self, DaemonProbe};
 use crate::paths::Paths;
-use crate::protocol::{Call, DaemonView, Empty, Listing};
+use crate::protocol::{Call, DaemonView, Empty, Listing, RELEASE};
 use crate::shell::quote_path;
 use crate::store::{DaemonLock, DiskSurvey};
 
@@ -99,7 +99,7 @@ async fn answers(paths: &Paths, mut client: connect::Client, disk: &DiskSurvey) 
             return vec![Check::fail("daemon", message, cure)];
         }
     };
-    let own = env!("CARGO_PKG_VERSION");
+    let own = RELEASE;
     let check = if view.version == own {
         let all = counted(view.workers, "worker");
         Check::ok("daemon", format!("it runs (pid {pid}), {} of {all} live", view.live))

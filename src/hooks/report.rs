@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::protocol::{
-    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE_BYTES, Request, Response, VERSION,
+    Call, ClientHello, HookHeard, HookNews, HookParams, MAX_LINE_BYTES, RELEASE, Request, Response, VERSION,
 };
 
 /// The timeout of each read and write of the exchange.
@@ -75,7 +75,7 @@ fn lines(call: &Call) -> Option<Vec<u8>> {
         method: String,
         params: serde_json::Value,
     }
-    let hello = ClientHello { swarm: VERSION, client: env!("CARGO_PKG_VERSION").to_owned() };
+    let hello = ClientHello { swarm: VERSION, client: RELEASE.to_owned() };
     let named: CallParts = serde_json::from_value(serde_json::to_value(call).ok()?).ok()?;
     let request = Request { id: 1, method: named.method, params: named.params };
     let mut lines = serde_json::to_vec(&hello).ok()?;

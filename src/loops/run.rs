@@ -116,9 +116,7 @@ impl LoopRun {
 
     /// The baseline, once it was taken.
     pub(crate) fn read_base(&self) -> Option<ledger::Base> {
-        let path = self.folder.join(BASELINE_FILE);
-        let base = read_signed(&self.key, Purpose::Baseline(&self.name), &path);
-        base.filter(|base: &ledger::Base| base.id == self.id)
+        read_base(&self.key, &self.name, &self.folder).filter(|base| base.id == self.id)
     }
 
     /// Writes the baseline.
@@ -128,6 +126,11 @@ impl LoopRun {
     pub(super) fn write_base(&self, base: &ledger::Base) -> Result<()> {
         write_signed(&self.key, Purpose::Baseline(&self.name), &self.folder.join(BASELINE_FILE), base)
     }
+}
+
+/// The baseline of the loop with this folder.
+pub(crate) fn read_base(key: &SigningKey, name: &str, folder: &Path) -> Option<ledger::Base> {
+    read_signed(key, Purpose::Baseline(name), &folder.join(BASELINE_FILE))
 }
 
 /// The baseline in the loop's folder.

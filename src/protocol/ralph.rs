@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use swarm_state::model::{LoopStatus, Status};
+use swarm_state::model::{LoopStatus, Status, is_default};
 use swarm_state::notice::PauseBy;
+
+use super::workers::ClearedSnapshots;
 
 /// The answer to `ralph.pause` and `ralph.resume`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,13 +95,22 @@ pub struct RalphSetParams {
 pub struct RalphCleanParams {
     /// One loop, or all finished loops.
     pub name: Option<String>,
+    /// Delete snapshots that are in no branch.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discard: bool,
 }
 
 /// The answer to `ralph.clean`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cleaned {
     /// Names whose loop state was removed (`agent`, `agent.1`, …).
     pub removed: Vec<String>,
     /// Live loops, which were not removed.
     pub kept: Vec<String>,
+    /// The snapshots of the loops whose state was removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<ClearedSnapshots>,
+    /// Messages for the user, on stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }

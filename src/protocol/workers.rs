@@ -229,6 +229,9 @@ pub struct CleanParams {
     /// Remove the worktree even if it holds ignored files outside caches.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discard_ignored: bool,
+    /// Delete snapshots of its loops that are in no branch.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub discard: bool,
 }
 
 impl CleanParams {
@@ -236,6 +239,19 @@ impl CleanParams {
     pub fn permission(&self) -> Permission {
         Permission { force_dirty: self.force_dirty, discard_ignored: self.discard_ignored }
     }
+}
+
+/// The snapshots of one loop whose files are deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearedSnapshots {
+    /// The repository.
+    pub repo: PathBuf,
+    /// The refs that are below it: `refs/swarm/NAME/LOOP`.
+    pub reference: String,
+    /// Their number.
+    pub count: usize,
+    /// They were kept, since no branch of the user's has the last one.
+    pub kept: bool,
 }
 
 /// The answer to `clean`.
@@ -248,6 +264,9 @@ pub struct Forgotten {
     /// The ignored files that were deleted with the worktree.
     #[serde(default, skip_serializing_if = "IgnoredFiles::is_empty")]
     pub ignored_removed: IgnoredFiles,
+    /// The snapshots of its loops.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<ClearedSnapshots>,
     /// Messages for the user, on stderr.
     pub warnings: Vec<String>,
 }

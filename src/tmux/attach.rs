@@ -43,13 +43,23 @@ impl AttachPlan {
     }
 }
 
+/// The format of the status line. tmux expands formats and times in it.
+fn status_line(title: &str, inside_tmux: bool) -> String {
+    const PREFIX: &str = "#{s/C-/Ctrl-/:prefix}";
+    let title = title.replace('#', "##").replace('%', "%%");
+    // A tmux around this one may have the same prefix and receives it first.
+    let twice = if inside_tmux { format!(", or {PREFIX} {PREFIX} d") } else { String::new() };
+    format!(" {title}#{{?client_readonly, (read-only),}}#[align=right]leave: {PREFIX} d{twice} ")
+}
+
 impl Tmux {
-    /// Builds the attach to a window (`@3`) whose own size is `size`. A read-only client cannot type.
+    /// Builds the attach to a window (`@3`) whose own size is `size`. A read-only client cannot type. The status line
+    /// shows `title` and the keys that detach.
     ///
     /// The commands form one chain, and tmux stops at the first that fails. If the window is gone, the first fails;
     /// if tmux cannot use the terminal, the second fails. Both are before the session exists, so nothing is left
     /// behind.
-    pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool) -> AttachPlan {
+    pub fn attach_argv(&self, window: &str, size: (u16, u16), read_only: bool, title: &str) -> AttachPlan {
         let view = format!("{}-view-{}-{}", self.session(), std::process::id(), unique());
         let latest = SetOption::new().window().target_pane(window).option("window-size").value("latest");
         let mut session = Words::from(["new-session", "-s", &view]);
@@ -75,6 +85,9 @@ impl Tmux {
                 session,
                 own("destroy-unattached", "off"),
                 own("detach-on-destroy", "on"),
+                own("status-format[0]", &status_line(title, std::env::var_os("TMUX").is_some())),
+                // The line changes only with the session, so nothing is drawn at intervals.
+                own("status-interval", "0"),
                 link,
                 end,
             ]),

@@ -140,7 +140,8 @@ impl Cause {
             }
             Self::Outage { message, until: Some(until), .. } => {
                 let (day, hour, minute) = (until.date_naive(), until.hour(), until.minute());
-                format!("{message} (goes on by itself at {day} {hour:02}:{minute:02})")
+                // The reader may be in another time zone.
+                format!("{message} (goes on by itself at {day} {hour:02}:{minute:02} {})", until.offset())
             }
             Self::Outage { message, retry_seconds, .. } => {
                 format!("{message} (goes on by itself within {})", duration(*retry_seconds, " "))
@@ -199,7 +200,7 @@ mod tests {
             (Cause::NeedsPerson { text: "trust dialog".into() }, "trust dialog"),
             (
                 outage(outage::OutageKind::Limit, Some("2026-01-15T08:05:00+01:00")),
-                "limit reached (goes on by itself at 2026-01-15 08:05)",
+                "limit reached (goes on by itself at 2026-01-15 08:05 +01:00)",
             ),
             (outage(outage::OutageKind::Overload, None), "limit reached (goes on by itself within 5m 0s)"),
             (

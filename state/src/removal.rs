@@ -3,6 +3,7 @@
 //! `git` collects the losses right before the removal; this module decides and writes the refusal. Uncommitted work and
 //! ignored files require a flag each: a user who discards a half-done change may still want to keep the `.env`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,15 @@ pub enum RemovalCommand {
 pub struct Refusal {
     losses: Losses,
     permission: Permission,
+}
+
+/// Whether a loop's snapshots may be deleted: a branch has the tree of the last one. `trees` are the trees of all
+/// snapshots in order. If the last iteration went back to an earlier tree, no branch needs to have the work between.
+pub fn are_saved(trees: &[&str], in_branches: &BTreeSet<&str>) -> bool {
+    let Some(last) = trees.last() else { return false };
+    let mut changes = trees.to_vec();
+    changes.dedup();
+    changes.iter().filter(|tree| *tree == last).count() == 1 && in_branches.contains(last)
 }
 
 impl Losses {
@@ -126,6 +136,21 @@ mod tests {
         paths.extend(cache.then(|| (IgnoredKind::Cache, path("target/"))));
         let work = if work { vec!["new.txt".to_owned()] } else { vec![] };
         Losses { work, ignored: IgnoredFiles::new(paths) }
+    }
+
+    #[test]
+    fn snapshots_are_saved_if_a_branch_has_the_last_one_and_nothing_was_undone() {
+        for (trees, branches, saved) in [
+            (&["0", "1", "2"][..], &["2", "9"][..], true),
+            (&["0", "1", "2"], &["0", "1"], false),
+            (&["0", "0"], &["0"], true),
+            (&["0", "1", "1"], &["1"], true),
+            (&["0", "1", "0"], &["0"], false),
+            (&["0", "1", "2", "1"], &["0", "1", "2"], false),
+            (&[], &["0"], false),
+        ] {
+            assert_eq!(are_saved(trees, &branches.iter().copied().collect()), saved, "{trees:?}");
+        }
     }
 
     #[test]

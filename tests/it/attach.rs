@@ -44,7 +44,7 @@ impl<'a> Terminal<'a> {
         self.world.run(command)
     }
 
-    fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat()).ok();
     }
 
@@ -189,6 +189,24 @@ fn twenty_who_come_and_go_leave_the_server_and_the_sizes_whole() {
         assert!(is_alive(server) && world.tmux_pid() == server);
     }
     assert_eq!(world.status("w")["status"], "running");
+}
+
+#[test]
+fn status_line_has_the_name_the_iteration_and_the_keys_that_leave() {
+    let world = World::new();
+    let mut agent = world.agent("lp");
+    world.spawn_loop("lp", &agent, &["-n", "3"]);
+    // A tmux around it shows the whole screen of the command, its last line too.
+    let terminal = Terminal::run(&world, 0, &["env", "-u", "TMUX", SWARM, "attach", "lp"]);
+    let screen = terminal.until_shows(" lp: iteration 1/3 ");
+    assert!(screen.lines().any(|line| line.trim_end().ends_with("  leave: Ctrl-b d")), "{screen}");
+    agent.tell("exit 0");
+    terminal.until_shows(" lp: iteration 2/3 ");
+    terminal.close();
+    let terminal = Terminal::look(&world, 1, &["lp", "--read-only"]);
+    let screen = terminal.until_shows("lp: iteration 2/3 (read-only)");
+    assert!(screen.contains("leave: Ctrl-b d, or Ctrl-b Ctrl-b d"), "{screen}");
+    world.swarm(&["kill", "lp"]).ok();
 }
 
 #[test]

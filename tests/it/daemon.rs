@@ -228,6 +228,28 @@ fn another_version_is_refused_in_words() {
 }
 
 #[test]
+fn daemon_of_another_release_is_reported_once() {
+    let world = World::new();
+    std::fs::create_dir(world.swarm_dir()).unwrap();
+    let listener = UnixListener::bind(socket(&world)).unwrap();
+    let commands = [(7, &["ls"][..]), (7, &["ls"]), (8, &["ls", "--json"]), (8, &["ls"])];
+    let other = std::thread::spawn(move || {
+        for (pid, _) in commands {
+            let (mut stream, _) = listener.accept().unwrap();
+            let hello = format!("{{\"swarm\":1,\"daemon\":\"0.0.9\",\"pid\":{pid}}}\n");
+            let empty = "{\"id\":1,\"ok\":{\"workers\":[],\"problems\":[]}}\n";
+            stream.write_all((hello + empty).as_bytes()).unwrap();
+            drop(std::io::Read::read_to_end(&mut stream, &mut vec![]));
+        }
+    });
+    let warnings = commands.map(|(_, args)| world.swarm(args).ok().err.matches("0.0.9").count());
+    assert_eq!(warnings, [1, 0, 0, 1]);
+    other.join().unwrap();
+    let version = world.swarm(&["--version"]).ok().out;
+    assert_eq!(version.trim_end(), format!("swarm {}", swarm::protocol::RELEASE));
+}
+
+#[test]
 fn rubbish_is_refused_and_reaches_nobody() {
     let world = World::new();
     let _ = world.spawn("w", &[], &["sleep", "600"]).ok();

@@ -270,6 +270,33 @@ fn hand_written_pages_are_clean_roff() {
     }
 }
 
+#[test]
+fn pages_pass_mandoc_and_have_a_date_and_see_also() {
+    let dir = directory();
+    let pages: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let texts: Vec<String> = pages.iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    for (page, text) in pages.iter().zip(&texts) {
+        let title = text.lines().find(|line| line.starts_with(".TH ")).expect("a title");
+        assert!(title.contains(page::DATE), "{}: {title}", page.display());
+        let plain = text.replace("\\fB", "").replace("\\fR", "").replace('\\', "").replace(" (", "(");
+        let (_, see_also) = plain.split_once("SEE ALSO").unwrap_or_else(|| panic!("{}", page.display()));
+        let names = see_also.split([',', ' ', '\n']).filter_map(|word| word.split_once('('));
+        let files: Vec<PathBuf> =
+            names.map(|(name, rest)| dir.join(format!("{name}.{}", &rest[..1]))).collect();
+        assert!(!files.is_empty(), "{}", page.display());
+        for file in files {
+            assert!(file.exists(), "{}: there is no {}", page.display(), file.display());
+        }
+    }
+    let mut mandoc = std::process::Command::new("mandoc");
+    let Ok(done) = mandoc.args(["-T", "lint", "-W", "warning"]).args(&pages).output() else {
+        eprintln!("skipped: no mandoc here");
+        return;
+    };
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success() && said.is_empty(), "{said}");
+}
+
 fn repository_file(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{name}: {e}"))

@@ -30,6 +30,25 @@ fn events(world: &World, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
+fn times_are_in_the_zone_of_the_client() {
+    let mut world = World::new();
+    let _ = world.spawn("w", &[], &["sleep", "600"]).ok();
+    let printed = |world: &World| -> Vec<String> {
+        let status = world.swarm(&["status", "w"]).ok().out;
+        let started = status.lines().find_map(|line| line.trim().strip_prefix("started")).unwrap();
+        let event = world.swarm(&["events", "w"]).ok().out;
+        [started, &event].map(|text| text.trim().chars().take(13).collect()).to_vec()
+    };
+    let utc = printed(&world);
+    world.set("TZ", "XXX-9");
+    let ahead = printed(&world);
+    for (utc, ahead) in utc.iter().zip(&ahead) {
+        let hour = |text: &str| text[11..].parse::<u32>().unwrap();
+        assert_eq!((hour(utc) + 9) % 24, hour(ahead), "{utc} {ahead}");
+    }
+}
+
+#[test]
 fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
     let world = World::new();
     assert_eq!(world.swarm(&["events"]).ok().out, "");

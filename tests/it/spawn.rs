@@ -306,7 +306,7 @@ fn a_worktree_outside_a_repository_is_refused() {
 fn completions_are_printed_without_a_daemon() {
     let w = World::new();
     for shell in ["bash", "zsh", "fish"] {
-        w.swarm(&["completions", shell]).ok().says("swarm").says("ralph");
+        w.swarm(&["completions", shell]).ok().says("swarm").says("SWARM_COMPLETE");
     }
     w.swarm(&["completions", "cmd"]).code(2);
     assert_eq!(w.daemon_pid(), None);

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tokio::net::UnixListener;
 
 use super::*;
-use crate::protocol::{Empty, Listing, Named};
+use crate::protocol::{Empty, Listing, Named, RELEASE};
 
 /// A daemon on a private socket that takes one client and answers each line by `answer`.
 async fn daemon(answer: impl Fn(Value) -> Vec<String> + Send + 'static) -> (tempfile::TempDir, Paths) {
@@ -72,7 +72,7 @@ async fn another_version_is_refused_with_the_cure() {
     let (_dir, paths) = daemon(|_| vec![hello(VERSION + 1)]).await;
     let error = connect_existing(&paths).await.err().unwrap();
     assert_eq!(error.code.exit_status(), 4);
-    assert!(error.message.contains("9.9.9") && error.message.contains(env!("CARGO_PKG_VERSION")), "{error}");
+    assert!(error.message.contains("9.9.9") && error.message.contains(RELEASE), "{error}");
     assert_eq!(error.hint.as_deref(), Some("swarm daemon restart"));
 }
 

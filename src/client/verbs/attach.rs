@@ -21,8 +21,7 @@ use tokio::time::{Instant, sleep};
 use crate::cli::Attach;
 use crate::client::connect::{QUICK_TIMEOUT, connect_existing};
 use crate::client::context::ClientContext;
-use crate::client::worker::is_loop;
-use crate::client::worker::situation;
+use crate::client::worker::{is_loop, iteration, situation};
 use crate::error::{Error, ErrorCode, Result};
 use crate::out::CommandResult;
 use crate::protocol::{AttachView, Call, Named, WorkerView};
@@ -40,6 +39,18 @@ struct AttachedRun {
     view: AttachView,
     /// The iteration; `None` for a plain worker.
     iteration: Option<u64>,
+    /// The text of the status line.
+    title: String,
+}
+
+impl AttachedRun {
+    fn new(view: AttachView, worker: &WorkerView) -> Self {
+        let title = match is_loop(worker) {
+            true => format!("{}: iteration {}", worker.name, iteration(worker)),
+            false => worker.name.clone(),
+        };
+        Self { view, iteration: worker.metadata().iteration, title }
+    }
 }
 
 /// The hint when [`FALLBACK_TERM`] has no terminfo entry either.
@@ -78,11 +89,12 @@ pub(super) async fn run(ctx: &ClientContext, args: &Attach) -> CommandResult {
     // They are caught so that the window's size is restored before this command ends.
     let mut signals =
         CaughtSignals::new(&[Signal::SIGHUP, Signal::SIGTERM, Signal::SIGINT, Signal::SIGQUIT])?;
-    let mut run_view = AttachedRun { view, iteration: worker.metadata().iteration };
+    let mut run_view = AttachedRun::new(view, &worker);
     let mut term = None;
     loop {
         let tmux = tmux(ctx, &run_view.view)?;
-        let plan = tmux.attach_argv(&run_view.view.window, run_view.view.size, args.read_only);
+        let AttachedRun { view, title, .. } = &run_view;
+        let plan = tmux.attach_argv(&view.window, view.size, args.read_only, title);
         match look(&tmux, &plan, term, name, &run_view, &mut signals).await? {
             AttachEnd::Left(code) => return Ok(code),
             AttachEnd::Closed => {}
@@ -292,7 +304,7 @@ async fn ask(ctx: &ClientContext, name: &str) -> Result<NextRun> {
     };
     // The daemon may still report the pane that has just closed.
     if tmux(ctx, &view)?.is_pane_of(&view.pane, name).await? {
-        return Ok(NextRun::Run(AttachedRun { view, iteration: worker.metadata().iteration }));
+        return Ok(NextRun::Run(AttachedRun::new(view, &worker)));
     }
     Ok(NextRun::Wait(Box::new(worker)))
 }

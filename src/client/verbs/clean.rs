@@ -9,11 +9,12 @@ use crate::cli::Clean;
 use crate::client::batch::{BatchErrors, call_each, names};
 use crate::client::context::ClientContext;
 use crate::client::json::ignored;
+use crate::client::ralph::print_snapshots;
 use crate::out::CommandResult;
 use crate::protocol::{Call, CleanParams, Forgotten, WorkerView};
 
 /// How long the removal of a worktree and the files of many iterations may take.
-const CLEAN_TIMEOUT: Duration = Duration::from_secs(330);
+pub(super) const CLEAN_TIMEOUT: Duration = Duration::from_secs(330);
 
 pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
     let names = names(ctx, &args.names, args.all, is_finished).await?;
@@ -22,9 +23,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
         return Ok(0);
     }
     let alone = names.len() == 1 && !args.all;
-    let Clean { keep_worktree, force_dirty, discard_ignored, .. } = *args;
+    let Clean { keep_worktree, force_dirty, discard_ignored, discard, .. } = *args;
     let calls = names.into_iter().map(|name| {
-        (name.clone(), Call::Clean(CleanParams { name, keep_worktree, force_dirty, discard_ignored }))
+        let params = CleanParams { name: name.clone(), keep_worktree, force_dirty, discard_ignored, discard };
+        (name, Call::Clean(params))
     });
     let mut failures = BatchErrors::new(ctx.out, args.format, alone);
     for (name, answer) in call_each::<Forgotten>(ctx, calls, CLEAN_TIMEOUT).await? {
@@ -36,6 +38,7 @@ pub(super) async fn run(ctx: &ClientContext, args: &Clean) -> CommandResult {
                     ctx.out.lines(&result_lines(&name, &forgotten))?;
                 }
                 forgotten.warnings.iter().for_each(|warning| ctx.out.warn(warning));
+                print_snapshots(ctx, args.format, &forgotten.snapshots)?;
             }
             Err(error) => failures.add(&name, error)?,
         }

@@ -1,13 +1,12 @@
-//! `swarm completions`: generated from the command line's definition.
+//! `swarm completions`: print the script that makes a shell complete swarm's command lines.
 
-use clap::CommandFactory;
-
-use crate::cli::{Cli, Completions};
+use crate::cli::Completions;
+use crate::client::completion;
+use crate::error::Error;
 use crate::out::{CommandResult, Out};
 
 pub(super) fn run(args: &Completions, out: Out) -> CommandResult {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "swarm", &mut script);
-    out.raw(&String::from_utf8_lossy(&script))?;
+    let script = completion::registration(&args.shell);
+    out.raw(&script.ok_or_else(|| Error::usage(format!("unknown shell '{}'", args.shell)))?)?;
     Ok(0)
 }

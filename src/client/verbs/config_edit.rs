@@ -3,7 +3,7 @@
 //! One of the few files that start a process. A file with an error stays as the user saved it.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,10 +18,11 @@ use crate::runtime::CaughtSignals;
 use crate::settings::TEMPLATE;
 
 pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
+    let editor = editor()?;
     let path = if args.project { PathBuf::from("swarm.toml") } else { ctx.paths()?.user_config() };
     let created =
         create(&path).map_err(|e| Error::system(format!("cannot create '{}'", path.display()), e))?;
-    if let Err(error) = edit(&path) {
+    if let Err(error) = edit(&editor, &path) {
         // An editor that did not start leaves no file behind.
         if created && fs::read_to_string(&path).is_ok_and(|text| text == TEMPLATE) {
             let _ = fs::remove_file(&path);
@@ -48,10 +49,19 @@ fn create(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Runs the editor. As git does, a shell runs it, since VISUAL and EDITOR may hold options.
-fn edit(path: &Path) -> Result<()> {
+/// The user's editor. The default, vi, needs a terminal.
+fn editor() -> Result<String> {
     let set = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
-    let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    match set("VISUAL").or_else(|| set("EDITOR")) {
+        Some(editor) => Ok(editor),
+        None if io::stdin().is_terminal() && io::stdout().is_terminal() => Ok("vi".to_owned()),
+        None => Err(Error::invalid("cannot start an editor: this is not a terminal")
+            .hint("set VISUAL or EDITOR to a program that needs no terminal")),
+    }
+}
+
+/// Runs the editor. As git does, a shell runs it, since VISUAL and EDITOR may hold options.
+fn edit(editor: &str, path: &Path) -> Result<()> {
     // Ctrl-C belongs to the editor.
     let _signals = CaughtSignals::new(&[Signal::SIGINT])?;
     let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), "sh"]).arg(path).status();

@@ -6,6 +6,7 @@ use crate::cli::{DaemonStatus, PageFormat};
 use crate::client::connect::{self, QUICK_TIMEOUT};
 use crate::client::context::ClientContext;
 use crate::client::daemon::print_paused;
+use crate::client::worker::local_time;
 use crate::out::CommandResult;
 use crate::protocol::{Call, DaemonView, Empty};
 
@@ -49,7 +50,7 @@ fn page(view: &DaemonView) -> Vec<String> {
     vec![
         format!("daemon running (pid {})", view.pid),
         format!("  version    {} (protocol {})", view.version, view.protocol),
-        format!("  started    {}", view.started),
+        format!("  started    {}", local_time(&view.started)),
         format!("  directory  {}", view.swarm_dir.display()),
         format!("  socket     {}", view.socket.display()),
         format!("  tmux       {}", view.tmux.as_deref().unwrap_or("not used yet")),

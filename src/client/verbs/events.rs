@@ -11,6 +11,7 @@ use crate::cli::{Events, PageFormat};
 use crate::client::context::ClientContext;
 use crate::client::json;
 use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
+use crate::client::worker::local_time;
 use crate::error::Result;
 use crate::out::json::json_text;
 use crate::out::{CommandResult, Failure};
@@ -85,7 +86,7 @@ fn line(notice: &Notice, format: PageFormat) -> Result<String> {
     if format == PageFormat::Json {
         return json_text(&json::notice(notice));
     }
-    let at = notice.at.split_once('.').map_or(notice.at.as_str(), |(at, _)| at).replace('T', " ");
+    let at = local_time(&notice.at);
     Ok(printable(&format!("{at}  {}: {}", notice.worker, notice.entry.words())))
 }
 
@@ -128,6 +129,7 @@ mod tests {
         }))
         .unwrap();
         let text = line(&notice, PageFormat::Text).unwrap();
-        assert!(text.starts_with("2026-01-15 10:35:00  a: warning: x") && !text.contains('\x1b'), "{text}");
+        let start = format!("{}  a: warning: x", local_time("2026-01-15T10:35:00+01:00"));
+        assert!(text.starts_with(&start) && !text.contains('\x1b'), "{text}");
     }
 }

@@ -3,19 +3,22 @@
 use serde_json::json;
 
 use crate::cli::{PageFormat, RalphClean};
-use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
+use crate::client::ralph::print_snapshots;
+use crate::client::verbs::clean::CLEAN_TIMEOUT;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Cleaned, RalphCleanParams};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult {
-    let call = Call::RalphClean(RalphCleanParams { name: args.name.clone() });
-    let cleaned: Cleaned = ctx.call(&call, QUICK_TIMEOUT).await?;
+    let call = Call::RalphClean(RalphCleanParams { name: args.name.clone(), discard: args.discard });
+    let cleaned: Cleaned = ctx.call(&call, CLEAN_TIMEOUT).await?;
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     match args.format {
         PageFormat::Text => ctx.out.lines(&lines)?,
         PageFormat::Json => ctx.out.json(&json!({"removed": cleaned.removed, "kept": cleaned.kept}))?,
     }
+    print_snapshots(ctx, args.format, &cleaned.snapshots)?;
+    cleaned.warnings.iter().for_each(|warning| ctx.out.warn(warning));
     for kept in &cleaned.kept {
         ctx.out.warn(&format!("the loop of {kept} has not ended; its state is kept"));
     }

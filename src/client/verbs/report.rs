@@ -10,6 +10,7 @@ use crate::client::json;
 use crate::client::report::{
     before_first, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
 };
+use crate::client::worker::local_time;
 use crate::out::CommandResult;
 use crate::protocol::Report;
 
@@ -78,7 +79,7 @@ fn row(it: &Iteration) -> String {
     };
     let cells = [
         it.iteration.to_string(),
-        it.started.as_deref().map_or_else(unknown, |at| at.chars().take(19).collect()),
+        it.started.as_deref().map_or_else(unknown, |at| local_time(at).replace(' ', "T")),
         duration(it.seconds as u64, " "),
         exit,
         verdict.and_then(|v| v.cost).map_or_else(unknown, dollars),

@@ -1,6 +1,6 @@
 //! `swarm status`: show one worker, as text or JSON.
 
-use chrono::{DateTime, Local};
+use chrono::Local;
 use swarm_state::advice::next_step;
 use swarm_state::model::Status;
 use swarm_state::notice::counted;
@@ -10,7 +10,7 @@ use crate::cli::{PageFormat, StatusArgs};
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::worker::{age, is_loop, iteration, situation};
+use crate::client::worker::{age, is_loop, iteration, local_time, situation};
 use crate::out::CommandResult;
 use crate::out::{Color, Out};
 use crate::protocol::{Call, Named, WorkerView};
@@ -91,9 +91,7 @@ pub(super) fn color(status: Status) -> Color {
 
 /// Formats a time as `2026-01-01 10:00:00 (3h ago)`, in local time.
 fn started(text: &str) -> String {
-    let Ok(at) = DateTime::parse_from_rfc3339(text) else { return text.to_owned() };
-    let local = at.with_timezone(&Local);
-    format!("{} ({} ago)", local.format("%Y-%m-%d %H:%M:%S"), age(text, Local::now().fixed_offset()))
+    format!("{} ({} ago)", local_time(text), age(text, Local::now().fixed_offset()))
 }
 
 #[cfg(test)]

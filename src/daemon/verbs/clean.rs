@@ -1,8 +1,11 @@
 //! `clean`: deletes a finished worker and its files.
 //!
 //! The worktree is removed first, and only if nothing would be lost. Otherwise everything stays, so that the worker
-//! and its work are still listed. The record is deleted last: if the daemon dies before that, the next one still has
-//! the worker, and the same command completes the work.
+//! and its work are still listed. Then the snapshots of its loops are deleted, if a branch has the work. The record is
+//! deleted last: if the daemon dies before that, the next one still has the worker, and the same command completes the
+//! work.
+
+use std::sync::Arc;
 
 use swarm_state::engine::{Event, Phase};
 use swarm_state::model::WorkerName;
@@ -13,6 +16,7 @@ use tokio::sync::oneshot;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
+use crate::daemon::loop_snapshots::{clear, snapshots_of};
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
@@ -66,6 +70,7 @@ impl Supervisor {
             }
         }
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
+        let snapshots = snapshots_of(slot, &store, &loop_dirs(&store, &name));
         tokio::spawn(async move {
             let removed = match removal {
                 None => None,
@@ -79,10 +84,8 @@ impl Supervisor {
                     if let Some(removed) = removed {
                         add_removal(&mut forgotten, removed);
                     }
-                    let name = name.clone();
-                    // Deleting the files of many iterations takes time.
-                    let files = tokio::task::spawn_blocking(move || remove_files(&store, &name)).await;
-                    files.unwrap_or_else(|_| Err(stopping())).map(|()| forgotten)
+                    forgotten.snapshots = clear(snapshots, params.discard, &mut forgotten.warnings).await;
+                    remove_files(store, name.clone()).await.map(|()| forgotten)
                 }
             };
             crash::point("clean_files+");
@@ -131,14 +134,23 @@ impl Supervisor {
 }
 
 /// Removes all files of a worker except its record.
-fn remove_files(store: &Store, name: &WorkerName) -> Result<()> {
-    store.remove_run_dirs(name)?;
-    for dir in store.ralph_dirs() {
-        if dir.split_once('.').map_or(dir.as_str(), |(base, _)| base) == name.as_str() {
+async fn remove_files(store: Arc<Store>, name: WorkerName) -> Result<()> {
+    let remove = move || {
+        store.remove_run_dirs(&name)?;
+        for dir in loop_dirs(&store, &name) {
             store.remove_ralph_dir(&dir)?;
         }
-    }
-    store.remove_worker_log(name)
+        store.remove_worker_log(&name)
+    };
+    // Deleting the files of many iterations takes time.
+    tokio::task::spawn_blocking(remove).await.unwrap_or_else(|_| Err(stopping()))
+}
+
+/// The directories of the worker's loop and of earlier loops with its name.
+fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
+    let mut dirs = store.ralph_dirs();
+    dirs.retain(|dir| dir.split_once('.').map_or(dir.as_str(), |(base, _)| base) == name.as_str());
+    dirs
 }
 
 /// Adds a removed worktree to the answer.

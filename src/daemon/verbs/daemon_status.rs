@@ -3,13 +3,13 @@
 use crate::daemon::reply::Reply;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::views;
-use crate::protocol::{DaemonView, VERSION};
+use crate::protocol::{DaemonView, RELEASE, VERSION};
 
 impl Supervisor {
     pub(crate) fn daemon_status(&self, reply: Reply) {
         let mut view = DaemonView {
             pid: std::process::id(),
-            version: env!("CARGO_PKG_VERSION").into(),
+            version: RELEASE.into(),
             protocol: VERSION,
             started: self.started.to_rfc3339(),
             swarm_dir: self.store.paths().root().to_owned(),

@@ -1,19 +1,38 @@
-//! `ralph.clean`: delete the files of loops that have ended.
+//! `ralph.clean`: delete the files of loops that have ended, and their snapshots if a branch has the work.
 
 use swarm_state::model::WorkerName;
 
 use crate::daemon::caller::refuse_own;
+use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
+use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::protocol::{Cleaned, RalphCleanParams};
 
 impl Supervisor {
-    pub(crate) fn ralph_clean(&mut self, params: &RalphCleanParams, peer: Option<i32>) -> Result<Cleaned> {
+    pub(crate) fn ralph_clean(&mut self, params: &RalphCleanParams, peer: Option<i32>, reply: Reply) {
+        let (mut cleaned, snapshots) = match self.remove_loops(params, peer) {
+            Ok(removed) => removed,
+            Err(error) => return reply.refuse(error),
+        };
+        let discard = params.discard;
+        tokio::spawn(async move {
+            cleaned.snapshots = clear(snapshots, discard, &mut cleaned.warnings).await;
+            reply.answer(Ok(cleaned));
+        });
+    }
+
+    /// Removes the files at once, so that a new loop of the name cannot lose its own.
+    fn remove_loops(
+        &mut self,
+        params: &RalphCleanParams,
+        peer: Option<i32>,
+    ) -> Result<(Cleaned, Vec<LoopSnapshots>)> {
         if let Some(name) = &params.name {
             WorkerName::new(base_of(name)).map_err(|e| Error::invalid(e.to_string()))?;
         }
-        let mut cleaned = Cleaned { removed: vec![], kept: vec![] };
+        let (mut cleaned, mut snapshots) = (Cleaned::default(), vec![]);
         for dir in self.store.ralph_dirs() {
             let base = base_of(&dir);
             if params.name.as_deref().is_some_and(|wanted| wanted != base && wanted != dir) {
@@ -29,7 +48,9 @@ impl Supervisor {
                 cleaned.kept.push(dir);
                 continue;
             }
+            let found = slot.map(|slot| snapshots_of(slot, &self.store, std::slice::from_ref(&dir)));
             self.store.remove_ralph_dir(&dir)?;
+            snapshots.extend(found.unwrap_or_default());
             cleaned.removed.push(dir);
         }
         match &params.name {
@@ -37,7 +58,7 @@ impl Supervisor {
                 self.find(base_of(name))?;
                 Err(Error::invalid(format!("no ralph state for '{name}'")))
             }
-            _ => Ok(cleaned),
+            _ => Ok((cleaned, snapshots)),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::daemon::reply::Reply;
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::{course_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::error::{Error, Result};
 use crate::git;
@@ -45,11 +45,6 @@ async fn diff(loop_run: &LoopRun, repo: PathBuf, wanted: Option<u32>, last: u32)
     let cut = (0..=MAX_ANSWER_BYTES.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(cut);
     Ok(DiffView { from, to, text, truncated })
-}
-
-/// A directory of its repository that is there even when its worktree is gone.
-pub(crate) fn repo_of(slot: &Slot) -> PathBuf {
-    slot.worktree.as_ref().map_or(&slot.spec.cwd, |worktree| &worktree.base_repo).clone()
 }
 
 pub(crate) fn no_snapshot(loop_run: &LoopRun, of: &str) -> Error {

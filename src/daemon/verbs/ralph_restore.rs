@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::daemon::reply::Reply;
-use crate::daemon::slot::course_of;
+use crate::daemon::slot::{course_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::ralph_diff::{no_snapshot, repo_of};
+use crate::daemon::verbs::ralph_diff::no_snapshot;
 use crate::error::Result;
 use crate::git;
 use crate::loops::LoopRun;

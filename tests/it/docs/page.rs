@@ -15,6 +15,28 @@ const PREAMBLE_LINES: usize = 2;
 /// The maximum length of a line that is a heading, such as `Exit status:`.
 const MAX_HEADING_CHARS: usize = 40;
 
+/// The date of all pages: when their text last changed, on a day that a reader needs to know.
+pub(super) const DATE: &str = "2026-11-29";
+
+/// Pages to read next, for the pages whose names begin with a text. The first row that fits counts.
+const RELATED: [(&str, &str); 12] = [
+    ("swarm-spawn", "swarm-loop(1), swarm-ralph(1), swarm-attach(1), swarm-config(5)"),
+    ("swarm-loop", "swarm-spawn(1), swarm-why(1), swarm-report(1), swarm-ralph(1)"),
+    ("swarm-ralph", "swarm-ralph(1), swarm-loop(1), swarm-why(1), swarm-report(1)"),
+    ("swarm-why", "swarm-report(1), swarm-events(1), swarm-logs(1)"),
+    ("swarm-report", "swarm-why(1), swarm-ralph-diff(1), swarm-loop(1)"),
+    ("swarm-events", "swarm-wait(1), swarm-why(1), swarm-protocol(7)"),
+    ("swarm-session", "swarm-session(1), swarm-hooks(1), swarm-plugin(1), swarm-session(7)"),
+    ("swarm-hook", "swarm-hooks(1), swarm-session(1), swarm-session(7)"),
+    ("swarm-plugin", "swarm-plugin(1), swarm-session(1), swarm-session(7)"),
+    ("swarm-daemon", "swarm-daemon(1), swarm-doctor(1), swarm-state(5), swarm-troubleshooting(7)"),
+    ("swarm-doctor", "swarm-daemon(1), swarm-troubleshooting(7)"),
+    ("swarm-", "swarm-ls(1), swarm-spawn(1), swarm-kill(1), swarm-clean(1), swarm-troubleshooting(7)"),
+];
+
+/// The widest block that fits on 80 columns after a page's usual indentation.
+const MAX_BLOCK_COLUMNS: usize = 73;
+
 /// The heading of text after the options that has none.
 const NOTES: &str = "NOTES";
 
@@ -29,7 +51,8 @@ pub(super) fn page(command: &clap::Command, name: &str) -> String {
     let program = command.get_bin_name().unwrap_or(name).to_owned();
     // Without the version, a page changes only when its text does.
     let man = Man::new(command.display_name(name).version(None::<&str>))
-        .title(name.to_owned())
+        .title(name.to_uppercase())
+        .date(DATE)
         .source("swarm".to_owned())
         .manual("swarm manual".to_owned());
     let mut prose = Roff::new();
@@ -38,13 +61,31 @@ pub(super) fn page(command: &clap::Command, name: &str) -> String {
     prose.control("SH", ["DESCRIPTION"]);
     body(&mut prose, &long_about.unwrap_or_default());
     let mut text = rendered(|out| man.render_title(out));
+    // No hyphens and no wide gaps in commands and names of options. The end of an example sets hyphenation to HY.
+    text += ".nr HY 0\n.nh\n.ad l\n";
     text += &without_preamble(&rendered(|out| man.render_name_section(out)));
     text += &without_preamble(&prose.render());
     text += &without_preamble(&rendered(|out| man.render_options_section(out)));
     if has_commands {
         text += &without_preamble(&rendered(|out| man.render_subcommands_section(out)));
     }
-    text + &without_preamble(&sections(&after))
+    text += &without_preamble(&sections(&after));
+    if !text.contains(".SH \"SEE ALSO\"") {
+        text += &without_preamble(&see_also(name));
+    }
+    // `clap_mangen` writes breaks around an empty line, which has the same effect without them.
+    text.replace(".br\n\n.br\n", ".sp\n")
+}
+
+/// The section with the overview and the related pages.
+fn see_also(name: &str) -> String {
+    let related = RELATED.iter().find(|(start, _)| name.starts_with(start)).map_or("", |(_, pages)| pages);
+    let own = format!("{name}(1)");
+    let pages = ["swarm(1)"].into_iter().chain(related.split(", ")).filter(|page| *page != own);
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman(pages.collect::<Vec<_>>().join(", "))]);
+    roff.render()
 }
 
 fn rendered(render: impl Fn(&mut dyn io::Write) -> io::Result<()>) -> String {
@@ -102,23 +143,32 @@ fn sections(after: &str) -> String {
     roff.render()
 }
 
-/// Paragraphs, and indented lines as they are.
+/// Paragraphs, and indented lines as they are. A block of wide lines starts at the left, to fit on 80 columns.
 fn body(roff: &mut Roff, text: &str) {
-    let mut is_example = false;
-    for line in text.lines() {
-        let indented = line.strip_prefix("  ");
-        match (is_example, indented.is_some()) {
-            (false, true) => roff.control("EX", []),
-            (true, false) => roff.control("EE", []),
-            (false, false) | (true, true) => roff,
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let Some(first) = line.strip_prefix("  ") else {
+            match line {
+                "" => roff.control("PP", []),
+                line => roff.text([roman(line)]),
+            };
+            continue;
         };
-        is_example = indented.is_some();
-        match indented.unwrap_or(line) {
-            "" => roff.control("PP", []),
-            line => roff.text([roman(line)]),
-        };
-    }
-    if is_example {
+        let mut block = vec![first];
+        while let Some(next) = lines.next_if(|line| line.starts_with("  ")) {
+            block.push(&next[2..]);
+        }
+        let is_wide = block.iter().any(|line| line.chars().count() > MAX_BLOCK_COLUMNS);
+        if is_wide {
+            roff.control("in", ["2n"]);
+        }
+        roff.control("EX", []);
+        for line in block {
+            roff.text([roman(line)]);
+        }
         roff.control("EE", []);
+        if is_wide {
+            roff.control("in", []);
+        }
     }
 }

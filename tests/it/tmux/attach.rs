@@ -32,7 +32,7 @@ async fn somebody_who_attaches_gets_their_size_and_leaves_no_trace() {
     let pane = world.tmux.new_window(window("w", world.dir.path())).await.unwrap();
     // Several times each: a server that dies of it does so only now and then.
     for round in 0..20 {
-        let attach = world.tmux.attach_argv(&pane.window, (120, 30), round % 2 == 1);
+        let attach = world.tmux.attach_argv(&pane.window, (120, 30), round % 2 == 1, "w");
         let after = attach.after.clone();
         let view = look(&world, &outer, &pane, attach).await;
         assert_eq!(world.row(&other.id).await.unwrap().size, (120, 30), "only the window they look at");

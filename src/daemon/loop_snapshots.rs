@@ -1,0 +1,53 @@
+//! The snapshots of loops whose files are deleted: they go too if a branch of the user's has the work.
+//!
+//! `clean` and `ralph.clean` use it. A failure of git is a warning: the snapshots stay, and the loops' files go.
+
+use std::path::PathBuf;
+
+use crate::daemon::slot::{Slot, repo_of};
+use crate::git;
+use crate::loops;
+use crate::protocol::ClearedSnapshots;
+use crate::store::Store;
+
+/// The snapshots of one loop.
+pub(crate) struct LoopSnapshots {
+    repo: PathBuf,
+    /// `refs/swarm/NAME/LOOP`
+    reference: String,
+    /// The worker's branch.
+    branch: Option<String>,
+}
+
+/// The snapshots of a worker's loops with state in these directories. The worker's repository is the only one that
+/// swarm knows; an earlier loop may have had another.
+pub(crate) fn snapshots_of(slot: &Slot, store: &Store, dirs: &[String]) -> Vec<LoopSnapshots> {
+    let root = store.paths().ralph_root();
+    let bases =
+        dirs.iter().filter_map(|dir| loops::read_base(store.key(), slot.spec.name.as_str(), &root.join(dir)));
+    let of_base = |id: String| LoopSnapshots {
+        repo: repo_of(slot),
+        reference: format!("refs/swarm/{}/{id}", slot.spec.name),
+        branch: slot.worktree.as_ref().map(|worktree| worktree.branch.clone()),
+    };
+    bases.filter(|base| base.commit.is_some()).map(|base| of_base(base.id)).collect()
+}
+
+/// Clears them, and adds warnings. Returns the result for each loop that has some.
+pub(crate) async fn clear(
+    loops: Vec<LoopSnapshots>,
+    discard: bool,
+    warnings: &mut Vec<String>,
+) -> Vec<ClearedSnapshots> {
+    let mut cleared = vec![];
+    for LoopSnapshots { repo, reference, branch } in loops.into_iter().filter(|found| found.repo.is_dir()) {
+        match git::clear_snapshots(&repo, &reference, branch.as_deref(), discard).await {
+            Ok((0, _)) => {}
+            Ok((count, deleted)) => {
+                cleared.push(ClearedSnapshots { repo, reference, count, kept: !deleted });
+            }
+            Err(error) => warnings.push(format!("the snapshots {reference} are kept: {}", error.message)),
+        }
+    }
+    cleared
+}

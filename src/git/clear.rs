@@ -1,0 +1,79 @@
+//! Deletes the snapshots of a loop whose work is in a branch of the user's.
+//!
+//! swarm's own branches do not count: they hold a worker's work until the user merges it. If anything is in doubt, the
+//! snapshots stay.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use swarm_state::removal::are_saved;
+
+use super::run::{LONG_TIMEOUT, ask, git, git_patient};
+use crate::error::{Error, ErrorCode, Result};
+
+/// One snapshot of a loop.
+#[derive(Debug)]
+struct SnapshotRef {
+    iteration: u32,
+    reference: String,
+    commit: String,
+    tree: String,
+    /// The commit that was checked out.
+    head: Option<String>,
+}
+
+/// Deletes the snapshots below `prefix` (`refs/swarm/NAME/LOOP`), all or none. Returns their number, and whether they
+/// were deleted. With `discard`, it deletes them in any case. `own_branch` is the worker's branch.
+///
+/// # Errors
+/// When git fails.
+pub(crate) async fn clear_snapshots(
+    repo: &Path,
+    prefix: &str,
+    own_branch: Option<&str>,
+    discard: bool,
+) -> Result<(usize, bool)> {
+    let what = "cannot look for snapshots";
+    let format = "--format=%(refname) %(objectname) %(tree) %(parent)";
+    let listed = ask(repo, what, &["for-each-ref", format, prefix]).await?;
+    let mut snapshots: Vec<SnapshotRef> = listed.text().lines().filter_map(parse).collect();
+    snapshots.sort_by_key(|snapshot| snapshot.iteration);
+    if snapshots.is_empty() || !discard && !is_merged(repo, &snapshots, own_branch).await? {
+        return Ok((snapshots.len(), false));
+    }
+    // The last one goes last, so that an interrupted deletion can be repeated.
+    for SnapshotRef { reference, commit, .. } in &snapshots {
+        let args = ["update-ref", "-d", reference, commit];
+        let said = git_patient(repo, LONG_TIMEOUT, &args).await?;
+        if !said.ok {
+            let message = format!("cannot delete the snapshot {reference}: {}", said.complaint());
+            return Err(Error::new(ErrorCode::System, message));
+        }
+    }
+    Ok((snapshots.len(), true))
+}
+
+fn parse(line: &str) -> Option<SnapshotRef> {
+    let mut fields = line.split(' ').map(str::to_owned);
+    let (reference, commit, tree) = (fields.next()?, fields.next()?, fields.next()?);
+    let iteration = reference.rsplit('/').next()?.parse().ok()?;
+    let head = fields.next().filter(|head| !head.is_empty());
+    Some(SnapshotRef { iteration, reference, commit, tree, head })
+}
+
+/// Whether a branch has the last snapshot's tree, in a commit since the loop's start.
+async fn is_merged(repo: &Path, snapshots: &[SnapshotRef], own_branch: Option<&str>) -> Result<bool> {
+    let mut args = vec!["log".to_owned(), "--format=%T".to_owned(), "--exclude=swarm/*".to_owned()];
+    args.extend(own_branch.map(|branch| format!("--exclude={branch}")));
+    args.push("--branches".to_owned());
+    // The commit that was checked out counts, its parents do not.
+    let start = snapshots.first().and_then(|first| first.head.as_ref());
+    args.extend(start.map(|head| format!("{head}^@")).into_iter().flat_map(|old| ["--not".to_owned(), old]));
+    let args: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+    let said = git(repo, LONG_TIMEOUT, &args).await?;
+    let text = said.text();
+    let in_branches: BTreeSet<&str> = text.lines().filter(|_| said.ok).collect();
+    let trees: Vec<&str> = snapshots.iter().map(|snapshot| snapshot.tree.as_str()).collect();
+    Ok(are_saved(&trees, &in_branches))
+}

@@ -1,0 +1,79 @@
+//! `clean` and `ralph clean` delete the snapshots of a loop once a branch of the user's has its work.
+
+use std::path::Path;
+
+use crate::world::World;
+
+#[track_caller]
+fn git(world: &World, repo: &Path, args: &[&str]) -> String {
+    let mut git = world.command("git");
+    git.current_dir(repo).args(args);
+    world.run(git).ok().out
+}
+
+/// How many snapshots a worker has.
+fn count(world: &World, repo: &Path, name: &str) -> usize {
+    git(world, repo, &["for-each-ref", &format!("refs/swarm/{name}/")]).lines().count()
+}
+
+/// Runs a loop of one iteration to its end.
+#[track_caller]
+fn run(world: &World, repo: &Path, name: &str, flags: &[&str], script: &str) {
+    let prompt = world.path("prompt");
+    std::fs::write(&prompt, "go\n").unwrap();
+    let (cwd, prompt) = (repo.to_str().unwrap(), prompt.to_str().unwrap());
+    let common = ["--cwd", cwd, "-d", "--ralph", "-n", "1", "--prompt-file", prompt];
+    let _ = world.spawn_sh(name, &[&common[..], flags].concat(), script).ok();
+    world.until_status(name, "done");
+    assert_eq!(count(world, repo, name), 2, "before and after the iteration");
+}
+
+const COMMIT: &str = "echo x >$SWARM_WORKER; git add .; git commit -qm work";
+
+#[test]
+fn committed_work_needs_no_snapshots() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    run(&world, &repo, "done", &[], COMMIT);
+    run(&world, &repo, "other", &[], "true");
+    let _ = world.swarm(&["clean", "done"]).ok().says("removed 2 snapshots (refs/swarm/done/");
+    assert_eq!((count(&world, &repo, "done"), count(&world, &repo, "other")), (0, 2));
+    // A loop without changes: its files are those of the commit where it started.
+    let _ = world.swarm(&["ralph", "clean", "other"]).ok().says("removed 2 snapshots (refs/swarm/other/");
+    assert_eq!(count(&world, &repo, "other"), 0);
+}
+
+#[test]
+fn merged_work_needs_no_snapshots_and_a_branch_of_swarm_is_not_enough() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    for name in ["merged", "waiting"] {
+        run(&world, &repo, name, &["--worktree"], COMMIT);
+    }
+    git(&world, &repo, &["merge", "-q", "--no-ff", "-m", "merge", "swarm/merged"]);
+    let _ = world.swarm(&["clean", "merged"]).ok().says("removed 2 snapshots");
+    let ran = world.swarm(&["clean", "waiting"]).ok().says("left 2 snapshots (refs/swarm/waiting/");
+    assert_eq!((count(&world, &repo, "merged"), count(&world, &repo, "waiting")), (0, 2));
+    // The command of the hint deletes them.
+    let (_, hint) = ran.err.split_once("hint: to delete them: ").expect("a hint");
+    let mut shell = world.command("sh");
+    shell.args(["-c", hint.lines().next().unwrap()]);
+    let _ = world.run(shell).ok();
+    assert_eq!(count(&world, &repo, "waiting"), 0);
+}
+
+#[test]
+fn work_that_is_only_in_a_snapshot_stays_until_it_is_discarded() {
+    let world = World::new();
+    let repo = world.repo("repo");
+    run(&world, &repo, "dirty", &["--worktree"], "echo precious >new.txt");
+    let _ = world.swarm(&["clean", "dirty", "--force-dirty"]).ok().says("left 2 snapshots");
+    let last = git(&world, &repo, &["for-each-ref", "--format=%(refname)", "refs/swarm/dirty/*/1"]);
+    assert_eq!(git(&world, &repo, &["show", &format!("{}:new.txt", last.trim())]), "precious\n");
+    for verb in [&["clean", "gone"][..], &["ralph", "clean", "gone"]] {
+        run(&world, &repo, "gone", &[], "echo x >untracked");
+        let _ = world.swarm(&[verb, &["--discard"]].concat()).ok().says("removed 2 snapshots");
+        assert_eq!(count(&world, &repo, "gone"), 0);
+    }
+    assert_eq!(count(&world, &repo, "dirty"), 2);
+}
