@@ -54,7 +54,7 @@ fn editor() -> Result<String> {
     let set = |name| std::env::var(name).ok().filter(|editor| !editor.trim().is_empty());
     match set("VISUAL").or_else(|| set("EDITOR")) {
         Some(editor) => Ok(editor),
-        None if io::stdin().is_terminal() && io::stdout().is_terminal() => Ok("vi".to_owned()),
+        None if io::stdin().is_terminal() => Ok("vi".to_owned()),
         None => Err(Error::invalid("cannot start an editor: this is not a terminal")
             .hint("set VISUAL or EDITOR to a program that needs no terminal")),
     }
