@@ -47,7 +47,7 @@ fn installation_is_found_and_can_be_removed() {
     let _ = ran.says(&line).says("swarm daemon restart");
     let path = format!("{}/.cargo/bin:{path}", home.display());
     let mut man = world.command("man");
-    man.args(["-w", "swarm-config"]).env("PATH", &path);
+    man.args(["-w", "5", "swarm-config"]).env("PATH", &path);
     if std::process::Command::new("man").arg("--version").output().is_ok() {
         let page = home.join(".cargo/share/man/man5/swarm-config.5");
         assert_eq!(world.run(man).ok().out.trim_end(), page.to_str().unwrap());

@@ -102,8 +102,12 @@ pub(super) fn step(report: &Report) -> Option<String> {
     let verdict = report.iterations.last().and_then(|it| it.verdict.as_ref());
     let was_changed = verdict.is_some_and(|verdict| !verdict.changed.is_empty());
     // While an agent works, it may still restore files that no iteration ended with.
-    let changed = !report.unapproved.is_empty() && (was_changed || report.end.is_some());
-    if was_changed && !changed && report.end.is_some_and(is_unfinished) {
+    // A missing task file is one of them. Only restoring it helps.
+    let changed = !report.unapproved.is_empty()
+        && (was_changed || report.end.is_some())
+        && report.end != Some(LoopEnd::PromptMissing);
+    let is_approved = was_changed && report.unapproved.is_empty();
+    if is_approved && report.end.is_some_and(is_unfinished) {
         return Some(format!("all watched files are as approved: {}", again(report)));
     }
     if changed && report.end.is_none_or(is_unfinished) {
