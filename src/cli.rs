@@ -21,7 +21,7 @@ mod spawn;
 mod unknown;
 mod worker;
 
-pub use after::{Clean, Events, Wait, WaitFor};
+pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use format::{Format, PageFormat};
 pub(crate) use gates::parse_dollars;
 pub use gates::{BudgetArgs, GateArgs, NoWork};

@@ -21,6 +21,7 @@ use swarm_state::model::WorkerName;
 use crate::error::{Error, Result};
 use crate::paths::{Paths, private_dir};
 
+mod events;
 mod legacy;
 mod load;
 mod lock;
@@ -34,6 +35,7 @@ mod tests;
 
 use crate::files::{file_name, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
+pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LogTail, MAX_LOG_BYTES};

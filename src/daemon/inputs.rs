@@ -85,6 +85,7 @@ impl Supervisor {
         if end == DaemonEnd::Stop {
             self.pause_all();
         }
+        self.notices.flush_log();
         self.ended = Some(end);
     }
 
