@@ -147,8 +147,8 @@ Kinds:
   runs        started, ready, idle, prompt_sent, prompt_failed, waiting,
               done_pattern_matched, run_ended, stopped, lost, cleaned, warning
   iterations  iteration_started, iteration_ended, iteration_failed,
-              inactivity, inactivity_extended, out_of_time, outage, checked,
-              gates_missed, gates_held
+              inactivity, inactivity_extended, out_of_time, outage,
+              check_started, checked, gates_missed, gates_held
   loops       loop_complete, loop_failed, paused, resumed
 
 Exit status:

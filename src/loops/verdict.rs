@@ -72,9 +72,12 @@ impl LoopRun {
         if was_over {
             it.warnings.push("the snapshot failed: git took longer than the loop's time".into());
         }
-        let tried = tokio::select! {
-            () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => true,
-            () = set(hurry) => false,
+        let tried;
+        (tried, it.check_seconds) = tokio::select! {
+            took = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => {
+                (true, took)
+            }
+            () = set(hurry) => (false, None),
         };
         if tried {
             it.left = tokio::select! {
@@ -246,6 +249,7 @@ impl LoopRun {
         }
     }
 
+    /// Tests the gates. Returns the seconds that the checks took.
     #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
     async fn try_gates(
         &self,
@@ -256,7 +260,7 @@ impl LoopRun {
         head: Option<String>,
         verdict: &mut Verdict,
         on_step: OnCheckStep<'_>,
-    ) {
+    ) -> Option<f64> {
         if let Some(promise) = &self.gates.promise {
             let is_lost = source != Source::Transcript && account::is_lost(&self.env, finished);
             verdict.transcript_lost = is_lost && !account::was_cut_off(finished);
@@ -274,7 +278,7 @@ impl LoopRun {
         }
         verdict.excused = self.gates.excused(base.failed());
         if self.gates.is_empty() {
-            return;
+            return None;
         }
         // Before the checks, because they may write into the tree.
         match protect::hashes(self, Some(base)).await {
@@ -283,16 +287,19 @@ impl LoopRun {
         }
         if verdict.outage.is_some() {
             // There is no work to check.
-            return verdict.trouble = Some("the agent could not work".into());
+            verdict.trouble = Some("the agent could not work".into());
+            return None;
         }
         if finished.never_started.is_some() {
-            return;
+            return None;
         }
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
+        let start = Instant::now();
         match self.run_checks(finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
+        (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64())
     }
 
     /// The weaker source: the tag alone on a line of new output, without the echo of the prompt.

@@ -105,6 +105,13 @@ pub enum Entry {
         /// The timeout, seconds.
         timeout: u64,
     },
+    /// A check is being run.
+    CheckStarted {
+        /// The iteration that it runs after; 0: the baseline.
+        iteration: u32,
+        /// The command.
+        check: String,
+    },
     /// A check was run.
     Checked {
         /// The iteration that it ran after; 0: the baseline.
@@ -208,7 +215,7 @@ pub enum Entry {
 
 impl Entry {
     /// The word of every kind, as the serde form has it in `kind`.
-    pub const KINDS: [&str; 26] = [
+    pub const KINDS: [&str; 27] = [
         "started",
         "ready",
         "idle",
@@ -220,6 +227,7 @@ impl Entry {
         "iteration_failed",
         "inactivity",
         "inactivity_extended",
+        "check_started",
         "checked",
         "gates_missed",
         "gates_held",
