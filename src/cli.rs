@@ -212,6 +212,7 @@ pub enum Command {
     #[command(long_about = ralph::WHY_LONG)]
     Why(Why),
     /// Summarize each iteration of a loop
+    #[command(long_about = ralph::REPORT_LONG)]
     Report(ReportArgs),
     /// Manage loops
     #[command(long_about = ralph::RALPH_LONG)]

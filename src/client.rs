@@ -23,6 +23,7 @@ mod batch;
 mod call;
 mod context;
 mod daemon;
+mod evidence;
 mod follow;
 mod new_lines;
 mod pages;

@@ -1,37 +1,165 @@
-//! `swarm report`: summarize each iteration of a loop.
+//! `swarm report`: summarize each iteration of one loop, or of all, the worst first.
 
+use std::collections::HashMap;
+
+use chrono::{DateTime, FixedOffset};
+use serde_json::{Value, json};
 use swarm_state::ledger::Iteration;
+use swarm_state::model::Status;
 use swarm_state::notice::{IterationExit, counted, dollars, duration};
 use swarm_state::screen::printable;
 
 use crate::cli::{ReportArgs, ReportFormat};
+use crate::client::batch::{BatchErrors, call_each};
+use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
+use crate::client::evidence;
 use crate::client::report::{
-    before_first, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
+    before_first, complete, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
 };
+use crate::client::verbs::why::{output_call, worst_first};
+use crate::client::worker::is_loop;
+use crate::error::{Error, Result};
 use crate::out::CommandResult;
-use crate::protocol::Report;
+use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
+
+/// How much of a report is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Full,
+    /// The table, and the last iteration.
+    Short,
+}
 
 pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
-    let report = fetch(ctx, args.name.as_str()).await?;
+    let Some(name) = &args.name else { return all(ctx, args).await };
+    let report = fetch(ctx, name.as_str()).await?;
     match args.format {
-        ReportFormat::Json => ctx.out.json(&report)?,
-        ReportFormat::Md => ctx.out.lines(&markdown(&report))?,
+        ReportFormat::Json => ctx.out.json(&object(&report, args.since)?)?,
+        ReportFormat::Md => ctx.out.lines(&markdown(&report, args.since, Length::Full))?,
     }
     Ok(0)
 }
 
+/// Prints a short report for each worker.
+async fn all(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
+    let workers = worst_first(ctx, args.since).await?;
+    let call = |worker: &WorkerView| {
+        (worker.name.clone(), Call::RalphReport(ReportParams { name: worker.name.clone(), from: 1 }))
+    };
+    let calls = workers.iter().filter(|worker| is_loop(worker)).map(call);
+    let reports = call_each::<Report>(ctx, calls, SLOW_TIMEOUT).await?;
+    let mut reports: HashMap<String, Result<Report>> = reports.into_iter().collect();
+    let calls = workers.iter().filter(|worker| worker.status == Status::Failed && !is_loop(worker));
+    let calls = calls.map(|worker| (worker.name.clone(), output_call(&worker.name)));
+    let outputs = call_each::<Lines>(ctx, calls, QUICK_TIMEOUT).await?;
+    let mut outputs: HashMap<String, Result<Lines>> = outputs.into_iter().collect();
+    let mut errors = BatchErrors::new(ctx.out, false);
+    let (mut objects, mut pages) = (vec![], vec![]);
+    for worker in &workers {
+        let report = match reports.remove(&worker.name) {
+            Some(Ok(report)) => Some(complete(ctx, report).await),
+            found => found,
+        };
+        let output = outputs.remove(&worker.name).transpose();
+        match (report.transpose(), output) {
+            (Ok(Some(report)), _) => {
+                objects.push(object(&report, args.since)?);
+                pages.push(markdown(&report, args.since, Length::Short).join("\n"));
+            }
+            (Ok(None), Ok(output)) => {
+                let lines = output.map(|output| output.lines).unwrap_or_default();
+                objects.push(plain_object(worker, &lines));
+                pages.push(plain(worker, &lines).join("\n"));
+            }
+            (Err(error), _) | (_, Err(error)) => errors.add(&worker.name, error)?,
+        }
+    }
+    match args.format {
+        ReportFormat::Json => ctx.out.json(&objects)?,
+        ReportFormat::Md if pages.is_empty() => {}
+        ReportFormat::Md => ctx.out.line(&pages.join("\n\n"))?,
+    }
+    errors.end()
+}
+
+/// The report without the iterations that ended before a time.
+fn after(report: &Report, since: Option<DateTime<FixedOffset>>) -> Report {
+    let mut report = report.clone();
+    let is_late = |it: &Iteration| {
+        since.is_none_or(|since| DateTime::parse_from_rfc3339(&it.ended).is_ok_and(|at| at >= since))
+    };
+    report.iterations.retain(is_late);
+    report
+}
+
+/// The report as data, with the times of the agent and of the checks.
+fn object(report: &Report, since: Option<DateTime<FixedOffset>>) -> Result<Value> {
+    let report = &after(report, since);
+    let mut value = serde_json::to_value(report).map_err(|e| Error::system("cannot print JSON", e))?;
+    value["outages"] = report.outages.into();
+    value["outage_seconds"] = report.outage_seconds.into();
+    value["agent_seconds"] = agent_seconds(report).into();
+    value["check_seconds"] = check_seconds(report).into();
+    for (number, it) in report.iterations.iter().enumerate() {
+        let object = &mut value["iterations"][number];
+        object["agent_seconds"] = it.seconds.into();
+        object["check_seconds"] = it.check_seconds().into();
+    }
+    Ok(value)
+}
+
+/// A worker that is not a loop, with the fields that a loop's report has too.
+fn plain_object(worker: &WorkerView, output: &[String]) -> Value {
+    json!({
+        "name": worker.name,
+        "worker_status": worker.status,
+        "reason": worker.reason,
+        "cause": worker.cause,
+        "started": worker.started,
+        "exit_code": worker.exit_code,
+        "signal": worker.signal,
+        "last_lines": output,
+        "iterations": null,
+    })
+}
+
+fn agent_seconds(report: &Report) -> f64 {
+    report.iterations.iter().map(|it| it.seconds).sum()
+}
+
+/// The time of all checks; `None` if none is known.
+fn check_seconds(report: &Report) -> Option<f64> {
+    report.iterations.iter().filter_map(Iteration::check_seconds).reduce(|sum, next| sum + next)
+}
+
+/// Formats the section of a worker that is not a loop.
+fn plain(worker: &WorkerView, output: &[String]) -> Vec<String> {
+    let reason = worker.reason.as_deref().filter(|reason| *reason != worker.status.as_str());
+    let reason = reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    let mut lines = vec![format!("# {}", worker.name), String::new(), format!("{}{reason}", worker.status)];
+    lines.extend(evidence::last_lines(output));
+    lines
+}
+
 /// Formats the report as Markdown.
-fn markdown(report: &Report) -> Vec<String> {
+fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>, length: Length) -> Vec<String> {
     let mut lines = vec![format!("# {}", report.name), String::new()];
     if !report.task.is_empty() {
         lines.extend([printable(&report.task), String::new()]);
     }
-    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
-    lines.push(format!("{}, {}{why}", end_word(report), used(report)));
+    let used = used(report);
+    let report = &after(report, since);
+    lines.extend(summary(report, &used, since));
     lines.extend(before_first(report));
-    lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|".into()]);
-    lines.extend(report.iterations.iter().map(row));
+    if !report.iterations.is_empty() || length == Length::Full {
+        lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|---|".into()]);
+        lines.extend(report.iterations.iter().map(row));
+    }
+    if length == Length::Short {
+        lines.extend(report.iterations.last().map(of_iteration).unwrap_or_default());
+        return lines;
+    }
     if !report.baseline.is_empty() {
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", outcome(c), printable(&c.name))));
@@ -45,14 +173,7 @@ fn markdown(report: &Report) -> Vec<String> {
         lines.extend([String::new(), "All iterations:".into(), String::new()]);
         lines.extend(told);
     }
-    for it in &report.iterations {
-        let gates = gates(it);
-        if !gates.is_empty() {
-            let how = it.trouble().map(|how| format!(" ({})", printable(&how))).unwrap_or_default();
-            lines.extend([String::new(), format!("Iteration {}{how}:", it.iteration), String::new()]);
-            lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
-        }
-    }
+    lines.extend(report.iterations.iter().flat_map(of_iteration));
     let worktree = worktree(report);
     if !worktree.is_empty() {
         lines.push(String::new());
@@ -61,8 +182,49 @@ fn markdown(report: &Report) -> Vec<String> {
     lines
 }
 
+/// Formats the state of the loop and its use of time.
+fn summary(report: &Report, used: &str, since: Option<DateTime<FixedOffset>>) -> Vec<String> {
+    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    let mut lines = vec![format!("{}, {used}{why}", end_word(report))];
+    if let Some(since) = since {
+        let iterations = counted(report.iterations.len() as u64, "iteration");
+        lines.push(format!("since {}: {iterations}", since.format("%Y-%m-%d %H:%M")));
+    }
+    if let Some(checks) = check_seconds(report) {
+        let time = |seconds: f64| duration(seconds as u64, " ");
+        lines.push(format!("agent: {}, checks: {}", time(agent_seconds(report)), time(checks)));
+    }
+    if report.outages > 0 {
+        let lost = duration(report.outage_seconds as u64, " ");
+        lines.push(format!("{}, {lost} lost", counted(u64::from(report.outages), "outage")));
+    }
+    lines
+}
+
+/// Formats the gates of an iteration, with the last output of checks and of an agent that failed.
+fn of_iteration(it: &Iteration) -> Vec<String> {
+    let (gates, agent) = (gates(it), evidence::of_agent(it));
+    if gates.is_empty() && agent.is_empty() {
+        return vec![];
+    }
+    let how = it.trouble().map(|how| format!(" ({})", printable(&how))).unwrap_or_default();
+    let mut lines = vec![String::new(), format!("Iteration {}{how}:", it.iteration), String::new()];
+    if !agent.is_empty() {
+        lines.push("- the agent's last output:".to_owned());
+        lines.extend(agent);
+    }
+    let checks = it.verdict.as_ref().map_or(&[][..], |verdict| &verdict.checks);
+    for (number, gate) in gates.iter().enumerate() {
+        lines.push(format!("- {}", gate.trim_start()));
+        if let Some(check) = checks.get(number).filter(|check| !check.passed) {
+            lines.extend(evidence::of_check(&check.output));
+        }
+    }
+    lines
+}
+
 fn header() -> String {
-    "| iteration | started | took | exit | cost | tokens | tools | changed | snapshot |".into()
+    "| iteration | started | agent | checks | exit | cost | tokens | tools | changed | snapshot |".into()
 }
 
 fn row(it: &Iteration) -> String {
@@ -79,6 +241,7 @@ fn row(it: &Iteration) -> String {
         it.iteration.to_string(),
         it.started.as_deref().map_or_else(unknown, |at| at.chars().take(19).collect()),
         duration(it.seconds as u64, " "),
+        it.check_seconds().map_or_else(unknown, |seconds| duration(seconds as u64, " ")),
         exit,
         verdict.and_then(|v| v.cost).map_or_else(unknown, dollars),
         verdict.and_then(|v| v.tokens).map_or_else(unknown, |n| n.to_string()),

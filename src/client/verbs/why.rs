@@ -1,6 +1,7 @@
 //! `swarm why`: explain the state of one worker or of all, and suggest the next step.
 
-use crate::cli::Why;
+use crate::cli::{PageFormat, Why};
+use crate::client::batch::BatchErrors;
 use crate::client::connect::QUICK_TIMEOUT;
 use crate::client::context::ClientContext;
 use crate::client::report::fetch;
@@ -8,18 +9,59 @@ use crate::client::worker::is_loop;
 use crate::out::CommandResult;
 use crate::protocol::{Call, Named, WorkerView};
 
+mod json;
 mod loop_page;
 mod overview;
 mod plain;
+mod worst_first;
+
+pub(super) use plain::output_call;
+pub(super) use worst_first::worst_first;
 
 pub(super) async fn run(ctx: &ClientContext, args: &Why) -> CommandResult {
-    let Some(name) = args.name.as_ref().map(ToString::to_string) else { return overview::run(ctx).await };
+    let Some(name) = args.name.as_ref().map(ToString::to_string) else {
+        let workers = worst_first(ctx, args.since).await?;
+        return print(ctx, &workers, args.format).await;
+    };
     let worker: WorkerView = ctx.call(&Call::Status(Named { name: name.clone() }), QUICK_TIMEOUT).await?;
+    if args.format == PageFormat::Json {
+        return print_one(ctx, worker).await;
+    }
     let lines = if is_loop(&worker) {
         loop_page::page(&fetch(ctx, &name).await?)
     } else {
         plain::page(ctx, &worker).await?
     };
     ctx.out.lines(&lines)?;
+    Ok(0)
+}
+
+/// Prints the blocks of the workers, or an array of objects.
+async fn print(ctx: &ClientContext, workers: &[WorkerView], format: PageFormat) -> CommandResult {
+    let mut errors = BatchErrors::new(ctx.out, false);
+    let mut objects = vec![];
+    for (worker, facts) in workers.iter().zip(overview::facts(ctx, workers).await?) {
+        match format {
+            PageFormat::Json => objects.push(json::object(worker, &facts.detail())),
+            PageFormat::Text => ctx.out.lines(&overview::block(worker, &facts.detail(), ctx.out))?,
+        }
+        for error in [facts.report.err(), facts.output.err()].into_iter().flatten() {
+            errors.add(&worker.name, error)?;
+        }
+    }
+    if format == PageFormat::Json {
+        ctx.out.json(&objects)?;
+    }
+    errors.end()
+}
+
+/// Prints one worker's object.
+async fn print_one(ctx: &ClientContext, worker: WorkerView) -> CommandResult {
+    let workers = [worker];
+    for (worker, facts) in workers.iter().zip(overview::facts(ctx, &workers).await?) {
+        ctx.out.json(&json::object(worker, &facts.detail()))?;
+        facts.report?;
+        facts.output?;
+    }
     Ok(0)
 }

@@ -6,39 +6,48 @@
 use std::collections::HashMap;
 
 use swarm_state::advice::next_step;
+use swarm_state::gates::Verdict;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::Status;
 use swarm_state::screen::printable;
 use unicode_width::UnicodeWidthStr;
 
 use super::{loop_page, plain};
-use crate::client::batch::{BatchErrors, call_each};
+use crate::client::batch::call_each;
 use crate::client::connect::{QUICK_TIMEOUT, SLOW_TIMEOUT};
 use crate::client::context::ClientContext;
-use crate::client::report::{complete, outcome};
-use crate::client::verbs::ls::list;
+use crate::client::evidence::{self, EVIDENCE_LINES};
+use crate::client::report::complete;
 use crate::client::verbs::status::color;
-use crate::client::worker::{brief_cause, is_loop, iteration, quoted, situation};
+use crate::client::worker::{brief_cause, is_loop, iteration, situation};
 use crate::error::Result;
-use crate::out::{CommandResult, Out, fit, fit_middle};
+use crate::out::{Failure, Out, fit, fit_middle};
 use crate::protocol::{Call, Lines, Report, ReportParams, WorkerView};
 
 /// The width of a block where the output is not a terminal.
 const DEFAULT_COLUMNS: usize = 80;
 
-/// How many lines of evidence a block shows.
-const EVIDENCE_LINES: usize = 3;
-
 /// The columns before a next step.
 const NEXT: &str = "  next: ";
 
-pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
-    let mut workers = list(ctx).await?;
-    if workers.is_empty() {
-        ctx.out.note("no workers");
-        return Ok(0);
+/// The data of a block that is not in the worker's view, as far as it is needed.
+pub(super) struct Facts {
+    pub(super) report: Result<Option<Report>>,
+    pub(super) output: Result<Option<Lines>>,
+}
+
+impl Facts {
+    pub(super) fn detail(&self) -> Detail<'_> {
+        let output = self.output.as_ref().ok().and_then(Option::as_ref);
+        Detail {
+            report: self.report.as_ref().ok().and_then(Option::as_ref),
+            output: output.map_or(&[], |output| &output.lines),
+        }
     }
-    workers.sort_by_key(|worker| rank(worker.status));
+}
+
+/// Reads the facts of each worker, in the same order.
+pub(super) async fn facts(ctx: &ClientContext, workers: &[WorkerView]) -> Result<Vec<Facts>, Failure> {
     let calls = workers.iter().filter(|worker| needs_report(worker)).map(report_call);
     let mut reports: HashMap<String, Result<Report>> = HashMap::new();
     for (name, report) in call_each::<Report>(ctx, calls, SLOW_TIMEOUT).await? {
@@ -52,35 +61,11 @@ pub(super) async fn run(ctx: &ClientContext) -> CommandResult {
     let calls = calls.map(|worker| (worker.name.clone(), plain::output_call(&worker.name)));
     let outputs = call_each::<Lines>(ctx, calls, QUICK_TIMEOUT).await?;
     let mut outputs: HashMap<String, Result<Lines>> = outputs.into_iter().collect();
-    let mut errors = BatchErrors::new(ctx.out, false);
-    for worker in &workers {
-        let report = reports.remove(&worker.name).transpose();
-        let output = outputs.remove(&worker.name).transpose();
-        let detail = Detail {
-            report: report.as_ref().ok().and_then(Option::as_ref),
-            output: output.as_ref().ok().and_then(Option::as_ref).map_or(&[], |output| &output.lines),
-        };
-        ctx.out.lines(&block(worker, &detail, ctx.out))?;
-        for error in [report.err(), output.err()].into_iter().flatten() {
-            errors.add(&worker.name, error)?;
-        }
-    }
-    errors.end()
-}
-
-/// Returns the position of a status in the list: the worst first.
-fn rank(status: Status) -> u8 {
-    match status {
-        Status::Failed => 0,
-        Status::Lost => 1,
-        Status::Unreachable => 2,
-        Status::Waiting => 3,
-        Status::Retrying => 4,
-        Status::Paused => 5,
-        Status::Killed => 6,
-        Status::Starting | Status::Running => 7,
-        Status::Done => 8,
-    }
+    let facts = workers.iter().map(|worker| Facts {
+        report: reports.remove(&worker.name).transpose(),
+        output: outputs.remove(&worker.name).transpose(),
+    });
+    Ok(facts.collect())
 }
 
 /// Whether the next step or the evidence can depend on the report.
@@ -96,18 +81,18 @@ fn report_call(worker: &WorkerView) -> (String, Call) {
 }
 
 /// The data of a block that is not in the worker's view.
-struct Detail<'a> {
+pub(super) struct Detail<'a> {
     /// The end of a loop's report.
-    report: Option<&'a Report>,
+    pub(super) report: Option<&'a Report>,
     /// The last output of a failed worker that is not a loop.
-    output: &'a [String],
+    pub(super) output: &'a [String],
 }
 
 /// Formats the block of one worker. Only a command is never cut.
-fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<String> {
+pub(super) fn block(worker: &WorkerView, detail: &Detail<'_>, out: Out) -> Vec<String> {
     let width = out.width.unwrap_or(DEFAULT_COLUMNS);
     let mut lines = vec![head(worker, width, out)];
-    lines.extend(evidence(worker, detail).iter().map(|line| fit(line, width)));
+    lines.extend(shown_evidence(worker, detail).iter().map(|line| fit(line, width)));
     if let Some(next) = next(worker, detail) {
         lines.extend(wrapped(&next, width));
     }
@@ -131,41 +116,31 @@ fn head(worker: &WorkerView, width: usize, out: Out) -> String {
 }
 
 /// Returns what shows why a worker failed, or what it waits for.
-fn evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<String> {
+fn shown_evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<String> {
     match (worker.status, detail.report) {
-        (Status::Waiting, _) => last_lines(&worker.screen),
+        (Status::Waiting, _) => evidence::last_lines(&worker.screen),
         (Status::Failed, Some(report)) => report.iterations.last().map(of_iteration).unwrap_or_default(),
-        (Status::Failed, None) => last_lines(detail.output),
+        (Status::Failed, None) => evidence::last_lines(detail.output),
         _ => vec![],
     }
 }
 
 /// Returns the last output of an agent that failed, else of the first check that failed, else the other gates.
 fn of_iteration(it: &Iteration) -> Vec<String> {
-    if loop_page::shows_output(it) {
-        return last_lines(&it.last_lines);
+    let agent = evidence::of_agent(it);
+    if !agent.is_empty() {
+        return agent;
     }
-    let Some(verdict) = &it.verdict else { return vec![] };
-    if let Some(check) = verdict.failed_checks().next() {
-        let output: Vec<String> = check.output.lines().map(str::to_owned).collect();
-        let mut lines = vec![format!("  {}  {}", outcome(check), printable(&check.name))];
-        lines.extend(last_lines(&output));
-        return lines;
+    let checks = evidence::of_checks(it);
+    if !checks.is_empty() {
+        return checks.into_iter().take(1 + EVIDENCE_LINES).collect();
     }
-    let remarks = verdict.other_remarks().into_iter().take(EVIDENCE_LINES);
+    let remarks = it.verdict.iter().flat_map(Verdict::other_remarks).take(EVIDENCE_LINES);
     remarks.map(|remark| format!("  FAIL  {}", printable(&remark))).collect()
 }
 
-/// Quotes the last lines that are not empty.
-fn last_lines(lines: &[String]) -> Vec<String> {
-    let mut last: Vec<String> =
-        lines.iter().rev().filter(|line| !line.trim().is_empty()).take(EVIDENCE_LINES).cloned().collect();
-    last.reverse();
-    quoted(&last).collect()
-}
-
 /// Suggests the next step; `None` if there is nothing to do.
-fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
+pub(super) fn next(worker: &WorkerView, detail: &Detail<'_>) -> Option<String> {
     match detail.report {
         Some(report) => loop_page::step(report),
         None if worker.status == Status::Done && is_loop(worker) && worker.worktree.is_some() => {

@@ -22,7 +22,7 @@ pub(super) async fn page(ctx: &ClientContext, worker: &WorkerView) -> Result<Vec
 }
 
 /// Returns the call for the last output of the current or last run.
-pub(super) fn output_call(name: &str) -> Call {
+pub(crate) fn output_call(name: &str) -> Call {
     let (lines, history) = (Some(OUTPUT_LINES), false);
     Call::Logs(LogsParams { name: name.to_owned(), lines, history, iteration: None, from: None })
 }
