@@ -26,7 +26,7 @@ mod spawn;
 mod unknown;
 mod worker;
 
-pub use after::{Clean, Events, Wait, WaitFor};
+pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat};
 pub(crate) use gates::parse_dollars;
@@ -219,6 +219,7 @@ pub enum Command {
     #[command(long_about = ralph::WHY_LONG)]
     Why(Why),
     /// Summarize each iteration of a loop
+    #[command(long_about = ralph::REPORT_LONG)]
     Report(ReportArgs),
     /// Manage loops
     #[command(long_about = ralph::RALPH_LONG)]

@@ -24,6 +24,7 @@ mod batch;
 mod call;
 mod context;
 mod daemon;
+mod evidence;
 mod follow;
 mod json;
 mod new_lines;

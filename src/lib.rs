@@ -37,8 +37,8 @@
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`ralph`]: a loop as a library
-//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`: processes, descriptors, environments, shell
-//!   words, durations
+//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`: processes, descriptors, environments,
+//!   shell words, durations, points in time
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * `client::json`: the objects of `--format json`
@@ -73,6 +73,7 @@ pub mod session;
 pub mod settings;
 mod shell;
 mod signed;
+mod since;
 pub mod store;
 pub mod tmux;
 pub mod wrapper;

@@ -106,6 +106,16 @@ impl Paths {
         self.root.join("daemon.log")
     }
 
+    /// The event log.
+    pub fn event_log(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// An empty file that exists while events could not be written to the log.
+    pub fn events_unwritten(&self) -> PathBuf {
+        self.root.join("events.unwritten")
+    }
+
     /// The predecessor's list of workers; read, never written.
     pub fn legacy_state(&self) -> PathBuf {
         self.root.join("state.json")

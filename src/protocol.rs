@@ -19,7 +19,7 @@ mod service;
 mod spawn;
 mod workers;
 
-pub use events::{Notice, Snapshot, SubscribeParams};
+pub use events::{MissingNotices, MissingReason, Notice, Snapshot, SubscribeParams};
 pub use hook::{HookHeard, HookNews, HookParams};
 pub use output::{Lines, LogsParams, PeekParams, Peeked, RUNNING, is_run_header};
 pub use ralph::{Changed, Cleaned, RalphCleanParams, RalphSetParams, RalphView, ResumeParams};

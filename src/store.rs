@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::paths::{Paths, private_dir};
 use crate::signed::SigningKey;
 
+mod events;
 mod legacy;
 mod load;
 mod lock;
@@ -36,6 +37,7 @@ mod tests;
 
 use crate::files::{create, file_name, is_temporary, sync_dir};
 pub use crate::files::{read_bounded, write_atomic, write_unsynced};
+pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LogTail, MAX_LOG_BYTES};

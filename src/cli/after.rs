@@ -1,10 +1,14 @@
 //! The verbs that wait for workers, show their events, and delete them.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use swarm_state::model::WorkerName;
+use swarm_state::notice::Entry;
 
 use super::format::PageFormat;
 use crate::duration::parse_duration;
+pub use crate::since::Since;
+use crate::since::parse_since;
 
 pub(super) const WAIT_LONG: &str = "\
 Wait until workers reach a state.
@@ -18,9 +22,13 @@ the daemon; `swarm daemon stop` ends the wait (exit status 3).";
 pub(super) const EVENTS_LONG: &str = "\
 Show events: runs that start and end, iterations, waits for a person, warnings.
 
-Without --follow, the command prints the notices that the daemon keeps (the last 10000 since it started) and exits. \
-With --follow, it prints new notices as they happen. It continues when the daemon restarts. It exits when its reader \
-goes away or the daemon is stopped.
+Without --follow, the command prints the stored events and exits. swarm stores the last 10000 events or 4 MiB of them, \
+also across restarts and crashes of the daemon, and after a worker was deleted. With --follow, the command prints new \
+events as they happen. It continues when the daemon restarts. It exits when its reader goes away or the daemon is \
+stopped.
+
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), a \
+date and time (RFC 3339, or without offset), or the number of a notice. Times without an offset are in your time zone.
 
 With --format json, each line is one object. `seq` grows from notice to notice, also across restarts of the daemon. \
 `kind` names the event; the other fields depend on it (see swarm-json(7)).";
@@ -129,11 +137,23 @@ pub struct Wait {
 /// `swarm events`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --since SEQ, you get every notice after SEQ, or a line that reports a gap. The daemon keeps notices in memory. \
-If SEQ is older than the oldest of them, or comes from an earlier daemon, the first line has the current state of all \
-workers (kind `snapshot`, `gap` true; its `seq` is that of the last notice that this state includes). Then the kept \
-notices follow. The command prints the same line when it missed notices while following. The line also appears at the \
-start of --follow without --since, with `gap` false. --since 0 shows all kept notices.
+If events are missing, a line says so at the place where they are missing (kind `missing`; `reason` is dropped, \
+unwritten or damaged). Events are dropped when there are newer ones to store, unwritten if the disk was full, and \
+damaged if the log cannot be read, for example after a power cut. A power cut can also lose the events of the last \
+seconds without a line.
+
+With --since SEQ, you get every notice after SEQ. If notices are missing, or if SEQ is from another event log, the \
+first line has the current state of all workers (kind `snapshot`, `gap` true; its `seq` is that of the last notice that \
+this state includes). The command prints the same line when it missed notices while following. The line also appears at \
+the start of --follow without --since, with `gap` false.
+
+Kinds:
+  runs        started, ready, idle, prompt_sent, prompt_failed, waiting,
+              done_pattern_matched, run_ended, stopped, lost, cleaned, warning
+  iterations  iteration_started, iteration_ended, iteration_failed,
+              inactivity, inactivity_extended, out_of_time, outage,
+              check_started, checked, gates_missed, gates_held
+  loops       loop_complete, loop_failed, paused, resumed
 
 Exit status:
   0  Success, also if the reader went away
@@ -141,18 +161,25 @@ Exit status:
   3  The daemon was stopped
 
 Examples:
-  swarm events --follow --format json | jq -c 'select(.kind == \"waiting\")'
-  swarm events agent --since 1768469700000042")]
+  swarm events --since 22:00 --kind loop_failed --kind warning
+  swarm events agent --since 1768469700000042
+  swarm events --follow --format json | jq -c 'select(.kind == \"waiting\")'")]
 pub struct Events {
     /// Workers to show [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<WorkerName>,
+    /// The same as NAME (repeatable)
+    #[arg(long = "worker", value_name = "NAME")]
+    pub workers: Vec<WorkerName>,
+    /// Only events of this kind (repeatable) [default: all]
+    #[arg(long = "kind", value_name = "KIND", value_parser = PossibleValuesParser::new(Entry::KINDS), hide_possible_values = true)]
+    pub kinds: Vec<String>,
     /// Keep printing new events
     #[arg(short, long)]
     pub follow: bool,
-    /// Start after this notice [default: 0; with --follow: the last]
-    #[arg(long, value_name = "SEQ")]
-    pub since: Option<u64>,
+    /// First time (22:00, 8h ago), or the notice before [default: all; with --follow: now]
+    #[arg(long, value_name = "TIME|SEQ", value_parser = parse_since)]
+    pub since: Option<Since>,
     /// Output format; json prints one object per line
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use chrono::{DateTime, FixedOffset};
 use clap::{Args, Subcommand, ValueEnum};
 use swarm_state::model::WorkerName;
 
 use super::format::{Format, PageFormat};
 use super::number::whole;
+use crate::since::parse_time;
 
 /// The help of `ralph` in long form and in its man page.
 pub(super) const RALPH_LONG: &str = "\
@@ -317,13 +319,31 @@ the last 15 lines of output.
 
 Without NAME, swarm prints a short block for each worker, the worst first: failed, lost, unreachable, waiting, \
 retrying, paused, killed, running, done. A block contains the last lines of the failed agent or check, or the question \
-on the screen of a waiting agent. If there is nothing to do for a worker, its block is one line.";
+on the screen of a waiting agent. If there is nothing to do for a worker, its block is one line.
+
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), or a \
+date and time (RFC 3339, or without offset).";
+
+pub(super) const REPORT_LONG: &str = "\
+Summarize each iteration of a loop.
+
+The report has the end of each iteration, the time of the agent and of the checks, the cost, the changes and the \
+gates, and the last output of an agent or a check that failed. It also has the number of outages and the time lost to \
+them: the iterations that they ended, and the waits.
+
+Without NAME, swarm prints a shorter report for each worker, in the order of swarm why: the worst first.
+
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), or a \
+date and time (RFC 3339, or without offset).";
 
 /// `swarm why`
 #[derive(Debug, Args)]
 pub struct Why {
     /// Worker name [default: all workers]
     pub name: Option<WorkerName>,
+    /// Only workers with events since this time (22:00, 8h ago)
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "name")]
+    pub since: Option<DateTime<FixedOffset>>,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: PageFormat,
@@ -332,8 +352,13 @@ pub struct Why {
 /// `swarm report`
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Worker name
-    pub name: WorkerName,
+    /// Worker name [default: all workers]
+    pub name: Option<WorkerName>,
+    /// Only iterations that ended since this time (22:00, 8h ago)
+    ///
+    /// Without NAME, the report covers only workers with events since then.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub since: Option<DateTime<FixedOffset>>,
     /// Output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: ReportFormat,

@@ -170,7 +170,7 @@ async fn follow(
     let mut progress_line = ProgressLine::new(ctx, spawned, options);
     let (send, mut events) = unbounded_channel();
     let subscription = DurableSubscription::of_known_worker(paths.clone(), name.clone(), spawned.seq);
-    tokio::spawn(listen(subscription, send.clone()));
+    tokio::spawn(listen(subscription, paths.clone(), send.clone()));
     if options.stream {
         tokio::spawn(watch(paths.clone(), name.clone(), send.clone()));
     }

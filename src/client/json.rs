@@ -16,6 +16,7 @@ use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
 
+use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
 use crate::protocol::{Notice, RalphView, Report, WorkerView};
 
@@ -159,8 +160,8 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
     })
 }
 
-/// A report.
-pub(super) fn report(report: &Report) -> Value {
+/// A report, with the iterations to show.
+pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
     fields.set("status", report.worker_status);
@@ -172,12 +173,31 @@ pub(super) fn report(report: &Report) -> Value {
     fields.set("tokens", tokens(report));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
-    fields.set("iterations", report.iterations.iter().map(iteration).collect::<Vec<_>>());
+    fields.set("outages", report.outages);
+    fields.set("outage_seconds", report.outage_seconds);
+    fields.set("agent_seconds", agent_seconds(shown));
+    fields.set("check_seconds", check_seconds(shown));
+    fields.set("iterations", shown.iter().map(iteration).collect::<Vec<_>>());
     fields.set("ignored", ignored(&report.ignored));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
     fields.fill(&["outage", "watched"], Value::Null);
     fields.fill(&["unapproved", "warnings"], json!([]));
     fields.into_value()
+}
+
+/// The report of a worker that is not a loop, with its last output.
+pub(super) fn plain_report(view: &WorkerView, output: &[String]) -> Value {
+    json!({
+        "name": view.name,
+        "status": view.status,
+        "reason": view.reason,
+        "cause": view.cause.as_ref().map(cause),
+        "started": view.started,
+        "exit_code": view.exit_code,
+        "signal": view.signal,
+        "last_lines": output,
+        "iterations": null,
+    })
 }
 
 /// The cost of a loop in US dollars; `None` if no iteration reported one.
@@ -206,6 +226,8 @@ fn usd(millionths: u64) -> f64 {
 /// An iteration that has ended.
 fn iteration(it: &Iteration) -> Value {
     let mut fields = Fields::of(it);
+    fields.rename("seconds", "agent_seconds");
+    fields.set("check_seconds", it.check_seconds());
     fields.set("end", it.end.map(end_word));
     fields.fill(&["reason", "left"], Value::Null);
     fields.fill(&["last_lines"], json!([]));
@@ -287,6 +309,7 @@ pub(super) fn notice(notice: &Notice) -> Value {
         | Entry::PromptSent { .. }
         | Entry::PromptFailed { .. }
         | Entry::Waiting { .. }
+        | Entry::CheckStarted { .. }
         | Entry::Checked { .. }
         | Entry::GatesMissed { .. }
         | Entry::GatesHeld { .. }

@@ -52,9 +52,8 @@ pub(super) fn print_snapshots(
             true => format!("left {what} ({reference}), since no branch has the files of the last one"),
             false => format!("removed {what} ({reference})"),
         };
-        match format {
-            PageFormat::Text => ctx.out.line(&line)?,
-            PageFormat::Json => ctx.out.note(&format!("swarm: {line}")),
+        if format == PageFormat::Text {
+            ctx.out.line(&line)?;
         }
         if !kept {
             continue;

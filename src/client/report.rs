@@ -53,6 +53,16 @@ pub(super) fn used(report: &Report) -> String {
     text
 }
 
+/// The time of the agent in all iterations.
+pub(super) fn agent_seconds(iterations: &[Iteration]) -> f64 {
+    iterations.iter().map(|it| it.seconds).sum()
+}
+
+/// The time of all checks; `None` if none is known.
+pub(super) fn check_seconds(iterations: &[Iteration]) -> Option<f64> {
+    iterations.iter().filter_map(Iteration::check_seconds).reduce(|sum, next| sum + next)
+}
+
 /// Formats the gates of an iteration, one a line.
 pub(super) fn gates(it: &Iteration) -> Vec<String> {
     let Some(verdict) = &it.verdict else { return vec![] };

@@ -131,10 +131,13 @@ impl DurableSubscription {
 pub(super) fn refuse_unknown(names: &BTreeSet<&str>, snapshot: &Snapshot) -> Result<()> {
     match names.iter().find(|name| !snapshot.workers.iter().any(|worker| worker.name == **name)) {
         None => Ok(()),
-        Some(name) => {
-            Err(Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls"))
-        }
+        Some(name) => Err(unknown_worker(name)),
     }
+}
+
+/// The error for a name that no worker has.
+pub(super) fn unknown_worker(name: &str) -> Error {
+    Error::new(ErrorCode::NotFound, format!("no worker named '{name}'")).hint("swarm ls")
 }
 
 /// The error of a command that cannot go on without the daemon.

@@ -85,6 +85,7 @@ impl Supervisor {
         if end == DaemonEnd::Stop {
             self.pause_all();
         }
+        self.notices.flush_log();
         self.ended = Some(end);
     }
 
@@ -105,11 +106,10 @@ impl Supervisor {
             RunReport::Unstored(why) => return slot.saving.output_error = Some(why),
             RunReport::Warning(message) => return self.notify(name, Entry::Warning { message }),
             RunReport::Notice(entry) => {
-                slot.checked(&entry);
+                slot.note_check(&entry);
                 return self.notify(name, entry);
             }
             RunReport::Begun(warnings) => return self.answer_loop_begun(name, warnings),
-            RunReport::Checking(check) => return slot.checking.push(check),
             RunReport::Silent => Event::Reachable(false),
             RunReport::Frozen => return self.answer_tmux_hangs(name),
             RunReport::Unclosed => return self.sweep_server_of(name),

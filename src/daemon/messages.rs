@@ -144,13 +144,11 @@ pub(crate) enum RunReport {
     Forced(Vec<String>),
     /// The output cannot be stored yet; the driver retries.
     Unstored(String),
-    /// This check runs now.
-    Checking(String),
     /// The output is stored and the gates were tried.
     Judged(Run, Verdict),
     /// A warning for the user.
     Warning(String),
-    /// Another notice, which changes no state.
+    /// Another notice, which changes no state except the list of running checks.
     Notice(Entry),
 }
 

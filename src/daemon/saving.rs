@@ -97,6 +97,7 @@ impl Supervisor {
         for name in waiting.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
             self.write_log(&name);
         }
+        self.notices.flush_log();
     }
 
     /// Applies settings that a person changed in a loop's state file since it was last written.

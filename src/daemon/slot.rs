@@ -346,12 +346,16 @@ impl Slot {
         if self.saving.waits_for_disk().is_some() { Status::Waiting } else { self.engine.status() }
     }
 
-    /// Removes a check that has ended from the running ones.
-    pub(crate) fn checked(&mut self, entry: &Entry) {
-        if let Entry::Checked { check, .. } = entry
-            && let Some(at) = self.checking.iter().position(|running| running == check)
-        {
-            self.checking.remove(at);
+    /// Updates the running checks by a notice about one of them.
+    pub(crate) fn note_check(&mut self, entry: &Entry) {
+        match entry {
+            Entry::CheckStarted { check, .. } => self.checking.push(check.clone()),
+            Entry::Checked { check, .. } => {
+                if let Some(at) = self.checking.iter().position(|running| running == check) {
+                    self.checking.remove(at);
+                }
+            }
+            _ => {}
         }
     }
 

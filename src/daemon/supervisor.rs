@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use crate::daemon::directory_watch::DirectoryWatch;
+use crate::daemon::event_log::EventLog;
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{DaemonEnd, Input};
 use crate::daemon::notices::Notices;
@@ -93,12 +94,14 @@ impl Supervisor {
     ) -> Self {
         let started = crate::daemon::clock::local_now();
         let raw = crate::daemon::clock::monotonic();
+        let first = Notices::first_number(started.timestamp_millis());
+        let (log, stored) = EventLog::open(store.clone(), first);
         Self {
             slots: BTreeMap::new(),
             store,
             problems: vec![],
             forgotten: BTreeSet::new(),
-            notices: Notices::new(started.timestamp_millis()),
+            notices: Notices::new(first, stored, Some(log)),
             inbox,
             helper: Arc::new(helper),
             tmux_source,

@@ -33,6 +33,7 @@ pub(super) struct Before {
 }
 
 impl LoopRun {
+    /// Tests the gates. Returns the seconds that the checks took.
     #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
     pub(super) async fn try_gates(
         &self,
@@ -43,7 +44,7 @@ impl LoopRun {
         head: Option<String>,
         verdict: &mut Verdict,
         on_step: OnCheckStep<'_>,
-    ) {
+    ) -> Option<f64> {
         let has_changed = verdict
             .tree
             .as_ref()
@@ -62,38 +63,45 @@ impl LoopRun {
         }
         verdict.excused = self.gates.excused(base.failed());
         if self.gates.is_empty() {
-            return;
+            return None;
         }
         // Before the checks, because they may write into the tree.
-        match protect::hashes(self, base).await {
-            Ok(now) => verdict.changed = base.changed(&now),
-            Err(error) => verdict.trouble = Some(error.to_string()),
-        }
+        verdict.changed = self.changed(base, verdict).await;
         if verdict.outage.is_some() {
             // There is no work to check.
-            return verdict.trouble = Some("the agent could not work".into());
+            verdict.trouble = Some("the agent could not work".into());
+            return None;
         }
         if finished.never_started.is_some() {
-            return;
+            return None;
         }
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
+        let start = Instant::now();
         match self.run_checks(finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
+        let seconds = (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64());
         let failed = base.failed();
         verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));
         if let Some(claim) = verdict.promise {
             verdict.promise = Some(self.claim(claim.is_given(), account, base, verdict));
         }
         // The code under test, or another check, may have replaced a file before it was read.
+        let mut changed = self.changed(base, verdict).await;
+        changed.retain(|file| !verdict.changed.contains(file));
+        verdict.changed_in_checks = changed;
+        seconds
+    }
+
+    /// The watched files that changed. If they cannot be read, the gates cannot hold.
+    async fn changed(&self, base: &Base, verdict: &mut Verdict) -> Vec<String> {
         match protect::hashes(self, base).await {
-            Ok(now) => {
-                let changed = base.changed(&now);
-                verdict.changed_in_checks =
-                    changed.into_iter().filter(|file| !verdict.changed.contains(file)).collect();
+            Ok(now) => base.changed(&now),
+            Err(error) => {
+                verdict.trouble = Some(error.to_string());
+                vec![]
             }
-            Err(error) => verdict.trouble = Some(error.to_string()),
         }
     }
 

@@ -69,9 +69,12 @@ impl LoopRun {
         if was_over {
             it.warnings.push("the snapshot failed: git took longer than the loop's time".into());
         }
-        let tried = tokio::select! {
-            () = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => true,
-            () = set(hurry) => false,
+        let tried;
+        (tried, it.check_seconds) = tokio::select! {
+            took = self.try_gates(&base, (&account, source), &finished, &before, head, &mut verdict, on_step) => {
+                (true, took)
+            }
+            () = set(hurry) => (false, None),
         };
         if tried {
             it.left = tokio::select! {

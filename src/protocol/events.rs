@@ -22,17 +22,41 @@ pub struct SubscribeParams {
 pub struct Snapshot {
     /// The number of the last notice; it also grows over restarts of the daemon.
     pub seq: u64,
-    /// Some notices after `since` are no longer stored.
+    /// Some notices after `since` are not stored; `missing` says where.
     pub gap: bool,
     /// The workers, or only the requested one.
     pub workers: Vec<WorkerView>,
-    /// `since` is from another daemon, whose notices are not stored: what happened between that number and this
-    /// daemon's start is unknown. Absent for no.
+    /// `since` is a number that this stream has not reached: it is from another event log. All stored notices follow.
+    /// Absent for no.
     #[serde(default, skip_serializing_if = "is_default")]
     pub foreign: bool,
     /// How many stored notices follow this answer. Absent for none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub replayed: usize,
+    /// The places after `since` where notices are missing, in order. Absent for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingNotices>,
+}
+
+/// A place in the stream where notices are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingNotices {
+    /// The number before the first notice that follows them.
+    pub after: u64,
+    /// Why they are missing.
+    pub reason: MissingReason,
+}
+
+/// Why notices are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MissingReason {
+    /// Only the last notices are stored.
+    Dropped,
+    /// They could not be written to the event log, most likely because the disk was full.
+    Unwritten,
+    /// A line of the event log cannot be read.
+    Damaged,
 }
 
 /// An event.

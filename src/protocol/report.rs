@@ -8,7 +8,7 @@ use swarm_state::ends::LoopEnd;
 use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::IgnoredFiles;
 use swarm_state::ledger::Iteration;
-use swarm_state::model::{LoopStatus, Status, Worktree};
+use swarm_state::model::{LoopStatus, Status, Worktree, is_default};
 
 /// The parameters of `ralph.report`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +48,12 @@ pub struct Report {
     /// The cause of the pause; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_by: Option<swarm_state::notice::PauseBy>,
+    /// The number of outages so far. Absent for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub outages: u32,
+    /// Seconds that the loop has lost to them. Absent for none.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub outage_seconds: f64,
     /// How it ended; null while it has not.
     pub end: Option<LoopEnd>,
     /// When it was spawned: RFC 3339 with offset.

@@ -177,7 +177,7 @@ fn last_bytes(text: &str, max: usize) -> (&str, usize) {
 
 /// Appends whole lines. Ends a line first that a crash or a full disk cut off. If the disk is full, removes what this
 /// call wrote.
-fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(super) fn append(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
     let before = file.metadata()?.len();
     let mut whole = Vec::with_capacity(bytes.len() + 1);

@@ -84,7 +84,9 @@ impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Logging goes on even if the rotation fails.
         drop(self.rotate_if_full());
-        io::stderr().write(bytes)
+        // A full disk drops the line. After an error, tracing would print to the same file and panic.
+        drop(io::stderr().write_all(bytes));
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

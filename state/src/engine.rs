@@ -145,6 +145,14 @@ pub struct Loop {
     outages: u32,
     #[serde(default)]
     outage: Option<Outage>,
+    /// All outages, and the seconds lost to those that have ended.
+    #[serde(default)]
+    total_outages: u32,
+    #[serde(default)]
+    outage_seconds: u64,
+    /// When the iteration started that the current outage ended; `None` without an outage.
+    #[serde(default)]
+    outage_since: Option<DateTime<FixedOffset>>,
     /// Iterations in a row without progress.
     #[serde(default)]
     stalls: u32,

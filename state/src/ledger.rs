@@ -111,6 +111,9 @@ pub struct Iteration {
     pub ended: String,
     /// Seconds between the two.
     pub seconds: f64,
+    /// Seconds that the checks took; `None` without checks, if they did not end, or in a record of an older release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check_seconds: Option<f64>,
     /// How it ended; `None` in a record of an older release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<IterationExit>,
@@ -167,6 +170,13 @@ impl Iteration {
     /// Whether it counts as failed.
     pub fn has_failed(&self) -> bool {
         self.end.map_or(self.no_agent || self.trouble().is_some(), |end| end.counts_as() == Counts::Failure)
+    }
+
+    /// Seconds that the checks took, also in a record of an older release; `None` when unknown.
+    pub fn check_seconds(&self) -> Option<f64> {
+        let checks = self.verdict.as_ref().map_or(&[][..], |verdict| &verdict.checks);
+        let sum = || checks.iter().map(|check| check.seconds).sum();
+        self.check_seconds.or_else(|| (!checks.is_empty()).then(sum))
     }
 
     /// The cost, US dollars.

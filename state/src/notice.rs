@@ -105,6 +105,13 @@ pub enum Entry {
         /// The timeout, seconds.
         timeout: u64,
     },
+    /// A check is being run.
+    CheckStarted {
+        /// The iteration that it runs after; 0: the baseline.
+        iteration: u32,
+        /// The command.
+        check: String,
+    },
     /// A check was run.
     Checked {
         /// The iteration that it ran after; 0: the baseline.
@@ -204,4 +211,43 @@ pub enum Entry {
         /// What.
         message: String,
     },
+}
+
+impl Entry {
+    /// The word of every kind, as the serde form has it in `kind`.
+    pub const KINDS: [&str; 27] = [
+        "started",
+        "ready",
+        "idle",
+        "prompt_sent",
+        "prompt_failed",
+        "waiting",
+        "iteration_started",
+        "iteration_ended",
+        "iteration_failed",
+        "inactivity",
+        "inactivity_extended",
+        "check_started",
+        "checked",
+        "gates_missed",
+        "gates_held",
+        "outage",
+        "out_of_time",
+        "done_pattern_matched",
+        "loop_complete",
+        "loop_failed",
+        "paused",
+        "resumed",
+        "run_ended",
+        "stopped",
+        "lost",
+        "cleaned",
+        "warning",
+    ];
+
+    /// The word of its kind.
+    pub fn kind(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        value["kind"].as_str().unwrap_or_default().to_owned()
+    }
 }

@@ -465,6 +465,9 @@ fn resume_ends_a_wait_for_an_outage_at_once() {
         assert_eq!(follower.wait(&w), 0);
         assert_eq!(w.cli_runs(), 2);
         w.ended("a", "max_iterations", "stopped", "max_iterations");
+        w.swarm(&["report", "a"]).ok().says("\n1 outage, ").says("s lost\n");
+        let report = w.swarm(&["report", "a", "--format", "json"]).ok().json();
+        assert!(report["outages"] == 1 && report["outage_seconds"].is_f64(), "{report}");
     }
 }
 

@@ -98,6 +98,41 @@ fn a_full_disk_is_told_and_survived() {
 }
 
 #[test]
+fn the_event_log_waits_for_room_and_a_crash_meanwhile_is_reported() {
+    let Some((disk, world)) = small_world() else {
+        eprintln!("skipped: mounting a small file system is not permitted here");
+        return;
+    };
+    let daemon = world.start_daemon();
+    let log = world.swarm_dir().join("events.jsonl");
+    let mark = world.swarm_dir().join("events.unwritten");
+    let warnings = || world.swarm(&["events", "--kind", "warning"]).ok().out;
+    let fail = |count: usize| {
+        (0..count).for_each(|_| drop(world.spawn("x", &[], &["true"]).code(1)));
+        assert_eq!(world.daemon_pid(), Some(daemon), "a full disk ends no daemon");
+    };
+    // More lines than the last pages of the event log and of the daemon's log have room for.
+    disk.fill();
+    fail(30);
+    assert!(mark.exists());
+    assert_eq!(warnings().lines().count(), 30);
+    disk.free();
+    fs::create_dir(world.swarm_dir().join("workers/x.json")).unwrap();
+    fail(1);
+    fs::remove_dir(world.swarm_dir().join("workers/x.json")).unwrap();
+    assert!(!mark.exists());
+    assert_eq!(fs::read_to_string(&log).unwrap().matches("\"warning\"").count(), 31);
+    disk.fill();
+    fail(30);
+    world.crash_daemon();
+    disk.free();
+    let text = warnings();
+    let last = "(events are missing here: they could not be written to disk)";
+    assert_eq!(text.lines().last(), Some(last), "{text}");
+    assert!((31..61).contains(&(text.lines().count() - 1)), "{text}");
+}
+
+#[test]
 fn a_kill_does_not_wait_for_room() {
     let Some((disk, world)) = small_world() else {
         eprintln!("skipped: mounting a small file system is not permitted here");

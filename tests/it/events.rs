@@ -74,7 +74,7 @@ fn what_is_kept_is_told_and_can_be_resumed_from_any_notice() {
 }
 
 #[test]
-fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_told() {
+fn events_survive_crashes_and_restarts_of_the_daemon_and_a_follower_misses_nothing() {
     let world = World::new();
     ran(&world, "a");
     let before = events(&world, &[]);
@@ -89,27 +89,85 @@ fn a_follower_begins_with_how_things_are_and_a_killed_daemon_is_a_hole_that_is_t
     for follower in [&follower, &resumed] {
         follower.until_says(&world, "\"kind\":\"stopped\"");
     }
-    assert_eq!(kinds(&lines(&resumed.output())), ["started", "stopped"]);
     world.crash_daemon();
-    for follower in [&follower, &resumed] {
-        follower.until_says(&world, "\"gap\":true");
-    }
     ran(&world, "c");
+    world.swarm(&["daemon", "restart"]).ok();
+    ran(&world, "d");
     for (follower, head) in [(&follower, 1), (&resumed, 0)] {
-        world.until("what happens after it", || follower.output().contains("\"name\":\"c\"").then_some(()));
+        world.until("all events", || follower.output().contains("\"name\":\"d\",").then_some(()));
+        world.until("the last event", || (lines(&follower.output()).len() == head + 6).then_some(()));
         let told = lines(&follower.output());
-        assert_eq!(kinds(&told)[head..head + 3], ["started", "stopped", "snapshot"]);
+        assert_eq!(kinds(&told)[head..], ["started", "stopped", "started", "stopped", "started", "stopped"]);
         assert!(told.windows(2).all(|pair| seq(&pair[0]) <= seq(&pair[1])), "{told:?}");
     }
-    // A number of the daemon before.
-    let told = events(&world, &["--since", &last]);
-    assert_eq!((&told[0]["kind"], &told[0]["gap"]), (&"snapshot".into(), &true.into()));
-    assert_eq!(told[0]["workers"].as_array().unwrap().len(), 3);
-    assert_eq!(kinds(&told[1..]), ["started", "stopped"]);
-    let text = world.swarm(&["events", "--since", &last, "c"]).ok().out;
-    assert!(text.starts_with("(some notices are missing here; the workers are now: c done)\n"), "{text}");
+    let all = events(&world, &[]);
+    assert_eq!((all.len(), &all[..2]), (8, &before[..]));
+    assert_eq!(events(&world, &["--since", &last]), all[2..]);
     // A number that no daemon has given.
     assert_eq!(events(&world, &["--since", &u64::MAX.to_string()])[0]["gap"], true);
+}
+
+#[test]
+fn events_are_selected_by_time_kind_and_worker_even_of_a_deleted_one() {
+    let world = World::new();
+    ran(&world, "a");
+    ran(&world, "b");
+    world.swarm(&["clean", "a"]).ok();
+    let all = events(&world, &[]);
+    for (args, wanted) in [
+        (&["--since", "1h"][..], &all[..]),
+        (&["--since", "2000-01-01"], &all),
+        (&["--since", all[1]["at"].as_str().unwrap()], &all[1..]),
+        (&["--worker", "b"], &all[2..4]),
+        (&["--kind", "stopped", "--kind", "cleaned", "a"], &[all[1].clone(), all[4].clone()]),
+        (&["--kind", "started", "--since", "1h", "--worker", "a"], &all[..1]),
+    ] {
+        assert_eq!(events(&world, args), wanted, "{args:?}");
+    }
+    let ran = world.swarm(&["events", "--since", "1s", "a", "nobody"]).code(2);
+    ran.warns("no worker named 'nobody'");
+    world.swarm(&["events", "--kind", "start"]).code(2).warns("a similar value exists: 'started'");
+    world.swarm(&["events", "--since", "2999-01-01"]).code(2).warns("'2999-01-01' is in the future");
+    world.swarm(&["events", "--since", "soon"]).code(2).warns("invalid time 'soon': use 22:00, 8h,");
+}
+
+#[test]
+fn missing_events_are_reported_where_they_are_missing() {
+    let world = World::new();
+    ran(&world, "a");
+    let log = world.swarm_dir().join("events.jsonl");
+    let before = events(&world, &[]);
+    world.crash_daemon();
+    // A line that a power cut tore.
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, &text[..text.len() - 20]).unwrap();
+    ran(&world, "b");
+    let all = events(&world, &[]);
+    assert_eq!(kinds(&all), ["started", "missing", "started", "stopped"]);
+    assert_eq!((&all[1]["reason"], &all[1]["seq"]), (&"damaged".into(), &before[0]["seq"]));
+    let text = world.swarm(&["events", "--since", "1h"]).ok().out;
+    assert_eq!(text.lines().nth(1), Some("(events are missing here: the event log is damaged)"), "{text}");
+    // Somebody who saw the lost event knows its number.
+    assert_eq!(events(&world, &["--since", &before[1]["seq"].to_string()]), all[2..]);
+    let told = events(&world, &["--since", &before[0]["seq"].to_string()]);
+    assert_eq!(kinds(&told), ["snapshot", "missing", "started", "stopped"]);
+    // A disk that refuses: the daemon goes on, and the next one reports what it lost.
+    let away = world.swarm_dir().join("away");
+    std::fs::rename(&log, &away).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    ran(&world, "c");
+    assert_eq!(kinds(&events(&world, &["c"])), ["missing", "started", "stopped"]);
+    world.crash_daemon();
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(&away, &log).unwrap();
+    let text = world.swarm(&["events"]).ok().out;
+    let last = "(events are missing here: they could not be written to disk)";
+    assert_eq!((text.lines().count(), text.lines().last()), (5, Some(last)), "{text}");
+    // The files are gone: what is asked for is not there any more.
+    world.swarm(&["daemon", "stop"]).ok();
+    std::fs::remove_file(&log).unwrap();
+    let told = events(&world, &["--since", &before[0]["seq"].to_string()]);
+    assert_eq!((kinds(&told), &told[0]["gap"]), (vec!["snapshot"], &true.into()));
 }
 
 #[test]

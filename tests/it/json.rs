@@ -126,6 +126,7 @@ impl<'a> Seen<'a> {
         self.verbs.insert(verb);
         let name = VERBS.iter().find(|(known, _)| *known == verb).unwrap_or_else(|| panic!("{verb}")).1;
         let values: Vec<Value> = if LINES.contains(&verb) { json_lines(&ran.out) } else { vec![ran.json()] };
+        let name = if verb == "report" && values[0].is_array() { "reports" } else { name };
         let values = if verb == "why" && values[0].is_array() {
             values[0].as_array().unwrap().clone()
         } else {
@@ -171,8 +172,18 @@ fn every_verb_prints_the_described_objects() {
     world.until_status("f", "failed");
 
     world.write("swarm.toml", "[ralph]\nmax_iterations = 7\n");
-    for verb in ["ls", "ralph ls", "why", "events", "doctor", "hooks status", "daemon status", "config show"]
-    {
+    let without_name = [
+        "ls",
+        "ralph ls",
+        "why",
+        "report",
+        "events",
+        "doctor",
+        "hooks status",
+        "daemon status",
+        "config show",
+    ];
+    for verb in without_name {
         seen.run(verb, &[], if verb == "doctor" { world.swarm(&["doctor"]).code.unwrap() } else { 0 });
     }
     for (name, code) in [("good", 1), ("stuck", 0), ("bad", 1), ("w", 0), ("f", 1)] {
@@ -208,6 +219,7 @@ fn every_verb_prints_the_described_objects() {
 
     sessions(&mut seen);
     world.swarm(&["daemon", "stop"]).ok();
+    damaged_events(&mut seen);
     assert_eq!(seen.run("daemon status", &[], 3)[0]["running"], false);
 
     let wanted: BTreeSet<String> =
@@ -224,6 +236,14 @@ fn sessions(seen: &mut Seen<'_>) {
     seen.run("session status", &id, 1);
     seen.run("session ls", &[], 0);
     seen.run("session logs", &id, 0);
+}
+
+/// Starts and stops the daemon with an event log that cannot be read to its end.
+fn damaged_events(seen: &mut Seen<'_>) {
+    let log = seen.world.swarm_dir().join("events.jsonl");
+    std::fs::write(&log, std::fs::read_to_string(&log).unwrap() + "{\n").unwrap();
+    assert_eq!(seen.run("events", &[], 0).last().unwrap()["reason"], "damaged");
+    seen.world.swarm(&["daemon", "stop"]).ok();
 }
 
 #[test]
@@ -249,7 +269,12 @@ fn each_error_is_an_object_on_stdout_when_json_was_requested() {
         ("ls --nothing --json", 2, "usage", "unexpected argument '--nothing' found"),
         ("statsu --json", 2, "usage", "unrecognized subcommand 'statsu'"),
         ("pause x --json", 2, "usage", "unknown command 'pause'"),
-        ("report --format=json", 2, "usage", "the following required arguments were not provided: <NAME>"),
+        (
+            "ralph diff --format=json",
+            2,
+            "usage",
+            "the following required arguments were not provided: <NAME>",
+        ),
         ("ralph status nobody --json", 2, "not_found", "no worker named 'nobody'"),
         (
             "loop task --json",
@@ -284,7 +309,7 @@ fn golden_objects_are_as_described() {
         assert_eq!(schemas.differs(name, &golden["json"]), None, "{line}");
         seen.insert(name.to_owned());
     }
-    assert_eq!(seen, ["event", "ralph_status", "report", "worker"].map(str::to_owned).into());
+    assert_eq!(seen, ["event", "plain_report", "ralph_status", "report", "worker"].map(str::to_owned).into());
 }
 
 /// The fields or words of a definition.

@@ -134,7 +134,7 @@ fn refusals_keep_their_shape_and_words() {
 }
 
 /// How many kinds of notices there are; to be raised with each new one.
-const KINDS: usize = 26;
+const KINDS: usize = 27;
 
 #[test]
 fn every_notice_keeps_its_shape() {
@@ -169,6 +169,7 @@ fn every_notice_keeps_its_shape() {
             Entry::Outage { .. } => 24,
             Entry::OutOfTime { .. } => 25,
             Entry::Checked { .. } => 26,
+            Entry::CheckStarted { .. } => 27,
         });
     }
     assert_eq!(kinds.len(), KINDS);

@@ -442,3 +442,74 @@ fn a_worktree_with_work_in_it_stays_also_where_a_snapshot_has_the_work() {
     assert!(!tree.exists());
     assert_eq!(git(&w, &w.path("repo"), &["log", "-1", "--format=%s", "swarm/a"]), "work");
 }
+
+#[test]
+fn report_and_why_cover_all_workers_the_worst_first_or_those_that_changed_since_a_time() {
+    let w = World::new();
+    looped(&w, "good", &["-n", "1", "--check", "true"], "exit 0").ok();
+    let now = w.swarm(&["events", "--format", "json"]).ok().out;
+    let last: Value = serde_json::from_str(now.lines().last().unwrap()).unwrap();
+    let since = chrono::DateTime::parse_from_rfc3339(last["at"].as_str().unwrap()).unwrap();
+    let since = (since + chrono::TimeDelta::microseconds(1)).to_rfc3339();
+    for verb in ["why", "report"] {
+        w.swarm(&[verb, "--since", &since]).ok().warns("no worker has changed since ");
+    }
+    looped(&w, "bad", &["-n", "2", "--max-failures", "2"], "echo no key; exit 3").code(1);
+    w.spawn_sh("plain", &[], "echo oops; exit 4").ok();
+    w.until_status("plain", "failed");
+    let names = |args: &[&str], wanted: &[&str]| {
+        let found = w.swarm(&[args, &["--format", "json"]].concat()).ok().json();
+        let names: Vec<&str> =
+            found.as_array().unwrap().iter().map(|worker| worker["name"].as_str().unwrap()).collect();
+        assert_eq!(names, wanted, "{args:?}");
+        found
+    };
+    let all = names(&["report"], &["bad", "plain", "good"]);
+    assert_eq!((&all[0]["outages"], &all[0]["check_seconds"]), (&0.into(), &Value::Null));
+    assert!(all[2]["agent_seconds"].is_f64() && all[2]["check_seconds"].is_f64(), "{all}");
+    assert!(all[2]["iterations"][0]["check_seconds"].is_f64(), "{all}");
+    assert_eq!((&all[1]["iterations"], &all[1]["exit_code"]), (&Value::Null, &4.into()));
+    names(&["report", "--since", &since], &["bad", "plain"]);
+    let told = names(&["why", "--since", &since], &["bad", "plain"]);
+    let evidence =
+        |worker: usize| (&told[worker]["evidence"][0]["source"], &told[worker]["evidence"][0]["lines"][0]);
+    assert_eq!(evidence(0), (&"agent".into(), &"no key".into()));
+    assert_eq!(evidence(1), (&"agent".into(), &"oops".into()));
+    assert!(told[0]["next"].as_str().unwrap().contains("swarm ralph resume bad"), "{told}");
+    let one = w.swarm(&["why", "bad", "--format", "json"]).ok().json();
+    assert_eq!(one, told[0]);
+    let text = w.swarm(&["report"]).ok().out;
+    assert!(
+        text.starts_with("# bad\n") && text.contains("\n\n# plain\n\nfailed: exit status 4\n  | oops\n"),
+        "{text}"
+    );
+    assert!(text.contains("Iteration 2 (the agent ended with exit status 3):\n"), "{text}");
+    // Of one loop, only the iterations since then.
+    let report = w.swarm(&["report", "good", "--since", &since, "--format", "json"]).ok().json();
+    assert_eq!(report["iterations"], serde_json::json!([]));
+    w.swarm(&["report", "good", "--since", &since]).ok().says(": 0 iterations\n");
+    w.swarm(&["why", "good", "--since", "1h"]).code(2).warns("cannot be used with");
+}
+
+#[test]
+fn a_follower_says_which_check_runs_and_quotes_what_failed() {
+    let w = World::new();
+    let check = "echo 'left: 1'; test -e n || exit 7";
+    let ran =
+        looped(&w, "a", &["-n", "2", "--check", check], "echo no key; test -e m && touch n; touch m; exit 3");
+    let said = ran.code(0).out;
+    let wanted = [
+        format!("[ralph] a: running check '{check}' before the first iteration\n"),
+        format!("[ralph] a: running check '{check}'\n[ralph] a: check '{check}' failed ("),
+        format!(
+            "[ralph] a: not done: the check '{check}' failed\n  FAIL  {check}\n  | left: 1\n  | exit status 7\n"
+        ),
+        "[ralph] a: iteration 1 failed (exit: 3), retrying in 1s (attempt 1/5)\n  | no key\n".to_owned(),
+    ];
+    let mut rest = said.as_str();
+    for part in &wanted {
+        let at = rest.find(part).unwrap_or_else(|| panic!("{part:?} in {said}"));
+        rest = &rest[at + part.len()..];
+    }
+    w.swarm(&["report", "a"]).ok().says(&format!("- FAIL  {check}\n  | left: 1\n  | exit status 7\n"));
+}

@@ -113,6 +113,7 @@ impl Machine {
             | Entry::InactivityExtended { .. }
             | Entry::OutOfTime { .. }
             | Entry::Outage { .. }
+            | Entry::CheckStarted { .. }
             | Entry::Checked { .. }
             | Entry::GatesMissed { .. }
             | Entry::GatesHeld { .. }

@@ -30,6 +30,10 @@ impl Progress {
         self.phase = notice.status.as_str().replace('_', " ");
         match &notice.entry {
             Entry::IterationStarted { iteration, max } => (self.iteration, self.max) = (*iteration, *max),
+            Entry::CheckStarted { iteration, check } => {
+                let phase = if *iteration == 0 { "baseline" } else { "checking" };
+                self.phase = format!("{phase} {check}");
+            }
             Entry::Checked { iteration, check, passed, .. } => {
                 self.phase = if *iteration == 0 { "baseline" } else { "checking" }.into();
                 self.check = Some((*passed, check.clone()));

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use swarm_state::ledger::Iteration;
+use swarm_state::notice::Entry;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep};
 
 use crate::client::connect::{self, Client, QUICK_TIMEOUT};
+use crate::client::evidence;
 use crate::client::subscription::{DurableSubscription, Update, is_unreachable};
 use crate::client::tail::OutputTail;
 use crate::error::{Error, Result};
@@ -32,11 +35,19 @@ pub(super) enum FollowEvent {
 }
 
 /// Sends the updates of the loop's worker until nobody receives them.
-pub(super) async fn listen(mut subscription: DurableSubscription, events: UnboundedSender<FollowEvent>) {
+pub(super) async fn listen(
+    mut subscription: DurableSubscription,
+    paths: Paths,
+    events: UnboundedSender<FollowEvent>,
+) {
     loop {
         let (item, is_last) = match subscription.next().await {
             Ok(Update::Snapshot(snapshot)) => (FollowEvent::Snapshot(snapshot), false),
-            Ok(Update::Notice(notice)) => (FollowEvent::Notice(notice), false),
+            Ok(Update::Notice(notice)) => {
+                let quoted = quote_failed(&paths, &notice).await;
+                drop(events.send(FollowEvent::Notice(notice)));
+                (FollowEvent::Printed(quoted), false)
+            }
             Ok(Update::DaemonStopped) => (FollowEvent::DaemonStopped, true),
             Err(error) => (FollowEvent::Disconnected(error), true),
         };
@@ -44,6 +55,20 @@ pub(super) async fn listen(mut subscription: DurableSubscription, events: Unboun
             return;
         }
     }
+}
+
+/// Quotes the output of the checks or the agent whose failure a notice reports. Without a record there is none.
+async fn quote_failed(paths: &Paths, notice: &Notice) -> Vec<String> {
+    let (iteration, quote): (u32, fn(&Iteration) -> Vec<String>) = match &notice.entry {
+        Entry::GatesMissed { iteration, .. } => (*iteration, evidence::of_checks),
+        Entry::IterationFailed { iteration, .. } => (*iteration, evidence::of_agent),
+        _ => return vec![],
+    };
+    let Ok(Some(mut client)) = connect::connect_existing(paths).await else { return vec![] };
+    let call = Call::RalphReport(ReportParams { name: notice.worker.clone(), from: iteration });
+    let report = client.call::<Report>(&call, QUICK_TIMEOUT).await.ok();
+    let found = report.and_then(|report| report.iterations.into_iter().find(|it| it.iteration == iteration));
+    found.map(|it| quote(&it)).unwrap_or_default()
 }
 
 /// Requests the pause, and retries while the daemon restarts. Returns whether the daemon accepted it.

@@ -14,12 +14,21 @@ fn converted() -> Vec<String> {
     for pair in calls.chunks(2) {
         let answer = &pair[1]["ok"];
         match pair[0]["method"].as_str().unwrap() {
-            "spawn" | "respawn" => objects.push(("worker", worker(&read(&answer["worker"])))),
+            "spawn" | "respawn" => {
+                let view: WorkerView = read(&answer["worker"]);
+                objects.push(("worker", worker(&view)));
+                if !is_loop(&view) {
+                    objects.push(("plain_report", plain_report(&view, &["no such file".into()])));
+                }
+            }
             "status" => objects.push(("worker", worker(&read(answer)))),
             "ls" => {
                 objects.extend(read::<Listing>(answer).workers.iter().map(|view| ("worker", worker(view))))
             }
-            "ralph.report" => objects.push(("report", report(&read(answer)))),
+            "ralph.report" => {
+                let of: Report = read(answer);
+                objects.push(("report", report(&of, &of.iterations)));
+            }
             "ralph.status" | "ralph.set" => {
                 let of = testing::view("agent", "running", json!({"iteration_started": null}));
                 objects.push(("ralph_status", ralph(&read(answer), &of)));

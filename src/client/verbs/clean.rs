@@ -56,6 +56,7 @@ fn result_object(forgotten: &Forgotten) -> Value {
         "worktree_removed": forgotten.worktree_removed,
         "worktree_kept": forgotten.worktree_kept,
         "ignored_removed": ignored(&forgotten.ignored_removed),
+        "snapshots": forgotten.snapshots,
         "warnings": forgotten.warnings,
     })
 }

@@ -1,29 +1,39 @@
 //! `swarm events`: show events as they happen, as text or one JSON object a line.
 //!
-//! If notices are missing, a line reports it and lists the current status of the workers.
+//! If notices are missing, a line reports it at their place. After a number that the daemon can no longer continue
+//! from, another line lists the current status of the workers.
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, FixedOffset};
 use serde_json::json;
 use swarm_state::screen::printable;
 
-use crate::cli::{Events, PageFormat};
+use crate::cli::{Events, PageFormat, Since};
 use crate::client::context::ClientContext;
 use crate::client::json;
-use crate::client::subscription::{DurableSubscription, Update, daemon_stopped, refuse_unknown};
+use crate::client::subscription::{
+    DurableSubscription, Update, daemon_stopped, refuse_unknown, unknown_worker,
+};
 use crate::client::worker::local_time;
 use crate::error::Result;
 use crate::out::json::json_text;
 use crate::out::{CommandResult, Failure};
-use crate::protocol::{Notice, Snapshot};
+use crate::protocol::{MissingNotices, MissingReason, Notice, Snapshot};
 
 pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
-    let names: BTreeSet<&str> = args.names.iter().map(|name| name.as_str()).collect();
-    let since = args.since.or((!args.follow).then_some(0));
-    let mut subscription = DurableSubscription::new(ctx.paths()?, &names, since);
+    let filter = Filter::new(args);
+    let since = match args.since {
+        Some(Since::Seq(seq)) => Some(seq),
+        Some(Since::Time(_)) => Some(0),
+        None => (!args.follow).then_some(0),
+    };
+    // All workers: the name of a deleted one is known only from its notices.
+    let mut subscription = DurableSubscription::new(ctx.paths()?, &BTreeSet::new(), since);
     let reader_gone = ctx.out.reader_gone();
     tokio::pin!(reader_gone);
-    let (mut begun, mut left) = (false, 0);
+    let (mut begun, mut left, mut gaps) = (false, 0, vec![]);
+    let mut unknown = filter.names.clone();
     loop {
         let update = tokio::select! {
             update = subscription.next() => update?,
@@ -31,33 +41,89 @@ pub(super) async fn run(ctx: &ClientContext, args: &Events) -> CommandResult {
         };
         match update {
             Update::Snapshot(snapshot) => {
-                if !begun {
-                    refuse_unknown(&names, &snapshot)?;
+                if args.follow && !begun {
+                    refuse_unknown(&filter.names, &snapshot)?;
                 }
+                unknown.retain(|name| !snapshot.workers.iter().any(|worker| worker.name == **name));
                 left = snapshot.replayed;
                 let missed = is_missed(&snapshot, begun.then_some(1).or(since));
+                gaps = snapshot.missing.clone();
+                // The line of the snapshot reports these.
+                gaps.retain(|gap| !missed || gap.reason != MissingReason::Dropped);
                 if missed || (!begun && args.follow && since.is_none()) {
-                    ctx.out.lines(&state(snapshot, missed, &names, args.format)?)?;
+                    ctx.out.lines(&state(snapshot, missed, &filter.names, args.format)?)?;
                 }
                 begun = true;
             }
             Update::DaemonStopped => return Err(daemon_stopped().into()),
             Update::Notice(notice) => {
                 left = left.saturating_sub(1);
-                if names.is_empty() || names.contains(notice.worker.as_str()) {
+                unknown.remove(notice.worker.as_str());
+                let is_late = filter.is_late(&notice);
+                let here = gaps.partition_point(|gap| gap.after < notice.seq);
+                for gap in gaps.drain(..here).filter(|_| is_late) {
+                    ctx.out.line(&gap_line(gap, args.format)?)?;
+                }
+                if is_late && filter.wants(&notice) {
                     ctx.out.line(&line(&notice, args.format)?)?;
                 }
             }
         }
-        if !args.follow && left == 0 {
-            return Ok(0);
+        if left == 0 {
+            for gap in gaps.drain(..) {
+                ctx.out.line(&gap_line(gap, args.format)?)?;
+            }
         }
+        if !args.follow && left == 0 {
+            return unknown.first().map_or(Ok(0), |name| Err(unknown_worker(name).into()));
+        }
+    }
+}
+
+/// The notices to print.
+struct Filter<'a> {
+    names: BTreeSet<&'a str>,
+    kinds: &'a [String],
+    from: Option<DateTime<FixedOffset>>,
+}
+
+impl<'a> Filter<'a> {
+    fn new(args: &'a Events) -> Self {
+        let from = match args.since {
+            Some(Since::Time(time)) => Some(time),
+            Some(Since::Seq(_)) | None => None,
+        };
+        let names = args.names.iter().chain(&args.workers).map(|name| name.as_str()).collect();
+        Self { names, kinds: &args.kinds, from }
+    }
+
+    /// Whether it happened in the requested time.
+    fn is_late(&self, notice: &Notice) -> bool {
+        self.from.is_none_or(|from| DateTime::parse_from_rfc3339(&notice.at).is_ok_and(|at| at >= from))
+    }
+
+    fn wants(&self, notice: &Notice) -> bool {
+        (self.names.is_empty() || self.names.contains(notice.worker.as_str()))
+            && (self.kinds.is_empty() || self.kinds.contains(&notice.entry.kind()))
     }
 }
 
 /// Whether requested notices are missing. With `--since 0` the first notice is not known, so none counts as missing.
 fn is_missed(snapshot: &Snapshot, since: Option<u64>) -> bool {
     since.is_some_and(|since| since > 0) && (snapshot.gap || snapshot.foreign)
+}
+
+/// Reports missing notices.
+fn gap_line(gap: MissingNotices, format: PageFormat) -> Result<String> {
+    if format == PageFormat::Json {
+        return json_text(&json!({"seq": gap.after, "kind": "missing", "reason": gap.reason}));
+    }
+    let text = match gap.reason {
+        MissingReason::Dropped => "earlier events are no longer stored",
+        MissingReason::Unwritten => "events are missing here: they could not be written to disk",
+        MissingReason::Damaged => "events are missing here: the event log is damaged",
+    };
+    Ok(format!("({text})"))
 }
 
 /// Formats the current status of the workers.
@@ -97,7 +163,7 @@ mod tests {
 
     fn snapshot(gap: bool, foreign: bool) -> Snapshot {
         let workers = vec![view("a", "running", json!({})), view("b", "done", json!({}))];
-        Snapshot { seq: 9, gap, workers, foreign, replayed: 0 }
+        Snapshot { seq: 9, gap, workers, foreign, replayed: 0, missing: vec![] }
     }
 
     #[test]

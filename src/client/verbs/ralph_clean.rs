@@ -15,7 +15,10 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphClean) -> CommandResult
     let lines: Vec<String> = cleaned.removed.iter().map(|n| format!("removed ralph state of {n}")).collect();
     match args.format {
         PageFormat::Text => ctx.out.lines(&lines)?,
-        PageFormat::Json => ctx.out.json(&json!({"removed": cleaned.removed, "kept": cleaned.kept}))?,
+        PageFormat::Json => {
+            let Cleaned { removed, kept, snapshots, .. } = &cleaned;
+            ctx.out.json(&json!({"removed": removed, "kept": kept, "snapshots": snapshots}))?;
+        }
     }
     print_snapshots(ctx, args.format, &cleaned.snapshots)?;
     cleaned.warnings.iter().for_each(|warning| ctx.out.warn(warning));

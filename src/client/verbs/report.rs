@@ -1,39 +1,114 @@
-//! `swarm report`: summarize each iteration of a loop.
+//! `swarm report`: summarize each iteration of one loop, or of all, the worst first.
 
+use chrono::{DateTime, FixedOffset};
+use serde_json::json;
 use swarm_state::ledger::Iteration;
 use swarm_state::notice::{IterationExit, counted, dollars, duration};
 use swarm_state::screen::printable;
 
-use crate::cli::{ReportArgs, ReportFormat};
+use crate::cli::{PageFormat, ReportArgs, ReportFormat};
+use crate::client::batch::BatchErrors;
 use crate::client::context::ClientContext;
+use crate::client::evidence;
 use crate::client::json;
 use crate::client::report::{
-    before_first, end_word, fetch, gates, outcome, unapproved, used, watched, worktree,
+    agent_seconds, before_first, check_seconds, end_word, fetch, gates, outcome, unapproved, used, watched,
+    worktree,
 };
-use crate::client::worker::local_time;
+use crate::client::verbs::why::{facts, worst_first};
+use crate::client::worker::{is_loop, local_time};
 use crate::out::CommandResult;
-use crate::protocol::Report;
+use crate::out::json::error_object;
+use crate::protocol::{Call, Report, ReportParams, WorkerView};
+
+/// How much of a report is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Full,
+    /// The table, and the last iteration.
+    Short,
+}
 
 pub(super) async fn run(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
-    let report = fetch(ctx, args.name.as_str()).await?;
+    let Some(name) = &args.name else { return all(ctx, args).await };
+    let report = fetch(ctx, name.as_str()).await?;
     match args.format {
-        ReportFormat::Json => ctx.out.json(&json::report(&report))?,
-        ReportFormat::Md => ctx.out.lines(&markdown(&report))?,
+        ReportFormat::Json => ctx.out.json(&json::report(&report, &after(&report, args.since).iterations))?,
+        ReportFormat::Md => ctx.out.lines(&markdown(&report, args.since, Length::Full))?,
     }
     Ok(0)
 }
 
+/// Prints a short report for each worker.
+async fn all(ctx: &ClientContext, args: &ReportArgs) -> CommandResult {
+    let workers = worst_first(ctx, args.since).await?;
+    let call = |worker: &WorkerView| {
+        is_loop(worker).then(|| Call::RalphReport(ReportParams { name: worker.name.clone(), from: 1 }))
+    };
+    let mut errors = BatchErrors::new(ctx.out, PageFormat::Text, false);
+    let (mut objects, mut pages) = (vec![], vec![]);
+    for (worker, facts) in workers.iter().zip(facts(ctx, &workers, call).await?) {
+        match (facts.report, facts.output) {
+            (Ok(Some(report)), _) => {
+                objects.push(json::report(&report, &after(&report, args.since).iterations));
+                pages.push(markdown(&report, args.since, Length::Short).join("\n"));
+            }
+            (Ok(None), Ok(output)) => {
+                let lines = output.map(|output| output.lines).unwrap_or_default();
+                objects.push(json::plain_report(worker, &lines));
+                pages.push(plain(worker, &lines).join("\n"));
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                objects.push(json!({"name": worker.name, "error": error_object(&error)}));
+                errors.add(&worker.name, error)?;
+            }
+        }
+    }
+    match args.format {
+        ReportFormat::Json => ctx.out.json_list(&objects)?,
+        ReportFormat::Md if pages.is_empty() => {}
+        ReportFormat::Md => ctx.out.line(&pages.join("\n\n"))?,
+    }
+    errors.end()
+}
+
+/// The report without the iterations that ended before a time.
+fn after(report: &Report, since: Option<DateTime<FixedOffset>>) -> Report {
+    let mut report = report.clone();
+    let is_late = |it: &Iteration| {
+        since.is_none_or(|since| DateTime::parse_from_rfc3339(&it.ended).is_ok_and(|at| at >= since))
+    };
+    report.iterations.retain(is_late);
+    report
+}
+
+/// Formats the section of a worker that is not a loop.
+fn plain(worker: &WorkerView, output: &[String]) -> Vec<String> {
+    let reason = worker.reason.as_deref().filter(|reason| *reason != worker.status.as_str());
+    let reason = reason.map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    let mut lines = vec![format!("# {}", worker.name), String::new(), format!("{}{reason}", worker.status)];
+    lines.extend(evidence::last_lines(output));
+    lines
+}
+
 /// Formats the report as Markdown.
-fn markdown(report: &Report) -> Vec<String> {
+fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>, length: Length) -> Vec<String> {
     let mut lines = vec![format!("# {}", report.name), String::new()];
     if !report.task.is_empty() {
         lines.extend([printable(&report.task), String::new()]);
     }
-    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
-    lines.push(format!("{}, {}{why}", end_word(report), used(report)));
+    let used = used(report);
+    let report = &after(report, since);
+    lines.extend(summary(report, &used, since));
     lines.extend(before_first(report));
-    lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|".into()]);
-    lines.extend(report.iterations.iter().map(row));
+    if !report.iterations.is_empty() || length == Length::Full {
+        lines.extend([String::new(), header(), "|---|---|---|---|---|---|---|---|---|---|".into()]);
+        lines.extend(report.iterations.iter().map(row));
+    }
+    if length == Length::Short {
+        lines.extend(report.iterations.last().map(of_iteration).unwrap_or_default());
+        return lines;
+    }
     if !report.baseline.is_empty() {
         lines.extend([String::new(), "Before the first iteration:".into(), String::new()]);
         lines.extend(report.baseline.iter().map(|c| format!("- {} {}", outcome(c), printable(&c.name))));
@@ -47,14 +122,7 @@ fn markdown(report: &Report) -> Vec<String> {
         lines.extend([String::new(), "All iterations:".into(), String::new()]);
         lines.extend(told);
     }
-    for it in &report.iterations {
-        let gates = gates(it);
-        if !gates.is_empty() {
-            let how = it.trouble().map(|how| format!(" ({})", printable(&how))).unwrap_or_default();
-            lines.extend([String::new(), format!("Iteration {}{how}:", it.iteration), String::new()]);
-            lines.extend(gates.into_iter().map(|line| format!("- {}", line.trim_start())));
-        }
-    }
+    lines.extend(report.iterations.iter().flat_map(of_iteration));
     let worktree = worktree(report);
     if !worktree.is_empty() {
         lines.push(String::new());
@@ -63,8 +131,49 @@ fn markdown(report: &Report) -> Vec<String> {
     lines
 }
 
+/// Formats the state of the loop and its use of time.
+fn summary(report: &Report, used: &str, since: Option<DateTime<FixedOffset>>) -> Vec<String> {
+    let why = report.reason.as_ref().map(|reason| format!(": {}", printable(reason))).unwrap_or_default();
+    let mut lines = vec![format!("{}, {used}{why}", end_word(report))];
+    if let Some(since) = since {
+        let iterations = counted(report.iterations.len() as u64, "iteration");
+        lines.push(format!("since {}: {iterations}", since.format("%Y-%m-%d %H:%M")));
+    }
+    if let Some(checks) = check_seconds(&report.iterations) {
+        let time = |seconds: f64| duration(seconds as u64, " ");
+        lines.push(format!("agent: {}, checks: {}", time(agent_seconds(&report.iterations)), time(checks)));
+    }
+    if report.outages > 0 {
+        let lost = duration(report.outage_seconds as u64, " ");
+        lines.push(format!("{}, {lost} lost", counted(u64::from(report.outages), "outage")));
+    }
+    lines
+}
+
+/// Formats the gates of an iteration, with the last output of checks and of an agent that failed.
+fn of_iteration(it: &Iteration) -> Vec<String> {
+    let (gates, agent) = (gates(it), evidence::of_agent(it));
+    if gates.is_empty() && agent.is_empty() {
+        return vec![];
+    }
+    let how = it.trouble().map(|how| format!(" ({})", printable(&how))).unwrap_or_default();
+    let mut lines = vec![String::new(), format!("Iteration {}{how}:", it.iteration), String::new()];
+    if !agent.is_empty() {
+        lines.push("- the agent's last output:".to_owned());
+        lines.extend(agent);
+    }
+    let checks = it.verdict.as_ref().map_or(&[][..], |verdict| &verdict.checks);
+    for (number, gate) in gates.iter().enumerate() {
+        lines.push(format!("- {}", gate.trim_start()));
+        if let Some(check) = checks.get(number).filter(|check| !check.passed) {
+            lines.extend(evidence::of_check(&check.output));
+        }
+    }
+    lines
+}
+
 fn header() -> String {
-    "| iteration | started | took | exit | cost | tokens | tools | changed | snapshot |".into()
+    "| iteration | started | agent | checks | exit | cost | tokens | tools | changed | snapshot |".into()
 }
 
 fn row(it: &Iteration) -> String {
@@ -81,6 +190,7 @@ fn row(it: &Iteration) -> String {
         it.iteration.to_string(),
         it.started.as_deref().map_or_else(unknown, |at| local_time(at).replace(' ', "T")),
         duration(it.seconds as u64, " "),
+        it.check_seconds().map_or_else(unknown, |seconds| duration(seconds as u64, " ")),
         exit,
         verdict.and_then(|v| v.cost).map_or_else(unknown, dollars),
         verdict.and_then(|v| v.tokens).map_or_else(unknown, |n| n.to_string()),

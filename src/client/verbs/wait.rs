@@ -367,7 +367,8 @@ mod tests {
 
     #[test]
     fn the_next_worker_of_the_name_is_not_the_one_that_is_waited_for() {
-        let snapshot = |workers| Snapshot { seq: 9, gap: false, workers, foreign: false, replayed: 0 };
+        let snapshot =
+            |workers| Snapshot { seq: 9, gap: false, workers, foreign: false, replayed: 0, missing: vec![] };
         let first = snapshot(vec![view("a", "running", json!({}))]);
         let waiter = waiters(&BTreeSet::from(["a"]), &first).unwrap().remove(0);
         assert_eq!(waiter.at(&first, WaitFor::Exit), None);

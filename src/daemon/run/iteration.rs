@@ -218,7 +218,10 @@ impl IterationRun<'_> {
 
     fn notify(&self, iteration: u32, step: Step<'_>) {
         let check = match step {
-            Step::Started(check) => return self.context.report(RunReport::Checking(check.to_owned())),
+            Step::Started(check) => {
+                let entry = Entry::CheckStarted { iteration, check: check.to_owned() };
+                return self.context.report(RunReport::Notice(entry));
+            }
             Step::Ended(check) => check,
         };
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();

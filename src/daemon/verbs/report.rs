@@ -56,6 +56,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
     let (ralph, spec) =
         (slot.engine.ralph().ok_or_else(missing)?, slot.spec.ralph.as_ref().ok_or_else(missing)?);
     let spent = ralph.spent(now);
+    let (outages, outage_seconds) = ralph.outages(now.wall);
     let end = match slot.engine.phase() {
         Phase::Stopped { reason } => Some(reason.end()),
         Phase::Lost => Some(LoopEnd::Lost),
@@ -72,6 +73,8 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         cause: views::cause(slot),
         outage: slot.engine.outage().map(|outage| outage.kind),
         paused_by: ralph.paused,
+        outages,
+        outage_seconds: outage_seconds as f64,
         end,
         started: slot.origin.started.to_rfc3339(),
         current_iteration: ralph.iteration,

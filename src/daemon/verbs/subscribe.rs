@@ -17,8 +17,9 @@ impl Supervisor {
         let wanted = |name: &WorkerName| params.worker.as_deref().is_none_or(|w| w == name.as_str());
         let workers = views::workers(self.slots.iter().filter(|(n, _)| wanted(n)).map(|(_, s)| s));
         let seq = self.notices.seq();
-        let NewSubscriber { notices, replayed, gap, foreign } =
+        let NewSubscriber { notices, replayed, missing, foreign } =
             self.notices.subscribe(params.worker, params.since);
-        Ok((Snapshot { seq, gap, workers, foreign, replayed }, notices))
+        let gap = !missing.is_empty();
+        Ok((Snapshot { seq, gap, workers, foreign, replayed, missing }, notices))
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, FixedOffset};
+
 use super::{Effect, Loop, Now, Phase, SpawnError, Why, Worker};
 use crate::budget::{self, Spent};
 use crate::gates::Verdict;
@@ -37,6 +39,12 @@ impl Loop {
         budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.out_of_iterations())
     }
 
+    /// All outages, and the seconds that the loop has lost to them: the iterations that they ended, and the waits.
+    pub fn outages(&self, now: DateTime<FixedOffset>) -> (u32, u64) {
+        let current = self.outage_since.map_or(0, |since| (now - since).num_seconds());
+        (self.total_outages, self.outage_seconds + u64::try_from(current).unwrap_or(0))
+    }
+
     /// Whether the permitted number of iterations without progress is reached.
     fn is_stalled(&self) -> bool {
         self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1)) && self.paused.is_none()
@@ -68,7 +76,12 @@ impl Worker {
     /// Counts time while the worker is active. A paused, lost or stopped loop uses none.
     pub(super) fn count_time(&mut self, now: Now) {
         let counts = self.has_pane() || matches!(self.phase, Phase::BackingOff { .. });
+        let waits = matches!(self.phase, Phase::BackingOff { .. });
         let Some(ralph) = &mut self.ralph else { return };
+        if !waits || ralph.outage.is_none() {
+            (_, ralph.outage_seconds) = ralph.outages(now.wall);
+            ralph.outage_since = None;
+        }
         if counts {
             ralph.since.get_or_insert(now.mono);
         } else {
@@ -152,6 +165,8 @@ impl Worker {
             return None;
         };
         ralph.outages = ralph.outages.saturating_add(1);
+        ralph.total_outages = ralph.total_outages.saturating_add(1);
+        ralph.outage_since = ralph.iteration_started;
         let message = outage.message.clone();
         let Some(wait) = outage.wait(ralph.outages, now.wall) else {
             if outage.kind != OutageKind::Forbidden {

@@ -20,6 +20,7 @@ impl Entry {
             | Self::IterationFailed { .. }
             | Self::Inactivity { .. }
             | Self::InactivityExtended { .. }
+            | Self::CheckStarted { .. }
             | Self::Checked { .. }
             | Self::GatesMissed { .. }
             | Self::GatesHeld { .. }
@@ -59,9 +60,11 @@ impl Entry {
             Self::InactivityExtended { timeout, .. } => {
                 format!("inactivity timeout ({timeout}s), but the agent is computing: more time given")
             }
+            Self::CheckStarted { iteration, check } => {
+                format!("running check '{}'{}", one_line(check), at_baseline(*iteration))
+            }
             Self::Checked { iteration, check, passed, seconds } => {
-                let base = if *iteration == 0 { " before the first iteration" } else { "" };
-                let word = if *passed { "passed" } else { "failed" };
+                let (word, base) = (if *passed { "passed" } else { "failed" }, at_baseline(*iteration));
                 format!("check '{check}' {word}{base} ({})", duration(*seconds, " "))
             }
             Self::GatesMissed { missing, .. } => format!("not done: {}", missing.join("; ")),
@@ -145,12 +148,17 @@ impl Entry {
             | Self::Ready { .. }
             | Self::Idle { .. }
             | Self::PromptSent { .. }
+            | Self::CheckStarted { .. }
             | Self::DonePatternMatched { .. }
             | Self::RunEnded { .. }
             | Self::Cleaned
             | Self::Stopped { .. } => vec![],
         }
     }
+}
+
+fn at_baseline(iteration: u32) -> &'static str {
+    if iteration == 0 { " before the first iteration" } else { "" }
 }
 
 fn end_line(iteration: u32, exit: IterationExit, seconds: u64) -> String {

@@ -63,3 +63,12 @@ fn durations_are_whole_seconds() {
     assert_eq!(duration(222, ""), "3m42s");
     assert_eq!(duration(3822, " "), "1h 3m 42s");
 }
+
+#[test]
+fn every_kind_has_its_word_in_the_list() {
+    let golden = include_str!("../../../tests/golden/notices.jsonl");
+    let lines = golden.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let kinds: std::collections::BTreeSet<String> =
+        lines.map(|line| serde_json::from_value::<Entry>(line["notice"].clone()).unwrap().kind()).collect();
+    assert_eq!(kinds, Entry::KINDS.iter().map(|kind| (*kind).to_owned()).collect());
+}

@@ -42,7 +42,7 @@ fn logs(code: u8) -> Option<(u8, Option<String>)> {
 }
 
 fn snapshot(seq: u64, worker: WorkerView) -> Snapshot {
-    Snapshot { seq, gap: false, workers: vec![worker], foreign: false, replayed: 0 }
+    Snapshot { seq, gap: false, workers: vec![worker], foreign: false, replayed: 0, missing: vec![] }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
 use swarm_state::screen::printable;
 
+use crate::client::evidence::shows_output;
 use crate::client::report::{before_first, gates, is_stuck_at_base, unapproved, used, watched};
 use crate::client::worker::quoted;
 use crate::protocol::Report;
@@ -59,11 +60,6 @@ fn ending(it: &Iteration) -> String {
 /// Whether every gate held, however the agent ended.
 fn is_complete(it: &Iteration) -> bool {
     it.verdict.as_ref().is_some_and(Verdict::is_complete)
-}
-
-/// Whether the agent's last output explains the end of the iteration.
-pub(super) fn shows_output(it: &Iteration) -> bool {
-    !it.last_lines.is_empty() && it.trouble().is_some() && !is_complete(it)
 }
 
 /// Shows the last output of the agent when its iteration failed.

@@ -314,9 +314,20 @@ fn a_usage_limit_waits_and_uses_up_no_iteration() {
     let ralph = worker.ralph().unwrap();
     assert_eq!((ralph.iteration, ralph.failures, ralph.total_failures), (0, 0, 0));
     assert!(worker.step(Event::Tick, at(1_804_000)).is_empty());
+    assert_eq!(worker.ralph().unwrap().outages(at(1_804_000).wall), (1, 1804));
     let effects = worker.step(Event::Tick, at(1_805_000));
     assert!(entries(&effects).contains(&&Entry::IterationStarted { iteration: 1, max: 10 }));
     assert_eq!((worker.status(), worker.run()), (Status::Starting, Run(2)));
+    assert_eq!(worker.ralph().unwrap().outages(at(9_000_000).wall), (1, 1805));
+}
+
+#[test]
+fn an_outage_that_a_kill_ends_loses_no_more_time() {
+    let outage = Outage { kind: outage::OutageKind::Overload, message: "529".into(), until: None };
+    let verdict = Verdict { outage: Some(outage), ..Verdict::default() };
+    let (mut worker, _) = judged(verified(Budgets::default()), Exit::Code(1), verdict, 7_000);
+    worker.step(Event::Kill, at(9_000));
+    assert_eq!(worker.ralph().unwrap().outages(at(90_000).wall), (1, 9));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use swarm_state::cause::Cause;
 use swarm_state::model::Exit;
 use swarm_state::notice::{PauseBy, StopReason};
 
+use super::super::worst_first::rank;
 use super::*;
 use crate::client::testing::view;
 
