@@ -171,34 +171,7 @@ fn every_verb_prints_the_described_objects() {
     seen.run("spawn", &["--name", "f", "--", "sh", "-c", "echo no; exit 3"], 0);
     world.until_status("f", "failed");
 
-    world.write("swarm.toml", "[ralph]\nmax_iterations = 7\n");
-    let without_name = [
-        "ls",
-        "ralph ls",
-        "why",
-        "report",
-        "events",
-        "doctor",
-        "hooks status",
-        "daemon status",
-        "config show",
-    ];
-    for verb in without_name {
-        seen.run(verb, &[], if verb == "doctor" { world.swarm(&["doctor"]).code.unwrap() } else { 0 });
-    }
-    for (name, code) in [("good", 1), ("stuck", 0), ("bad", 1), ("w", 0), ("f", 1)] {
-        seen.run("status", &[name], code);
-        seen.run("why", &[name], 0);
-        seen.run("logs", &[name], 0);
-        seen.run("peek", &[name], 0);
-    }
-    for name in ["good", "stuck", "bad"] {
-        let report = seen.run("report", &[name], 0);
-        assert_eq!((&report[0]["cost_usd"], &report[0]["tokens"]), (&Value::Null, &Value::Null));
-        seen.run("ralph status", &[name], 0);
-        seen.run("ralph logs", &[name], 0);
-        seen.run("ralph diff", &[name], 0);
-    }
+    verbs_that_change_nothing(&mut seen);
     seen.run("ralph set", &["stuck", "max_iterations=9", "max_time=1h"], 0);
     assert_eq!(seen.run("report", &["stuck"], 0)[0]["budgets"]["max_time"], 3600);
     seen.run("ralph restore", &["good", "1"], 0);
@@ -225,6 +198,37 @@ fn every_verb_prints_the_described_objects() {
     let wanted: BTreeSet<String> =
         verbs().into_iter().filter(|(_, json)| *json).map(|(verb, _)| verb).collect();
     assert_eq!(seen.verbs.iter().map(|verb| (*verb).to_owned()).collect::<BTreeSet<_>>(), wanted);
+}
+
+fn verbs_that_change_nothing(seen: &mut Seen<'_>) {
+    seen.world.write("swarm.toml", "[ralph]\nmax_iterations = 7\n");
+    let without_name = [
+        "ls",
+        "ralph ls",
+        "why",
+        "report",
+        "events",
+        "doctor",
+        "hooks status",
+        "daemon status",
+        "config show",
+    ];
+    for verb in without_name {
+        seen.run(verb, &[], if verb == "doctor" { seen.world.swarm(&["doctor"]).code.unwrap() } else { 0 });
+    }
+    for (name, code) in [("good", 1), ("stuck", 0), ("bad", 1), ("w", 0), ("f", 1)] {
+        seen.run("status", &[name], code);
+        seen.run("why", &[name], 0);
+        seen.run("logs", &[name], 0);
+        seen.run("peek", &[name], 0);
+    }
+    for name in ["good", "stuck", "bad"] {
+        let report = seen.run("report", &[name], 0);
+        assert_eq!((&report[0]["cost_usd"], &report[0]["tokens"]), (&Value::Null, &Value::Null));
+        seen.run("ralph status", &[name], 0);
+        seen.run("ralph logs", &[name], 0);
+        seen.run("ralph diff", &[name], 0);
+    }
 }
 
 fn sessions(seen: &mut Seen<'_>) {
