@@ -70,11 +70,11 @@ Workers (one agent in one tmux window each):
   respawn      Start a worker again with the same settings
   clean        Delete finished workers and their files
 
-Loops (\"ralph loops\": swarm restarts the agent, each time with a fresh context):
+Loops (\"ralph loops\": swarm starts the agent again, with a fresh context):
   loop           Run an agent in a loop until your checks pass
   why            Explain a worker's state and suggest the next step
   report         Summarize each iteration of a loop
-  ralph init     Write a starter PROMPT.md     ralph template  Print it
+  ralph init     Write PROMPT.md and TODO.md   ralph template  Print it
   ralph status   Show a loop's progress        ralph ls        List loops
   ralph pause    Pause after this iteration    ralph resume    Resume a loop
   ralph logs     Print a loop's log            ralph set       Change a setting
@@ -97,9 +97,9 @@ Options:
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
-Start with:  swarm demo
-Then:        swarm loop 'fix the tests' --check 'make test' -- claude
-Read more:   swarm loop --help, man swarm, man swarm-troubleshooting\n";
+Start with:  swarm demo (read more: swarm loop --help, man swarm)
+Then:        swarm loop 'fix the tests' --check 'make test' -- \\
+                 claude -p --permission-mode acceptEdits\n";
 
 /// Sections that only the man page has.
 const LONG: &str = "\

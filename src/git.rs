@@ -38,7 +38,7 @@ mod tests;
 
 pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
-pub(crate) use ignored::{ignored, tracked_but_ignored};
+pub(crate) use ignored::{ignored, tracked};
 pub(crate) use leftovers::{Leftover, is_merged, leftovers, version};
 pub(crate) use losses::losses;
 use repo::{Repo, check_branch, same_path};

@@ -27,17 +27,17 @@ also across restarts and crashes of the daemon, and after a worker was deleted. 
 events as they happen. It continues when the daemon restarts. It exits when its reader goes away or the daemon is \
 stopped.
 
---since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), a \
-date and time (RFC 3339, or without offset), or the number of a notice. Times without an offset are in your time zone.
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), a \
+date and time (RFC 3339, or without offset), or the number of an event. Times without an offset are in your time zone.
 
-With --format json, each line is one object. `seq` grows from notice to notice, also across restarts of the daemon. \
+With --format json, each line is one object. `seq` grows from event to event, also across restarts of the daemon. \
 `kind` names the event; the other fields depend on it (see swarm-json(7)).";
 
 pub(super) const CLEAN_LONG: &str = "\
 Delete finished workers and their files.
 
-swarm deletes everything that belongs to the worker's name: the record, the logs, the prompts, and the state of its \
-loop and of earlier loops with that name. swarm refuses to delete a worker that is live (see swarm ls --help), a \
+swarm deletes the worker's record, logs and prompts, and the state of its loop and of earlier loops with that name. \
+Its events stay. swarm refuses to delete a worker that is live (see swarm ls --help), a \
 paused loop or a lost loop; stop it first with swarm kill.
 
 swarm also removes the worker's worktree, unless work would be lost. Work is:
@@ -47,8 +47,8 @@ swarm also removes the worker's worktree, unless work would be lost. Work is:
   - any of these in a nested repository, even in an ignored one, and commits
     of a nested repository that none of its remotes has
 
-If there is work, swarm keeps the worker with all its files and lists the work. --force-dirty deletes all of it. \
-swarm also keeps the worker while one of its processes still uses the worktree. swarm deletes the branch of the \
+If there is work, swarm keeps the worker with all its files and lists the work. --force-dirty deletes the \
+worktree with this work. swarm also keeps the worker while one of its processes still uses the worktree. swarm deletes the branch of the \
 worktree only if swarm created the branch and the branch is merged. Stashes stay in the repository.
 
 swarm deletes ignored caches together with the worktree and prints their names. Caches are:
@@ -63,7 +63,8 @@ size. --discard-ignored deletes such files too; --force-dirty alone does not.
 
 swarm deletes the snapshots of the worker's loops (the refs under refs/swarm/NAME/) if a branch of yours has the files \
 of the last one: you merged or committed them. Branches called swarm/... do not count. Otherwise swarm keeps the \
-snapshots and prints their ref; --discard deletes them too.
+snapshots and prints their ref; --discard deletes them too. The snapshots of earlier iterations are deleted together \
+with the last one.
 
 A worker of swarm's Python predecessor is only removed from the list, after it has ended. --all skips such workers; \
 give the name.";
@@ -177,7 +178,7 @@ pub struct Events {
     /// Keep printing new events
     #[arg(short, long)]
     pub follow: bool,
-    /// First time (22:00, 8h ago), or the notice before [default: all; with --follow: now]
+    /// Only events since TIME (22:00, 8h) or after number SEQ [default: all; with --follow: now]
     #[arg(long, value_name = "TIME|SEQ", value_parser = parse_since)]
     pub since: Option<Since>,
     /// Output format; json prints one object per line
@@ -204,13 +205,13 @@ pub struct Clean {
     /// Keep worktrees and their branches
     #[arg(long, conflicts_with = "force_dirty")]
     pub keep_worktree: bool,
-    /// Delete worktrees even with uncommitted work
+    /// Delete worktrees even if work is lost (see --help)
     #[arg(long)]
     pub force_dirty: bool,
     /// Also delete ignored files that are not caches
     #[arg(long, conflicts_with = "keep_worktree")]
     pub discard_ignored: bool,
-    /// Also delete snapshots that are in no branch
+    /// Delete snapshots even if no branch has the last one's files
     #[arg(long)]
     pub discard: bool,
     /// Output format; json prints one object per worker and line

@@ -42,8 +42,9 @@ swarm watches the files that decide whether the work is done, so that an agent c
   - the task file
 
 An iteration that changes a watched file does not count as done until the file is restored or you run `swarm ralph \
-approve NAME`. The loop continues meanwhile. Not watched: caches (such as __pycache__), files that git ignored before \
-the loop, and files that the checks write by themselves. `swarm why NAME` lists the watched files. swarm does not watch other \
+approve NAME`. The loop continues meanwhile. Not watched, unless git tracks them or --protect names them without a wildcard: caches of \
+test runners and compiled files (__pycache__), files that git ignored before the loop, and files that the checks \
+write by themselves. `swarm why NAME` lists the watched files. swarm does not watch other \
 files that these scripts run; name them with --protect.
 
 Snapshots:
@@ -85,8 +86,8 @@ fn loop_after() -> String {
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
          budget_unseen). With resume_after_shutdown in the settings (see swarm-config(5)), the next daemon resumes the \
-         loops that a stop of the daemon paused. The command then exits with 1, but after `swarm ralph pause` it stays. A second Ctrl-C ends \
-         the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
+         loops that a stop of the daemon paused. When the loop pauses, the command exits with 1; after `swarm ralph pause`, it waits until the loop \
+         is resumed or ends. A second Ctrl-C ends the command at once with 130; the agent continues, and the loop pauses after it.\n\n{LOOP_EXAMPLES}",
         ends::table()
     )
 }

@@ -261,7 +261,7 @@ pub struct RalphClean {
     /// This includes earlier loops of a name whose current loop is live.
     #[arg(long)]
     pub all: bool,
-    /// Also delete snapshots that are in no branch
+    /// Delete snapshots even if no branch has the last one's files
     #[arg(long)]
     pub discard: bool,
     /// Output format
@@ -318,10 +318,10 @@ also prints the results of the checks, and the last output of an agent that fail
 the last 15 lines of output.
 
 Without NAME, swarm prints a short block for each worker, the worst first: failed, lost, unreachable, waiting, \
-retrying, paused, killed, running, done. A block contains the last lines of the failed agent or check, or the question \
+retrying, paused, killed, starting, running, done. A block contains the last lines of the failed agent or check, or the question \
 on the screen of a waiting agent. If there is nothing to do for a worker, its block is one line.
 
---since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), or a \
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), or a \
 date and time (RFC 3339, or without offset).";
 
 pub(super) const REPORT_LONG: &str = "\
@@ -333,7 +333,7 @@ them: the iterations that they ended, and the waits.
 
 Without NAME, swarm prints a shorter report for each worker, in the order of swarm why: the worst first.
 
---since accepts a time of day (22:00, the last one that has passed), a time span (8h ago), a date (2026-01-15), or a \
+--since accepts a time of day (22:00, the last one that has passed), a time span (8h: since eight hours ago), a date (2026-01-15), or a \
 date and time (RFC 3339, or without offset).";
 
 /// `swarm why`
@@ -341,7 +341,7 @@ date and time (RFC 3339, or without offset).";
 pub struct Why {
     /// Worker name [default: all workers]
     pub name: Option<WorkerName>,
-    /// Only workers with events since this time (22:00, 8h ago)
+    /// Only workers with events since TIME; not with NAME
     #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "name")]
     pub since: Option<DateTime<FixedOffset>>,
     /// Output format
@@ -354,7 +354,7 @@ pub struct Why {
 pub struct ReportArgs {
     /// Worker name [default: all workers]
     pub name: Option<WorkerName>,
-    /// Only iterations that ended since this time (22:00, 8h ago)
+    /// Only iterations that ended since this time (22:00, 8h)
     ///
     /// Without NAME, the report covers only workers with events since then.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]

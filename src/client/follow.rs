@@ -76,6 +76,8 @@ pub(super) struct FollowResult {
     pub(super) code: u8,
     /// The follower was interrupted with Ctrl-C or SIGTERM.
     pub(super) was_interrupted: bool,
+    /// The daemon stopped, which paused the loop. A request now would start another daemon.
+    pub(super) daemon_stopped: bool,
 }
 
 /// Follows the loop of `spawned` to its end.
@@ -99,7 +101,8 @@ pub(super) async fn result(
     ctx.out.no_progress();
     match followed {
         Err(Failure::ReaderGone) => {
-            Ok(FollowResult { code: failed_if_unread(Err(Failure::ReaderGone))?, was_interrupted: false })
+            let code = failed_if_unread(Err(Failure::ReaderGone))?;
+            Ok(FollowResult { code, was_interrupted: false, daemon_stopped: false })
         }
         followed => followed,
     }
@@ -181,7 +184,9 @@ async fn follow(
         progress_line.update(&input, &paths, &name, &send);
         let acts = match input {
             FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
-            FollowInput::HangUp => return Ok(FollowResult { code: 129, was_interrupted: false }),
+            FollowInput::HangUp => {
+                return Ok(FollowResult { code: 129, was_interrupted: false, daemon_stopped: false });
+            }
             FollowInput::Interrupt => machine.interrupt(),
             FollowInput::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
             FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),
@@ -198,7 +203,7 @@ async fn follow(
                 lines.iter().try_for_each(|line| say(line))?;
                 vec![]
             }
-            FollowInput::Event(FollowEvent::DaemonStopped) => vec![FollowAction::End(machine.resumable())],
+            FollowInput::Event(FollowEvent::DaemonStopped) => vec![FollowAction::End(machine.stopped())],
             FollowInput::Event(FollowEvent::Disconnected(error)) => {
                 return Err(error.hint(format!("swarm ralph status {name}")).into());
             }
@@ -214,7 +219,8 @@ async fn follow(
                     wait_for_pause(ctx, &name, asked.take()).await;
                     last_lines(&mut events, options, &say).await?;
                     let code = finish(ctx, end)?;
-                    return Ok(FollowResult { code, was_interrupted: machine.asked() });
+                    let (was_interrupted, daemon_stopped) = (machine.asked(), machine.daemon_stopped());
+                    return Ok(FollowResult { code, was_interrupted, daemon_stopped });
                 }
             }
         }

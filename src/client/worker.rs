@@ -31,6 +31,11 @@ pub(super) fn iteration(worker: &WorkerView) -> String {
 /// The cause in a few words; the text of a later daemon's cause that is unknown here.
 pub(super) fn brief_cause(worker: &WorkerView) -> String {
     match &worker.cause {
+        Some(Cause::NeedsPerson { text }) if text.starts_with("a question") => {
+            let is_question = |line: &&String| line.contains('?');
+            let asked = worker.screen.iter().rfind(is_question).or(worker.screen.last());
+            asked.map_or_else(|| text.clone(), |line| format!("asks: {}", line.trim()))
+        }
         Some(cause) => in_own_zone(cause).brief(worker.status),
         None => worker.reason.clone().unwrap_or_default(),
     }

@@ -29,13 +29,12 @@ pub(crate) async fn ignored(tree: &Path) -> Result<IgnoredFiles> {
     ignored_in(tree, &repos).await
 }
 
-/// The files below `dir` that git tracks although its rules ignore them, relative to `dir`. Empty outside of a
-/// repository.
+/// The files below `dir` that git tracks, relative to `dir`. Empty outside of a repository.
 ///
 /// # Errors
 /// When git fails.
-pub(crate) async fn tracked_but_ignored(dir: &Path) -> Result<Vec<String>> {
-    let args = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
+pub(crate) async fn tracked(dir: &Path) -> Result<Vec<String>> {
+    let args = ["ls-files", "-z", "--cached"];
     let listed = git_patient(dir, LONG_TIMEOUT, &args).await?;
     if !listed.ok {
         return Ok(vec![]);

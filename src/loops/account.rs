@@ -54,7 +54,7 @@ pub(super) fn of(env: &BTreeMap<String, String>, text: bool, finished: &Finished
         texts,
         tool_calls: recorded.tool_calls.or(printed.tool_calls),
         usage: recorded.usage.or(printed.usage),
-        cost: printed.cost.or(recorded.cost),
+        cost: printed.cost.into_iter().chain(recorded.cost).max_by(f64::total_cmp),
         session: recorded.session.or(printed.session),
         error: recorded.error.or(printed.error),
     };

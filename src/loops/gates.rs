@@ -13,9 +13,10 @@ use swarm_state::screen::ScreenReader;
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
-use super::run::{Finished, LoopRun};
+use super::run::{Finished, LoopRun, long_over};
 use super::{account, protect};
 use crate::checks::OnCheckStep;
+use crate::error::Error;
 
 /// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
 /// seen quickly.
@@ -66,7 +67,7 @@ impl LoopRun {
             return None;
         }
         // Before the checks, because they may write into the tree.
-        verdict.changed = self.changed(base, verdict).await;
+        verdict.changed = self.changed(base, finished, verdict).await;
         if verdict.outage.is_some() {
             // There is no work to check.
             verdict.trouble = Some("the agent could not work".into());
@@ -88,15 +89,21 @@ impl LoopRun {
             verdict.promise = Some(self.claim(claim.is_given(), account, base, verdict));
         }
         // The code under test, or another check, may have replaced a file before it was read.
-        let mut changed = self.changed(base, verdict).await;
+        let mut changed = self.changed(base, finished, verdict).await;
         changed.retain(|file| !verdict.changed.contains(file));
         verdict.changed_in_checks = changed;
         seconds
     }
 
-    /// The watched files that changed. If they cannot be read, the gates cannot hold.
-    async fn changed(&self, base: &Base, verdict: &mut Verdict) -> Vec<String> {
-        match protect::hashes(self, base).await {
+    /// The watched files that changed. If they cannot be read in the loop's time, the gates cannot hold.
+    async fn changed(&self, base: &Base, finished: &Finished<'_>, verdict: &mut Verdict) -> Vec<String> {
+        let read = tokio::select! {
+            read = protect::hashes(self, base) => read,
+            () = long_over(finished.until) => {
+                Err(Error::system("cannot read the watched files", "it took longer than the loop's time"))
+            }
+        };
+        match read {
             Ok(now) => base.changed(&now),
             Err(error) => {
                 verdict.trouble = Some(error.to_string());

@@ -32,7 +32,7 @@ use tree::{IgnoreRules, bare};
 /// When a glob is invalid or a file cannot be read.
 pub(super) async fn begin(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
     let globs = &loop_run.gates.protect;
-    let tracked = if globs.is_empty() { vec![] } else { git::tracked_but_ignored(&loop_run.cwd).await? };
+    let tracked = if globs.is_empty() { vec![] } else { git::tracked(&loop_run.cwd).await? };
     base.ignore_rules = tree::ignore_rules(&loop_run.cwd, globs);
     base.protected = hashes_with(loop_run, base, Some(tracked.into_iter().collect())).await?;
     Ok(())
@@ -76,8 +76,8 @@ pub(super) fn hashes_now(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<Str
     hash_all(loop_run, base, None)
 }
 
-/// `tracked` is set while the baseline is taken: every script is watched then, and these files although git ignores
-/// them.
+/// `tracked` is set while the baseline is taken: every script is watched then, and these files although they are in a
+/// cache or git ignores them. A file that `--protect` names without a wildcard is always watched.
 fn hash_all(
     loop_run: &LoopRun,
     base: &Base,
@@ -110,6 +110,7 @@ fn hash_all(
     for file in tree::matching(&loop_run.cwd, &loop_run.gates.protect, &globs) {
         let name = file.to_string_lossy().into_owned();
         let is_own = base.protected.contains_key(&name) || tracked.is_some_and(|files| files.contains(&name));
+        let is_own = is_own || loop_run.gates.protect.iter().any(|text| bare(text) == name);
         let is_left_out =
             is_generated(&name) || base.is_written(&name) || rules.ignore(&loop_run.cwd.join(&file));
         if is_own || !is_left_out {

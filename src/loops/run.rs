@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
 use swarm_state::engine::Ended;
@@ -12,7 +13,7 @@ use swarm_state::model::Exit;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::Profile;
 use swarm_state::transcript::Account;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::{Error, Result};
 use crate::signed::{Purpose, SigningKey};
@@ -20,6 +21,9 @@ use crate::store::{read_bounded, write_unsynced};
 
 /// The largest of our own files that is read back.
 const MAX_LOOP_FILE_BYTES: u64 = 64 << 20;
+
+/// How long the snapshot or the watched files may take if the worker is being killed or the loop's time is over.
+pub(super) const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 
 /// The fixed settings of one loop.
 #[derive(Clone, Debug)]
@@ -161,4 +165,12 @@ fn write_signed<T: serde::Serialize>(
     }
     let write = || write_unsynced(path, &key.sign(purpose, value)?);
     write().map_err(|e| Error::system(format!("cannot write '{}'", path.display()), e))
+}
+
+/// Resolves [`SNAPSHOT_GRACE`] after the loop's time, or after now if that is later. Never resolves without a limit.
+pub(super) async fn long_over(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until.max(Instant::now()) + SNAPSHOT_GRACE).await,
+        None => std::future::pending().await,
+    }
 }

@@ -13,17 +13,14 @@ use swarm_state::pattern::Pattern;
 use swarm_state::promise::Source;
 use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::sleep;
 
 use super::account;
 use super::gates::Before;
-use super::run::{Finished, LoopRun};
+use super::run::{Finished, LoopRun, SNAPSHOT_GRACE, long_over};
 use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
 use crate::git;
-
-/// How long the snapshot may take if the worker is being killed or the loop's time is over.
-const SNAPSHOT_GRACE: Duration = Duration::from_secs(10);
 
 /// How often to look whether the worker is being killed.
 const HURRY_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -304,13 +301,5 @@ fn last_lines(output: &str) -> Vec<String> {
 pub(crate) async fn set(mark: &AtomicBool) {
     while !mark.load(Ordering::Relaxed) {
         sleep(HURRY_POLL_INTERVAL).await;
-    }
-}
-
-/// Resolves [`SNAPSHOT_GRACE`] after the loop's time, or after now if that is later. Never resolves without a limit.
-async fn long_over(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until.max(Instant::now()) + SNAPSHOT_GRACE).await,
-        None => std::future::pending().await,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use swarm_state::format;
 use swarm_state::ledger::Base;
 
-use super::{Problem, Store, entries, failed, file_name, read, write_atomic};
+use super::{Problem, Store, entries, failed, file_name, read, set_aside, write_atomic};
 use crate::error::Result;
 use crate::paths::Paths;
 use crate::signed::{Purpose, SigningKey};
@@ -16,7 +16,13 @@ pub(super) fn key(paths: &Paths) -> Result<(SigningKey, bool)> {
     let path = paths.signing_key();
     match SigningKey::read(&path).map_err(|e| failed("read", &path, e))? {
         Some(key) => Ok((key, false)),
-        None => Ok((SigningKey::create(&path).map_err(|e| failed("write", &path, e))?, true)),
+        None => {
+            // A damaged key stays for the user to look at.
+            if path.exists() {
+                set_aside(&path).map_err(|e| failed("rename", &path, e))?;
+            }
+            Ok((SigningKey::create(&path).map_err(|e| failed("write", &path, e))?, true))
+        }
     }
 }
 
@@ -47,7 +53,7 @@ impl Store {
         if lost_key {
             let path = self.paths.signing_key();
             let message = format!(
-                "'{}' was missing: earlier changes to workers' files were not noticed",
+                "'{}' was missing or damaged: earlier changes to workers' files were not noticed",
                 path.display()
             );
             self.note(Problem::of(None, message));

@@ -47,10 +47,14 @@ pub const CACHE_FILES: [&str; 1] = [".DS_Store"];
 pub const CACHE_MARKERS: [(&str, &str); 2] =
     [("CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55"), ("pyvenv.cfg", "")];
 
-/// Whether a file is in a cache directory or is made from a source file. `path` is relative.
+/// Directories in which test runners and checkers keep their own data, wherever they run.
+const RUNNER_CACHE_DIRS: [&str; 3] = [".pytest_cache", ".mypy_cache", ".ruff_cache"];
+
+/// Whether a file is the cache of a test runner or is made from a source file. `path` is relative. Other caches, such
+/// as `node_modules`, can hold files that a test reads.
 pub fn is_generated(path: &str) -> bool {
     let (dirs, name) = path.rsplit_once('/').unwrap_or(("", path));
-    dirs.split('/').any(|dir| CACHE_DIRS.contains(&dir))
+    dirs.split('/').any(|dir| RUNNER_CACHE_DIRS.contains(&dir))
         || CACHE_FILES.contains(&name)
         || CACHE_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }

@@ -220,14 +220,17 @@ impl TranscriptReader {
 
     /// Takes the usage of all so far; what cannot be read makes the one before it worthless.
     fn sum_up(&mut self, usage: Option<Usage>) {
-        (self.whole, self.lost_usage) = (usage, usage.is_none());
+        self.lost_usage = usage.is_none();
+        self.whole = self.whole.into_iter().chain(usage).max_by_key(|usage| usage.total());
     }
 
-    /// Takes the cost of all so far, where a record tells one.
-    fn cost(&mut self, told: &Value) {
-        if !told.is_null() {
-            let cost = dollars(told);
-            (self.account.cost, self.lost_cost) = (cost, cost.is_none());
+    /// Reads the cost of all so far, if a record has one. A sum never falls, so the highest counts: a tool can print a
+    /// record too.
+    fn cost(&mut self, reported: &Value) {
+        if !reported.is_null() {
+            let cost = dollars(reported);
+            self.lost_cost = cost.is_none();
+            self.account.cost = self.account.cost.into_iter().chain(cost).max_by(f64::total_cmp);
         }
     }
 }

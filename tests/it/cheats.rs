@@ -162,7 +162,7 @@ fn a_lost_key_loses_no_worker() {
     d.w.swarm(&["daemon", "stop"]).ok();
     std::fs::remove_file(&key).unwrap();
     let listed = d.w.swarm(&["ls"]).ok().says("max iterations");
-    assert!(listed.err.contains("signing-key' was missing"), "{listed:?}");
+    assert!(listed.err.contains("signing-key' was missing or damaged"), "{listed:?}");
     assert_eq!(
         d.w.swarm(&["report", "a", "--format", "json"]).ok().json()["iterations"].as_array().unwrap().len(),
         1

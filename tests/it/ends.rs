@@ -87,6 +87,17 @@ fn a_loop_that_is_left_by_a_second_interrupt_is_cancelled_too() {
 }
 
 #[test]
+fn a_daemon_that_was_stopped_under_a_followed_loop_stays_stopped() {
+    let d = Desk::new();
+    let mut follower = followed(&d, &[]);
+    d.w.swarm(&["daemon", "stop"]).ok();
+    assert_eq!(follower.wait(&d.w), 1, "{}", follower.output());
+    follower.says("hint: to go on: swarm ralph resume a\n");
+    d.w.swarm(&["daemon", "status"]).code(3);
+    fs::write(d.path("go"), "").unwrap();
+}
+
+#[test]
 fn a_loop_whose_spec_goes_away_has_failed_and_says_which_file() {
     let d = Desk::new();
     let spec = d.path("spec.md");

@@ -275,7 +275,9 @@ fn five_consecutive_failures_stop_the_loop_with_exit_1() {
         agent.until_run(&w, run);
         agent.tell("exit 1");
         if run < 5 {
-            w.until_status("agent", "retrying");
+            w.until("the failure is counted", || {
+                (w.ralph_state("agent")["consecutive_failures"] == run).then_some(())
+            });
             // Both at once ends the wait, and the count of failures stays.
             w.swarm(&["ralph", "pause", "agent"]).ok();
             w.swarm(&["ralph", "resume", "agent"]).ok();

@@ -262,6 +262,8 @@ plain: failed, exit status 3
   | 5
   next: fix the cause, then swarm respawn plain
 held: paused (iteration 2/5), no progress
+  FAIL  false
+  | exit status 1
   next: swarm ralph resume held
 done: done, exited
 ";

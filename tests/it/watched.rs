@@ -13,7 +13,7 @@ fn error(result: &Value, iteration: usize) -> String {
 #[test]
 fn files_that_checks_and_caches_write_do_not_count_as_changed() {
     let d = Desk::new();
-    d.commit(".gitignore", "*.log\n");
+    d.commit(".gitignore", "*.log\nnode_modules\n");
     d.commit("tests/test_a.py", "assert True\n");
     d.commit("tests/a.snap", "1\n");
     // Writes a cache, a report with a new name, an ignored file and a snapshot, as test runners do.
@@ -28,6 +28,22 @@ fn files_that_checks_and_caches_write_do_not_count_as_changed() {
     assert_eq!(error(&result, 1), "", "{result}");
     let prompt = d.prompt(1);
     assert!(prompt.contains("  - `tests/**`\n") && !prompt.contains("tests/test_a.py"), "{prompt}");
+}
+
+#[test]
+fn a_file_that_is_tracked_or_named_is_watched_wherever_it_is() {
+    let d = Desk::new();
+    d.commit("tests/target/a.py", "assert False\n");
+    d.commit("tests/b.pyc", "1\n");
+    std::fs::write(d.w.work().join(".git/info/exclude"), ".env\n").unwrap();
+    std::fs::write(d.w.work().join(".env"), "KEY=1\n").unwrap();
+    let agent = d.agent(&[&format!(
+        "echo >tests/target/a.py; echo >tests/target/conftest.py; echo >tests/b.pyc; echo >.env; touch x; {DONE}"
+    )]);
+    let flags = ["--check", "true", "--protect", "tests/**", "--protect", ".env", "-n", "1"];
+    let expected =
+        "protected files were changed: .env, tests/b.pyc, tests/target/a.py, tests/target/conftest.py";
+    assert_eq!(error(&d.result(1, &flags, &agent), 1), expected);
 }
 
 #[test]

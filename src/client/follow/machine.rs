@@ -49,6 +49,8 @@ pub(super) struct Machine {
     paused: bool,
     /// How the loop ended according to the last snapshot. Its last notices may arrive later.
     pending: Option<FollowEnd>,
+    /// The daemon has paused the loop because it stops, or has stopped.
+    daemon_stopped: bool,
 }
 
 impl Machine {
@@ -60,6 +62,7 @@ impl Machine {
             repeated: seq,
             asked: false,
             paused: false,
+            daemon_stopped: false,
             pending: None,
         }
     }
@@ -67,6 +70,17 @@ impl Machine {
     /// Whether this follower requested the current pause.
     pub(super) fn asked(&self) -> bool {
         self.asked
+    }
+
+    /// Whether the daemon has stopped, or is about to.
+    pub(super) fn daemon_stopped(&self) -> bool {
+        self.daemon_stopped
+    }
+
+    /// Ends because the daemon has stopped.
+    pub(super) fn stopped(&mut self) -> FollowEnd {
+        self.daemon_stopped = true;
+        self.resumable()
     }
 
     /// The end that the last snapshot showed and no notice has confirmed yet.
@@ -87,6 +101,7 @@ impl Machine {
             Entry::LoopComplete { .. } => Some(FollowEnd::done()),
             Entry::LoopFailed { reason, .. } | Entry::Stopped { reason } => Some(self.over(reason)),
             Entry::Lost { .. } if holds_now => Some(self.resumable()),
+            Entry::Paused { by: PauseBy::Shutdown } if holds_now => Some(self.stopped()),
             Entry::Paused { by } if holds_now && !by.is_user() => Some(self.resumable()),
             Entry::Paused { by } => {
                 self.paused = true;

@@ -16,7 +16,7 @@ use crate::out::CommandResult;
 
 mod result;
 use crate::cli::{BudgetArgs, Loop, LoopArgs, PageFormat, PromptArgs, RestartArgs, Spawn};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::protocol::{Call, Spawned};
 use crate::settings::{LoopDefaults, Settings};
 
@@ -77,6 +77,13 @@ pub(super) async fn run(ctx: &ClientContext, mut args: Loop) -> CommandResult {
     };
     let options = follow::FollowOptions { stream, lines, progress: !quiet };
     let followed = follow::result(ctx, &spawned, options, signals).await?;
+    if followed.daemon_stopped {
+        if !text {
+            let error = Error::new(ErrorCode::NoDaemon, "the daemon was stopped, and the loop is paused");
+            ctx.out.json_error(&error.hint(format!("swarm ralph resume {}", spawned.worker.name)));
+        }
+        return Ok(followed.code);
+    }
     let printed = result::print(ctx, &spawned.worker.name, format, followed.was_interrupted).await;
     follow::failed_if_unread(printed.map(|()| followed.code))
 }

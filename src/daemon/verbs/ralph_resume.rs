@@ -8,6 +8,7 @@ use swarm_state::engine::{Edits, Event, Now, Phase};
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
+use crate::daemon::run::prompt;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_pause::status_of;
@@ -89,6 +90,9 @@ fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
         return Err(Error::new(ErrorCode::Conflict, message)
             .hint(format!("to start the loop again from the first iteration: swarm respawn {name}")));
     }
+    prompt::next(&slot.spec).map_err(|e| {
+        Error::new(ErrorCode::Conflict, e).hint(format!("restore the file, then swarm ralph resume {name}"))
+    })?;
     // `ralph clean` deletes it with the task and the results.
     if ralph.worked && loop_run.read_base().is_none() {
         return Err(loop_run.no_base());

@@ -54,6 +54,7 @@ fn what_cannot_be_read_was_not_told() {
     let fine = r#"{"input_tokens":1,"output_tokens":1,"cache_read_input_tokens":null}"#;
     assert_eq!(Account::of(&claude(fine, "0.6")).usage.map(Usage::total), Some(8));
     assert_eq!(Account::of(&claude(fine, "0.6")).cost, Some(0.6));
+    assert_eq!(Account::of(&claude(fine, "0")).cost, Some(0.5), "a record of a tool does not lower the cost");
     for absurd in ["-1000", "\"1\""] {
         assert_eq!(Account::of(&claude(fine, absurd)).cost, None, "{absurd}");
     }

@@ -31,11 +31,13 @@ pub(super) fn object(worker: &WorkerView, facts: &Facts) -> Value {
     })
 }
 
-/// Output that shows why a worker failed, or what it waits for, and its source.
+/// Output that shows why a worker failed or made no progress, or what it waits for, and its source.
 fn evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<Value> {
     match (worker.status, detail.report) {
         (Status::Waiting, _) => vec![quote("screen", None, worker.screen.iter())],
-        (Status::Failed, Some(report)) => report.iterations.last().map(of_iteration).unwrap_or_default(),
+        (Status::Failed | Status::Paused, Some(report)) => {
+            report.iterations.last().map(of_iteration).unwrap_or_default()
+        }
         (Status::Failed, None) => vec![quote("agent", None, detail.output.iter())],
         _ => vec![],
     }

@@ -118,11 +118,13 @@ fn head(worker: &WorkerView, width: usize, out: Out) -> String {
     format!("{name}: {}{}", out.paint(color(worker.status), status), fit(&rest, left))
 }
 
-/// Returns what shows why a worker failed, or what it waits for.
+/// Returns what shows why a worker failed or made no progress, or what it waits for.
 fn shown_evidence(worker: &WorkerView, detail: &Detail<'_>) -> Vec<String> {
     match (worker.status, detail.report) {
         (Status::Waiting, _) => evidence::last_lines(&worker.screen),
-        (Status::Failed, Some(report)) => report.iterations.last().map(of_iteration).unwrap_or_default(),
+        (Status::Failed | Status::Paused, Some(report)) => {
+            report.iterations.last().map(of_iteration).unwrap_or_default()
+        }
         (Status::Failed, None) => evidence::last_lines(detail.output),
         _ => vec![],
     }

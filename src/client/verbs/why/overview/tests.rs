@@ -71,7 +71,7 @@ fn a_block_has_the_cause_the_evidence_and_the_next_step() {
     assert_eq!(
         block(&worker, &empty(), out),
         [
-            "a: waiting (iteration 3/9), a question",
+            "a: waiting (iteration 3/9), asks: Delete it?",
             "  | Delete it?",
             "  | > yes",
             "  |   no",
