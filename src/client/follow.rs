@@ -80,6 +80,13 @@ pub(super) struct FollowResult {
     pub(super) daemon_stopped: bool,
 }
 
+impl FollowResult {
+    /// The result with an exit status and nothing else to know.
+    fn of(code: u8) -> Self {
+        Self { code, was_interrupted: false, daemon_stopped: false }
+    }
+}
+
 /// Follows the loop of `spawned` to its end.
 pub(super) async fn run(
     ctx: &ClientContext,
@@ -100,10 +107,7 @@ pub(super) async fn result(
     let followed = follow(ctx, spawned, options, signals).await;
     ctx.out.no_progress();
     match followed {
-        Err(Failure::ReaderGone) => {
-            let code = failed_if_unread(Err(Failure::ReaderGone))?;
-            Ok(FollowResult { code, was_interrupted: false, daemon_stopped: false })
-        }
+        Err(Failure::ReaderGone) => Ok(FollowResult::of(failed_if_unread(Err(Failure::ReaderGone))?)),
         followed => followed,
     }
 }
@@ -184,9 +188,7 @@ async fn follow(
         progress_line.update(&input, &paths, &name, &send);
         let acts = match input {
             FollowInput::Tick | FollowInput::Event(FollowEvent::Spent(_)) => vec![],
-            FollowInput::HangUp => {
-                return Ok(FollowResult { code: 129, was_interrupted: false, daemon_stopped: false });
-            }
+            FollowInput::HangUp => return Ok(FollowResult::of(129)),
             FollowInput::Interrupt => machine.interrupt(),
             FollowInput::Quiet => machine.pending().cloned().map(FollowAction::End).into_iter().collect(),
             FollowInput::Event(FollowEvent::Notice(notice)) => machine.notice(&notice),
