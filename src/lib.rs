@@ -37,8 +37,8 @@
 //! * [`loops`], [`checks`]: baseline, contract and verdict of an iteration
 //! * [`hooks`], [`session`]: hooks in an agent's settings, and loops in an agent's own session
 //! * [`ralph`]: a loop as a library
-//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`: processes, descriptors, environments,
-//!   shell words, durations, points in time
+//! * [`procs`], [`descriptors`], `environ`, `shell`, `duration`, `since`, `loop_setting`: processes, descriptors,
+//!   environments, shell words, durations, times, settings of a loop
 //! * `runtime`: the runtime and the signals of a command
 //! * [`settings`], [`client`], [`out`], [`mod@cli`]: the command line
 //! * `client::json`: the objects of `--format json`
@@ -62,6 +62,7 @@ mod files;
 pub mod fuzzing;
 mod git;
 pub mod hooks;
+mod loop_setting;
 mod loops;
 pub mod out;
 pub mod paths;

@@ -41,8 +41,9 @@ pub struct GateArgs {
     pub promise: Option<String>,
     /// Tool calls required for a promise to count [default: 1]
     ///
-    /// Only calls in the same iteration as the promise count. With the default, a changed file, a commit, or a check
-    /// that turned green counts too, also from an earlier iteration. 0 accepts every promise.
+    /// With the default, any work in this or an earlier iteration is enough: a tool call, a changed file, a commit, or
+    /// a check that turned green. With N above 1, only calls in the promise's own iteration count. 0 accepts every
+    /// promise.
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(0..=u64::MAX))]
     pub min_tool_calls: Option<u64>,
     /// Response to a promise with fewer tool calls [default: reject]

@@ -40,7 +40,9 @@ impl Store {
             }
         }
         for dir in entries(&self.paths.ralph_root()) {
-            let (name, baseline) = (file_name(&dir), dir.join("base.json"));
+            // An earlier loop of the worker is in `NAME.1`.
+            let name = file_name(&dir).split('.').next().unwrap_or_default();
+            let baseline = dir.join("base.json");
             let bytes = read(&baseline).ok().flatten().unwrap_or_default();
             let Ok(Base { id, .. }) = serde_json::from_slice(&bytes) else { continue };
             lost_key |= self.sign(Purpose::Baseline(name), &baseline);

@@ -620,3 +620,16 @@ fn the_progress_line_is_on_a_terminal_and_gone_at_the_end() {
     assert_eq!(follower.wait(&w), 1);
     assert!(!follower.output().contains('\r') && !follower.output().contains(" · "), "{}", follower.output());
 }
+
+#[test]
+fn an_invalid_setting_changes_none_of_the_others() {
+    let w = World::new();
+    let agent = w.agent("a");
+    w.spawn_loop("l", &agent, &["-n", "5"]);
+    for (wrong, code) in [("bogus=1", 2), ("done_pattern=(", 1), ("max_time=x", 2), ("max_failures=0", 2)] {
+        w.swarm(&["ralph", "set", "l", "max_iterations=9", wrong]).code(code);
+        assert_eq!(w.ralph_state("l")["max_iterations"], 5, "{wrong}");
+    }
+    w.swarm(&["ralph", "set", "l", "max_iterations=9", "max_failures=3"]).ok();
+    assert_eq!(w.ralph_state("l")["max_iterations"], 9);
+}

@@ -371,3 +371,22 @@ fn a_repository_that_git_ignores_is_looked_into() {
     world.swarm(&["clean", "w", "--force-dirty"]).ok().says("removed worktree");
     assert!(!tree.exists());
 }
+
+#[test]
+fn the_state_that_a_newer_swarm_wrote_is_not_deleted() {
+    let w = World::new();
+    w.swarm(&["loop", "t", "--name", "d", "-n", "1", "--no-promise", "--check", "false", "--", "true"])
+        .code(1);
+    let path = w.swarm_dir().join("ralph/d/state.json");
+    let state = fs::read_to_string(&path).unwrap();
+    let newer = state.replace("\"format\": 1", "\"format\": 99");
+    assert_ne!(newer, state);
+    fs::write(&path, &newer).unwrap();
+    for verb in [&["clean", "d"][..], &["ralph", "clean", "d"]] {
+        w.swarm(verb)
+            .code(1)
+            .warns("newer")
+            .warns("hint: use the swarm that wrote it, or move the file away");
+        assert_eq!(fs::read_to_string(&path).unwrap(), newer);
+    }
+}

@@ -9,14 +9,21 @@ use crate::client::context::ClientContext;
 use crate::client::typed_path::prompt_file;
 use crate::duration::{parse_duration, parse_nonzero_duration};
 use crate::error::{Error, Result};
+use crate::loop_setting;
 use crate::out::CommandResult;
 use crate::protocol::{Call, RalphSetParams, RalphView};
 
 pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
-    let mut last = None;
+    let mut changes = vec![];
     for (key, value) in &args.changes {
         let value = absolute_prompt(key, value)?;
         let wire = in_base_units(key, &value)?;
+        // An invalid setting changes none of the others.
+        loop_setting::parse(key, &wire)?;
+        changes.push((key, value, wire));
+    }
+    let mut last = None;
+    for (key, value, wire) in changes {
         let params = RalphSetParams { name: args.name.to_string(), key: key.clone(), value: wire };
         let now: RalphView = ctx.call(&Call::RalphSet(params), QUICK_TIMEOUT).await?;
         if args.format == PageFormat::Text {

@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
-use crate::store::Store;
+use crate::store::{RalphRead, Store};
 
 impl Supervisor {
     /// Deletes a worker. The client is answered when all its files are gone.
@@ -63,8 +63,8 @@ impl Supervisor {
                 forgotten.worktree_kept = Some(worktree.path);
             } else {
                 let (done, removed) = oneshot::channel();
-                let wanted =
-                    WorktreeRemoval { permission: params.permission(), command: RemovalCommand::Clean };
+                let permission = params.permission();
+                let wanted = WorktreeRemoval { permission, command: RemovalCommand::Clean };
                 slot.driver.push(Job::RemoveWorktree { worktree, removal: wanted, reply: done });
                 removal = Some(removed);
             }
@@ -153,6 +153,17 @@ fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
     dirs
 }
 
+/// Refuses to delete the state of a loop that a newer swarm wrote, or that cannot be read.
+pub(crate) fn refuse_newer(store: &Store, name: &WorkerName) -> Result<()> {
+    match store.read_ralph(name) {
+        Ok(RalphRead::Bad(problem)) if problem.reserved => {
+            Err(Error::new(ErrorCode::Conflict, problem.message)
+                .hint("use the swarm that wrote it, or move the file away"))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Adds a removed worktree to the answer.
 fn add_removal(forgotten: &mut Forgotten, removed: git::Removed) {
     forgotten.worktree_removed = Some(removed.path);
@@ -175,6 +186,7 @@ fn is_lost(slot: &Slot) -> bool {
 
 /// Refuses a worker that has not stopped.
 fn admit(name: &WorkerName, slot: &Slot) -> Result<()> {
+    refuse_newer(&slot.driver.context.store, name)?;
     let refuse = |message: String| Error::new(ErrorCode::Conflict, message);
     slot.refuse_busy()?;
     if slot.engine.is_stopped() {

@@ -7,6 +7,7 @@ use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
+use crate::daemon::verbs::clean::refuse_newer;
 use crate::error::{Error, Result};
 use crate::protocol::{Cleaned, RalphCleanParams};
 
@@ -41,10 +42,13 @@ impl Supervisor {
             let slot = WorkerName::new(base).ok().and_then(|name| self.slots.get(&name));
             let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
             // An agent may not delete the data that its own results are checked against.
+            let newer = WorkerName::new(base).map_or(Ok(()), |name| refuse_newer(&self.store, &name));
             let own = slot.map_or(Ok(()), |slot| refuse_own(slot, peer, "delete the files of its own loop"));
             if own.is_err() && params.name.is_some() {
                 own?;
-            } else if own.is_err() || dir == base && slot.is_some_and(live) {
+            } else if dir == base && newer.is_err() && params.name.is_some() {
+                newer?;
+            } else if own.is_err() || dir == base && newer.is_err() || dir == base && slot.is_some_and(live) {
                 cleaned.kept.push(dir);
                 continue;
             }

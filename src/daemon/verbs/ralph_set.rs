@@ -1,23 +1,16 @@
 //! `ralph.set`: change one setting of a loop, as an edit of its `state.json` does. A loop that ended at a limit counts
 //! as one that may continue.
 
-use std::path::PathBuf;
-use std::str::FromStr;
-
-use swarm_state::engine::{Edits, Event};
-use swarm_state::pattern::Pattern;
+use swarm_state::engine::Event;
 
 use crate::daemon::caller::refuse_own;
 use crate::daemon::legacy;
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_resume::has_ended;
 use crate::daemon::verbs::spawn::check_cost;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::loop_setting;
 use crate::protocol::{RalphSetParams, RalphView};
-
-/// The settings of a loop that can be changed.
-const CHANGEABLE_SETTINGS: &str = "max_iterations, max_time, max_cost, max_tokens, max_failures, no_progress, inactivity_timeout, question_timeout, \
-     done_pattern, prompt_file";
 
 impl Supervisor {
     pub(crate) fn ralph_set(&mut self, params: &RalphSetParams, peer: Option<i32>) -> Result<RalphView> {
@@ -30,7 +23,7 @@ impl Supervisor {
             return Err(has_ended(slot));
         }
         self.step_if_saved(&name, |slot| {
-            let mut edits = checked(&params.key, &params.value)?;
+            let mut edits = loop_setting::parse(&params.key, &params.value)?;
             if edits.budgets.max_cost.flatten().is_some() {
                 check_cost(&slot.spec)?;
             }
@@ -40,62 +33,5 @@ impl Supervisor {
             Ok(Event::Edited(edits))
         })?;
         self.ralph_status(name.as_str())
-    }
-}
-
-/// Checks one setting. Durations are seconds and costs are millionths of a US dollar, as in a spawn.
-fn checked(key: &str, value: &str) -> Result<Edits> {
-    let mut edits = Edits::default();
-    match key {
-        "max_iterations" => edits.max_iterations = Some(number(key, value)?),
-        "inactivity_timeout" => edits.inactivity_timeout = Some(number(key, value)?),
-        "question_timeout" => edits.question_timeout = Some(seconds(key, value)?),
-        "max_time" => edits.budgets.max_time = Some(limit(key, value)?),
-        "max_cost" => edits.budgets.max_cost = Some(limit(key, value)?),
-        "max_tokens" => edits.budgets.max_tokens = Some(limit(key, value)?),
-        "max_failures" => edits.budgets.max_failures = Some(number(key, value)?),
-        "no_progress" => edits.budgets.no_progress = Some(limit(key, value)?),
-        "done_pattern" => {
-            let pattern = (value != "null").then_some(value);
-            if let Some(pattern) = pattern {
-                Pattern::compile(pattern)
-                    .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
-            }
-            edits.done_pattern = Some(pattern.map(str::to_owned));
-        }
-        "prompt_file" => {
-            let path = PathBuf::from(value);
-            if !path.is_absolute() {
-                return Err(Error::invalid("prompt_file: must be an absolute path"));
-            }
-            if !path.is_file() {
-                return Err(Error::invalid(format!("prompt file not found: {value}")));
-            }
-            edits.prompt_file = Some(path);
-        }
-        _ => {
-            return Err(Error::usage(format!("unknown setting '{key}'"))
-                .hint(format!("one of: {CHANGEABLE_SETTINGS}")));
-        }
-    }
-    Ok(edits)
-}
-
-fn seconds(key: &str, value: &str) -> Result<u64> {
-    value.parse().map_err(|_| {
-        Error::usage(format!("{key}: '{value}' is not a whole number")).hint(format!("as in {key}=600"))
-    })
-}
-
-/// Parses a limit; the word `null` removes it.
-fn limit<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<Option<N>> {
-    if value == "null" { Ok(None) } else { number(key, value).map(Some) }
-}
-
-fn number<N: FromStr + PartialOrd + From<u8>>(key: &str, value: &str) -> Result<N> {
-    match value.parse() {
-        Ok(number) if number >= N::from(1) => Ok(number),
-        _ => Err(Error::usage(format!("{key}: '{value}' is not a whole number of at least 1"))
-            .hint(format!("as in {key}=20"))),
     }
 }
