@@ -10,7 +10,7 @@ use crate::world::SWARM;
 
 /// The error of an iteration in a result.
 #[track_caller]
-fn error(result: &Value, iteration: usize) -> String {
+pub(crate) fn error(result: &Value, iteration: usize) -> String {
     result["iterations"][iteration - 1]["error"].as_str().unwrap_or_default().to_owned()
 }
 

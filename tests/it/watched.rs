@@ -1,14 +1,7 @@
 //! Watched files: which files count as changed, and which belong to checks and caches.
 
-use serde_json::Value;
-
+use crate::cheats::error;
 use crate::verified::{DONE, Desk};
-
-/// The error of an iteration in a result.
-#[track_caller]
-fn error(result: &Value, iteration: usize) -> String {
-    result["iterations"][iteration - 1]["error"].as_str().unwrap_or_default().to_owned()
-}
 
 #[test]
 fn files_that_checks_and_caches_write_do_not_count_as_changed() {
