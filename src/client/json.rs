@@ -15,6 +15,7 @@ use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
 use swarm_state::notice::{Entry, IterationExit, StopReason};
+use swarm_state::proof::Proof;
 
 use crate::client::report::{agent_seconds, check_seconds};
 use crate::client::worker::is_loop;
@@ -240,9 +241,20 @@ fn iteration(it: &Iteration) -> Value {
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
         of.fill(&["transcript_lost", "worked"], false);
         of.fill(&["changed_in_checks"], json!([]));
+        of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());
     }
     fields.into_value()
+}
+
+/// The results of the layers of evidence.
+fn proofs(proofs: &[Proof]) -> Vec<Value> {
+    let proof = |proof| {
+        let mut fields = Fields::of(proof);
+        fields.fill(&["check"], Value::Null);
+        fields.into_value()
+    };
+    proofs.iter().map(proof).collect()
 }
 
 /// The results of checks.

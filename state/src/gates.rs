@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
+use crate::proof::Proof;
 
 #[cfg(test)]
 mod tests;
@@ -201,6 +202,9 @@ pub struct Verdict {
     /// Watched files that changed while the checks ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_in_checks: Vec<String>,
+    /// The results of the other layers of evidence, in the order in which they were tested.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proofs: Vec<Proof>,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
@@ -278,6 +282,7 @@ impl Verdict {
             let files = self.changed_in_checks.join(", ");
             remarks.push(format!("protected files were changed while the checks ran: {files}"));
         }
+        remarks.extend(self.proofs.iter().filter(|proof| proof.fails()).map(Proof::remark));
         if !self.checks.is_empty() && !self.is_asked() {
             remarks.push(NO_GATE.into());
         }

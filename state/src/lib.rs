@@ -22,6 +22,10 @@
 //! * **baseline** – the results of all checks, and the tree, before the first iteration
 //! * **excused** – a check that failed in the baseline and need not pass (`--allow-preexisting`)
 //! * **watched file** – a file whose change needs approval before an iteration counts
+//! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
+//! * **canary** – a test that must fail, added by swarm to prove that a check can fail
+//! * **held-out check** – a check whose files the agent cannot see, run last
+//! * **runner** – a program that runs tests, such as pytest or `cargo test`
 //! * **budget** – a limit that ends a loop: iterations, time, cost, tokens, failures, no progress
 //! * **failure** – an iteration that did not do its work; **backoff** – the wait after it
 //! * **outage** – a usage limit, an overloaded API or a failed login; not a failure
@@ -56,7 +60,7 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must end or has to wait
+//! 3. [`gates`], [`proof`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must end or has to wait
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
@@ -75,6 +79,8 @@ pub mod spec;
 pub mod engine;
 
 pub mod gates;
+
+pub mod proof;
 
 pub mod budget;
 
