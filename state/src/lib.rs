@@ -64,8 +64,8 @@
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
-//! 7. [`contract`], [`template`], [`ledger`], [`scripts`]: the text of an iteration, its record, the files of its
-//!    checks
+//! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
+//!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session
 //! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -111,6 +111,8 @@ pub mod outage;
 pub mod ledger;
 
 pub mod scripts;
+
+pub mod runners;
 
 pub mod ends;
 
