@@ -60,7 +60,8 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`proof`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must end or has to wait
+//! 3. [`gates`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must
+//!    end or has to wait
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
@@ -81,6 +82,8 @@ pub mod engine;
 pub mod gates;
 
 pub mod proof;
+
+pub mod proof_summary;
 
 pub mod budget;
 
