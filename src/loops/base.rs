@@ -187,14 +187,4 @@ impl LoopRun {
         };
         plan.run().await
     }
-
-    /// Stores the tree as a commit under the iteration's ref.
-    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
-        let scratch = self.folder.join("index");
-        let message = match iteration {
-            0 => format!("{}: before the first iteration", self.name),
-            n => format!("{}: after iteration {n}", self.name),
-        };
-        git::snapshot(&self.cwd, &self.reference(iteration), &scratch, &message).await
-    }
 }
