@@ -14,6 +14,7 @@ mod progress;
 mod protect;
 mod run;
 mod tree_index;
+mod unseen_work;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};
