@@ -62,6 +62,14 @@ fn loop_continues_after_each_kind_of_limit_was_raised() {
             "failed",
             "max_tokens=200",
         ),
+        // Two limits.
+        (
+            &["-n", "1", "--max-tokens", "100"],
+            AGENT,
+            "max iterations; out of budget (120 of 100 tokens)",
+            "done",
+            "max_iterations=2 max_tokens=200",
+        ),
         (
             &["-n", "9", "--max-failures", "1"],
             &failed_once,
