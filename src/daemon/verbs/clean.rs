@@ -70,7 +70,9 @@ impl Supervisor {
             }
         }
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
-        let snapshots = snapshots_of(slot, &store, &loop_dirs(&store, &name));
+        let mut dirs = loop_dirs(&store, &name);
+        dirs.push(name.to_string());
+        let snapshots = snapshots_of(slot, &store, &dirs);
         tokio::spawn(async move {
             let removed = match removal {
                 None => None,
