@@ -30,7 +30,7 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
-            "make room on the disk; swarm then goes on by itself".to_owned()
+            "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
         (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
             "log in with the agent's own command, then: swarm ralph resume {name}; \
@@ -107,7 +107,12 @@ mod tests {
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
             // The cause of an older or later daemon is not known.
             (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
-            (Status::Waiting, plain, Some(&disk), "make room on the disk; swarm then goes on by itself"),
+            (
+                Status::Waiting,
+                plain,
+                Some(&disk),
+                "make room on the disk, or fix the error; swarm then goes on by itself",
+            ),
             (
                 Status::Waiting,
                 looping,

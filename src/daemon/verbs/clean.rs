@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
-use crate::store::{RalphRead, Store};
+use crate::store::{RESERVED_HINT, RalphRead, Store};
 
 impl Supervisor {
     /// Deletes a worker. The client is answered when all its files are gone.
@@ -159,8 +159,7 @@ fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
 pub(crate) fn refuse_newer(store: &Store, name: &WorkerName) -> Result<()> {
     match store.read_ralph(name) {
         Ok(RalphRead::Bad(problem)) if problem.reserved => {
-            Err(Error::new(ErrorCode::Conflict, problem.message)
-                .hint("use the swarm that wrote it, or move the file away"))
+            Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT))
         }
         Ok(_) | Err(_) => Ok(()),
     }
