@@ -51,11 +51,11 @@ const HINTS: [(&str, &str); 17] = [
 
 /// Returns swarm's own error for a command line, if it has one with a better hint than clap's error `error`.
 pub fn explain(args: &[OsString], error: &clap::Error) -> Option<Error> {
-    unknown_command(args, error).or_else(|| misplaced_word(args, error)).or_else(|| missing_name(args, error))
+    unknown_command(args, error).or_else(|| misplaced_word(args, error)).or_else(|| missing_name(error))
 }
 
 /// The error for a command line without the name of a worker.
-fn missing_name(args: &[OsString], error: &clap::Error) -> Option<Error> {
+fn missing_name(error: &clap::Error) -> Option<Error> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
     if error.kind() != ErrorKind::MissingRequiredArgument
         || !matches!(missing.as_slice(), [one] if one.starts_with("<NAME>"))

@@ -98,6 +98,7 @@ mod tests {
         let paused = |by| Cause::Paused { by };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
+        let room = "make room on the disk, or fix the error; swarm then goes on by itself";
         let (plain, looping, held) = ((false, false), (true, false), (true, true));
         for (status, (is_loop, is_paused), cause, step) in [
             (Status::Starting, looping, None, ""),
@@ -107,12 +108,7 @@ mod tests {
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
             // The cause of an older or later daemon is not known.
             (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
-            (
-                Status::Waiting,
-                plain,
-                Some(&disk),
-                "make room on the disk, or fix the error; swarm then goes on by itself",
-            ),
+            (Status::Waiting, plain, Some(&disk), room),
             (
                 Status::Waiting,
                 looping,

@@ -338,12 +338,12 @@ impl LoopEnd {
 
     /// The worker's status. `missed`: as for [`Self::status`].
     pub fn worker_status(self, missed: bool) -> Status {
-        match self {
-            Self::Killed => Status::Killed,
-            Self::Lost => Status::Lost,
-            Self::Cancelled => Status::Paused,
-            _ if self.exit_code(missed) == 0 => Status::Done,
-            _ => Status::Failed,
+        match (self.status(missed), self.exit_code(missed)) {
+            (LoopStatus::Paused, _) => Status::Paused,
+            (LoopStatus::Running, _) => Status::Lost,
+            (LoopStatus::Failed, _) => Status::Failed,
+            (LoopStatus::Stopped, 0) => Status::Done,
+            (LoopStatus::Stopped, _) => Status::Killed,
         }
     }
 

@@ -62,7 +62,6 @@ fn loop_continues_after_each_kind_of_limit_was_raised() {
             "failed",
             "max_tokens=200",
         ),
-        // Two limits.
         (
             &["-n", "1", "--max-tokens", "100"],
             AGENT,

@@ -51,7 +51,7 @@ fn create(path: &Path) -> io::Result<bool> {
         fs::create_dir_all(dir)?;
     }
     // Only through a link may there be a file by now.
-    let mut file = OpenOptions::new().write(true).create(true).create_new(!path.is_symlink()).open(path)?;
+    let mut file = OpenOptions::new().append(true).create(true).create_new(!path.is_symlink()).open(path)?;
     file.write_all(TEMPLATE.as_bytes()).map(|()| true)
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
-use crate::daemon::loop_snapshots::{clear, snapshots_of};
+use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
@@ -70,9 +70,7 @@ impl Supervisor {
             }
         }
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
-        let mut dirs = loop_dirs(&store, &name);
-        dirs.push(name.to_string());
-        let snapshots = snapshots_of(slot, &store, &dirs);
+        let snapshots = all_snapshots(slot, &store);
         tokio::spawn(async move {
             let removed = match removal {
                 None => None,
@@ -146,6 +144,13 @@ async fn remove_files(store: Arc<Store>, name: WorkerName) -> Result<()> {
     };
     // Deleting the files of many iterations takes time.
     tokio::task::spawn_blocking(remove).await.unwrap_or_else(|_| Err(stopping()))
+}
+
+/// The snapshots of the worker's loop, whose directory may be gone, and of earlier loops with its name.
+fn all_snapshots(slot: &Slot, store: &Store) -> Vec<LoopSnapshots> {
+    let name = &slot.spec.name;
+    let dirs = [loop_dirs(store, name), vec![name.to_string()]].concat();
+    snapshots_of(slot, store, &dirs)
 }
 
 /// The directories of the worker's loop and of earlier loops with its name.
