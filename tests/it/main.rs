@@ -6,6 +6,7 @@ mod attach;
 mod bench;
 mod budgets;
 mod cheats;
+mod cheats_drill;
 mod check_programs;
 mod checks;
 mod clean;
