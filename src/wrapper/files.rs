@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -112,7 +113,14 @@ pub fn pane_argv(swarm: &Path, dir: &Path) -> Vec<OsString> {
 
 /// Whether a process is the wrapper of a pane.
 pub fn is_pane(pid: i32) -> bool {
-    procs::arguments(pid).get(1).is_some_and(|word| word == PANE_ARGUMENT.as_bytes())
+    runs_as(pid, PANE_ARGUMENT)
+}
+
+/// Whether a process is this program with this first argument. Another program can have the argument.
+fn runs_as(pid: i32, argument: &str) -> bool {
+    let is_swarm = |path: PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"swarm"));
+    procs::arguments(pid).get(1).is_some_and(|word| word == argument.as_bytes())
+        && (cfg!(not(target_os = "linux")) || procs::program(pid).is_some_and(is_swarm))
 }
 
 /// How the agent of `dir` ended. `None` without a readable record: the agent still runs, or the wrapper was killed.

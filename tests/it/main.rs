@@ -5,6 +5,7 @@ mod again;
 mod attach;
 mod bench;
 mod budgets;
+mod callers;
 mod cheats;
 mod cheats_drill;
 mod check_programs;
