@@ -13,6 +13,7 @@ mod gates;
 mod progress;
 mod protect;
 mod run;
+mod survivors;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};

@@ -197,6 +197,17 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     }
 }
 
+/// All processes that this user can see, except this one.
+pub fn all() -> Vec<Proc> {
+    #[cfg(target_os = "linux")]
+    {
+        let own = std::process::id() as i32;
+        linux::all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own).map(Into::into).collect()
+    }
+    #[cfg(not(target_os = "linux"))]
+    Vec::new()
+}
+
 /// Whether a process has a controlling terminal.
 pub fn has_terminal(pid: i32) -> bool {
     #[cfg(target_os = "linux")]

@@ -66,6 +66,7 @@ mod stop_doubts;
 mod stop_hook;
 mod strange;
 mod submodules;
+mod survivors;
 mod sweeping;
 mod tidy;
 mod tmux;
