@@ -14,6 +14,7 @@ mod progress;
 mod protect;
 mod run;
 mod survivors;
+mod tree_index;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};

@@ -43,6 +43,8 @@ pub(crate) enum Purpose<'a> {
     Iteration(&'a str, &'a str, u32),
     /// The verdict on a run: the worker, the loop's id, if it is one, and the run.
     Verdict(&'a str, Option<&'a str>, u64),
+    /// The hash of the index of a loop's snapshots: the worker and the loop's id.
+    Index(&'a str, &'a str),
     /// The output of a run, as in [`Purpose::Verdict`].
     Output(&'a str, Option<&'a str>, u64),
 }
@@ -54,6 +56,7 @@ impl fmt::Display for Purpose<'_> {
             Self::Worker(name) => write!(f, "worker {name}"),
             Self::Baseline(name) => write!(f, "baseline {name}"),
             Self::Iteration(name, loop_id, number) => write!(f, "iteration {name} {loop_id} {number}"),
+            Self::Index(name, loop_id) => write!(f, "index {name} {loop_id}"),
             Self::Verdict(name, loop_id, run) => write!(f, "verdict {name} {} {run}", id(loop_id)),
             Self::Output(name, loop_id, run) => write!(f, "output {name} {} {run}", id(loop_id)),
         }

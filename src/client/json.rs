@@ -180,10 +180,20 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("check_seconds", check_seconds(shown));
     fields.set("iterations", shown.iter().map(iteration).collect::<Vec<_>>());
     fields.set("ignored", ignored(&report.ignored));
+    fields.set("proof", proof(report));
     fields.set("paused_by", paused_by(report.paused_by, report.worker_status));
     fields.fill(&["outage", "watched"], Value::Null);
     fields.fill(&["unapproved", "warnings"], json!([]));
     fields.into_value()
+}
+
+/// The proof of the last iteration; null before the first end of one.
+pub(super) fn proof(report: &Report) -> Value {
+    let last = report.iterations.last().filter(|it| it.verdict.is_some());
+    last.map_or(Value::Null, |last| {
+        let summary = super::report::proof(report, last);
+        json!({"complete": last.is_complete(), "holds": summary.holds, "unproven": summary.unproven})
+    })
 }
 
 /// The report of a worker that is not a loop, with its last output.

@@ -5,6 +5,7 @@ use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
+use swarm_state::proof_summary::ProofSummary;
 use swarm_state::screen::printable;
 
 use super::connect::SLOW_TIMEOUT;
@@ -86,6 +87,12 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
     }
     lines.extend(it.warnings.iter().map(|warning| format!("  warning: {}", printable(warning))));
     lines
+}
+
+/// The proof of an iteration: what holds, and what remains unproven.
+pub(super) fn proof(report: &Report, it: &Iteration) -> ProofSummary {
+    let watched = report.watched.as_ref().map(|watched| watched.count);
+    it.verdict.as_ref().map(|verdict| ProofSummary::of(&report.gates, verdict, watched)).unwrap_or_default()
 }
 
 /// The result of a check in a few words.

@@ -1,7 +1,8 @@
 //! Takes snapshots: a commit of the working tree, untracked files included, under `refs/swarm/`.
 //!
 //! The user's index, HEAD, stash, branches and files stay unchanged. A separate index, which starts as a copy of
-//! theirs so that unchanged files are not read again, adds everything, including files that git is told to skip.
+//! theirs, adds everything, including files that git is told to skip. Callers keep it for the next snapshot, so that
+//! git does not read unchanged files again.
 //! Files whose filter fails are added unfiltered. No hook runs, and no file watcher is used or started. Ignored files
 //! and the contents of nested repositories are not in a snapshot.
 
@@ -59,33 +60,28 @@ pub(crate) struct TreeSnapshot {
 }
 
 /// Takes a snapshot of the working tree that holds `dir` and stores it under `reference`
-/// (`refs/swarm/NAME/LOOP/ITERATION`). `scratch` is a path outside the tree for the index, which is removed
-/// afterwards. `None` if `dir` is not in a working tree.
+/// (`refs/swarm/NAME/LOOP/ITERATION`). `own_index` is a path outside the tree for the separate index. If the file
+/// exists, it must be the index of an earlier snapshot of this tree. `None` if `dir` is not in a working tree.
 ///
 /// # Errors
 /// git's message if the snapshot fails. Unreadable files are left out without an error.
 pub(crate) async fn snapshot(
     dir: &Path,
     reference: &str,
-    scratch: &Path,
+    own_index: &Path,
     message: &str,
 ) -> Result<Option<TreeSnapshot>> {
-    let Some((top, index)) = places(dir).await? else { return Ok(None) };
-    let taken = take(&top, &index, reference, scratch, message).await;
-    // The index holds nothing that is not in the commit.
-    let _ = fs::remove_file(scratch);
-    taken.map(Some)
+    let Some(repo) = places(dir).await? else { return Ok(None) };
+    take(repo, reference, own_index, message).await.map(Some)
 }
 
 /// The tree that a snapshot would have now, without a commit or a ref. `None` if `dir` is not in a working tree.
 ///
 /// # Errors
 /// As [`snapshot`].
-pub(crate) async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
-    let Some((top, index)) = places(dir).await? else { return Ok(None) };
-    let tree = write_tree(&top, &index, scratch).await;
-    let _ = fs::remove_file(scratch);
-    tree.map(Some)
+pub(crate) async fn tree(dir: &Path, own_index: &Path) -> Result<Option<String>> {
+    let Some(repo) = places(dir).await? else { return Ok(None) };
+    write_tree(&repo, own_index).await.map(Some)
 }
 
 /// The repositories inside the working tree that holds `dir`, submodules included, relative to its top. A snapshot
@@ -94,7 +90,7 @@ pub(crate) async fn tree(dir: &Path, scratch: &Path) -> Result<Option<String>> {
 /// # Errors
 /// When git fails.
 pub(crate) async fn nested(dir: &Path) -> Result<Option<Vec<String>>> {
-    let Some((top, _)) = places(dir).await? else { return Ok(None) };
+    let Some(Places { top, .. }) = places(dir).await? else { return Ok(None) };
     let what = "cannot look for nested repositories";
     let known = ask(&top, what, &[&QUIET_OPTIONS[..], &["ls-files", "-z", "--stage"]].concat()).await?;
     let others = [&QUIET_OPTIONS[..], &["ls-files", "-z", "--others", "--exclude-standard"]].concat();
@@ -121,28 +117,32 @@ fn untracked_repositories(output: &[u8]) -> Vec<String> {
     entries.split('\0').filter_map(|entry| Some(entry.strip_suffix('/')?.to_owned())).collect()
 }
 
-/// The top of the working tree that holds `dir`, and its index. `None` also if the repository's settings name a working
-/// tree elsewhere: a snapshot of that would prove nothing about `dir`.
-async fn places(dir: &Path) -> Result<Option<(PathBuf, PathBuf)>> {
-    let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
-    let said = git(dir, SHORT_TIMEOUT, &asked).await?;
-    let text = said.text();
-    let mut lines = text.lines().map(PathBuf::from);
-    let found = lines.next().zip(lines.next()).filter(|_| said.ok);
-    let here = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
-    Ok(found.filter(|(top, _)| here.starts_with(top.canonicalize().as_ref().unwrap_or(top))))
+/// A working tree.
+struct Places {
+    top: PathBuf,
+    /// The user's index.
+    index: PathBuf,
+    /// The commit that is checked out; `None` before the first commit.
+    head: Option<String>,
 }
 
-async fn take(
-    top: &Path,
-    index: &Path,
-    reference: &str,
-    scratch: &Path,
-    message: &str,
-) -> Result<TreeSnapshot> {
-    let tree = write_tree(top, index, scratch).await?;
-    let head = git(top, SHORT_TIMEOUT, &["rev-parse", "--verify", "--quiet", "HEAD"]).await?;
-    let head = head.ok.then(|| head.text());
+/// The working tree that holds `dir`. `None` also if the repository's settings name a working tree elsewhere: a
+/// snapshot of that would prove nothing about `dir`.
+async fn places(dir: &Path) -> Result<Option<Places>> {
+    let asked = ["rev-parse", "--path-format=absolute", "--show-toplevel", "--git-path", "index"];
+    let said = git(dir, SHORT_TIMEOUT, &[&asked[..], &["--revs-only", "HEAD"]].concat()).await?;
+    let text = said.text();
+    let mut lines = text.lines();
+    let (Some(top), Some(index), true) = (lines.next(), lines.next(), said.ok) else { return Ok(None) };
+    let places = Places { top: top.into(), index: index.into(), head: lines.next().map(str::to_owned) };
+    let here = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let is_here = here.starts_with(places.top.canonicalize().as_ref().unwrap_or(&places.top));
+    Ok(is_here.then_some(places))
+}
+
+async fn take(repo: Places, reference: &str, own_index: &Path, message: &str) -> Result<TreeSnapshot> {
+    let tree = write_tree(&repo, own_index).await?;
+    let Places { top, head, .. } = repo;
     let mut commit = vec!["commit-tree", &tree, "-m", message];
     if let Some(head) = &head {
         commit.extend(["-p", head.as_str()]);
@@ -150,20 +150,39 @@ async fn take(
     let author = ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|key| (key, OsStr::new(AUTHOR)));
     let address = ["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, OsStr::new(ADDRESS)));
     let env = [author, address].concat();
-    let commit = one(git_with(top, SHORT_TIMEOUT, &env, &commit).await?, "cannot take a snapshot")?;
+    let commit = one(git_with(&top, SHORT_TIMEOUT, &env, &commit).await?, "cannot take a snapshot")?;
     let update = [&QUIET_OPTIONS[..], &["update-ref", reference, &commit]].concat();
-    let said = git_patient(top, SHORT_TIMEOUT, &update).await?;
+    let said = git_patient(&top, SHORT_TIMEOUT, &update).await?;
     if !said.ok {
         return Err(refused(&said));
     }
     Ok(TreeSnapshot { commit, tree, head })
 }
 
-/// Adds everything to a separate index and writes its tree.
-async fn write_tree(top: &Path, index: &Path, scratch: &Path) -> Result<String> {
-    copy_index(index, scratch)?;
-    let own = [("GIT_INDEX_FILE", scratch.as_os_str())];
-    show_hidden(top, &own).await?;
+/// Adds everything to the separate index and writes its tree.
+async fn write_tree(repo: &Places, own_index: &Path) -> Result<String> {
+    // A killed git left its lock. Nothing else uses this index.
+    let mut lock = own_index.as_os_str().to_owned();
+    lock.push(".lock");
+    let _ = fs::remove_file(lock);
+    // The objects of a kept index are gone if the repository was replaced.
+    if own_index.exists()
+        && let Ok(tree) = add_all(&repo.top, own_index).await
+    {
+        return Ok(tree);
+    }
+    let _ = fs::remove_file(own_index);
+    copy_index(&repo.index, own_index)?;
+    show_hidden(&repo.top, &[("GIT_INDEX_FILE", own_index.as_os_str())]).await?;
+    let added = add_all(&repo.top, own_index).await;
+    if added.is_err() {
+        let _ = fs::remove_file(own_index);
+    }
+    added
+}
+
+async fn add_all(top: &Path, own_index: &Path) -> Result<String> {
+    let own = [("GIT_INDEX_FILE", own_index.as_os_str())];
     const ADD_COMMAND: [&str; 3] = ["add", "--all", "--ignore-errors"];
     let mut setup = QUIET_OPTIONS.to_vec();
     let mut added = git_with(top, LONG_TIMEOUT, &own, &[&setup[..], &ADD_COMMAND].concat()).await?;
@@ -261,17 +280,18 @@ pub(crate) async fn diff(dir: &Path, from: &str, to: &str) -> Result<String> {
     Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())))
 }
 
-/// The size of that diff.
+/// The size of that diff, and whether it changes a `.gitignore`: a kept index still has the files that it ignores now.
 ///
 /// # Errors
 /// As [`diff`].
-pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<DiffStat> {
+pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffStat, bool)> {
     let args = ["diff", "--numstat", "--no-ext-diff", "--no-textconv", "--no-renames", from, to, "--"];
     let said = git(dir, LONG_TIMEOUT, &args).await?;
     if !said.ok {
         return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
     }
-    Ok(counted(said.bytes()))
+    let changes_rules = said.text().lines().any(|line| line.ends_with(".gitignore"));
+    Ok((counted(said.bytes()), changes_rules))
 }
 
 /// Sums the output of `--numstat`: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
 use swarm_state::notice::named;
+use swarm_state::runners;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
@@ -64,6 +65,9 @@ impl LoopRun {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
+            let table = runners::table();
+            base.runners =
+                self.gates.checks.iter().flat_map(|check| runners::recognize(&table, check)).collect();
             protect::begin(self, &mut base).await?;
             base.warnings = protect::warnings(self, &base.protected)?;
         }
@@ -182,15 +186,5 @@ impl LoopRun {
             on_step,
         };
         plan.run().await
-    }
-
-    /// Stores the tree as a commit under the iteration's ref.
-    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
-        let scratch = self.folder.join("index");
-        let message = match iteration {
-            0 => format!("{}: before the first iteration", self.name),
-            n => format!("{}: after iteration {n}", self.name),
-        };
-        git::snapshot(&self.cwd, &self.reference(iteration), &scratch, &message).await
     }
 }

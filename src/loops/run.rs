@@ -146,7 +146,7 @@ pub(crate) const RESULT_FILE: &str = "result.json";
 /// The task, if it was given as text.
 pub(crate) const TASK_FILE: &str = "task.md";
 
-fn read_signed<T: serde::de::DeserializeOwned>(
+pub(super) fn read_signed<T: serde::de::DeserializeOwned>(
     key: &SigningKey,
     purpose: Purpose<'_>,
     path: &Path,
@@ -154,7 +154,7 @@ fn read_signed<T: serde::de::DeserializeOwned>(
     key.open(purpose, &read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?)
 }
 
-fn write_signed<T: serde::Serialize>(
+pub(super) fn write_signed<T: serde::Serialize>(
     key: &SigningKey,
     purpose: Purpose<'_>,
     path: &Path,

@@ -209,8 +209,7 @@ impl LoopRun {
         if verdict.checks.is_empty() {
             return verdict.tree.clone();
         }
-        let tree = git::tree(&self.cwd, &self.folder.join("index")).await.ok().flatten();
-        tree.or_else(|| verdict.tree.clone())
+        self.tree().await.or_else(|| verdict.tree.clone())
     }
 
     /// Takes the snapshot. Returns the commit that is checked out.
@@ -222,10 +221,15 @@ impl LoopRun {
         verdict: &mut Verdict,
     ) -> Option<String> {
         match self.snapshot(it.iteration).await {
-            Ok(Some(taken)) => {
-                let from = before.commit.as_ref().or(base.commit.as_ref());
-                if let Some(from) = from {
-                    it.diff = git::diff_stat(&self.cwd, from, &taken.commit).await.ok();
+            Ok(Some(mut taken)) => {
+                if let Some(from) = before.commit.as_ref().or(base.commit.as_ref()) {
+                    let mut stat = git::diff_stat(&self.cwd, from, &taken.commit).await.ok();
+                    if stat.is_some_and(|(_, changes_rules)| changes_rules) {
+                        self.drop_index();
+                        taken = self.snapshot(it.iteration).await.ok().flatten().unwrap_or(taken);
+                        stat = git::diff_stat(&self.cwd, from, &taken.commit).await.ok();
+                    }
+                    it.diff = stat.map(|(size, _)| size);
                 }
                 verdict.tree = Some(taken.tree);
                 (it.commit, it.head) = (Some(taken.commit), taken.head.clone());

@@ -12,7 +12,10 @@ use crate::runtime::block_on;
 /// Returns a fingerprint of the working tree; `None` when git does not return it in time.
 pub(super) fn tree_of(project: &Path, scratch: &Path, limit: Duration) -> Option<String> {
     let tree = async { tokio::time::timeout(limit, git::tree(project, scratch)).await };
-    block_on(tree).ok()?.ok()?.ok()?
+    let tree = block_on(tree);
+    // The next stop may belong to another process.
+    let _ = std::fs::remove_file(scratch);
+    tree.ok()?.ok()?.ok()?
 }
 
 pub(super) fn has_branch(root: &Path, branch: &str) -> Result<Option<bool>> {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gates::{CheckResult, Verdict};
 use crate::notice::{Counts, IterationExit};
+use crate::runners::RunnerUse;
 
 /// The state before the first iteration: the tree, the results of all checks, and the watched files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct Base {
     pub checks: Vec<CheckResult>,
     /// Watched files, relative to the worker's directory, with the hashes of their contents.
     pub protected: BTreeMap<String, String>,
+    /// The known test runners that the checks start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runners: Vec<RunnerUse>,
     /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
     /// watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]

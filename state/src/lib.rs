@@ -60,12 +60,13 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`proof`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must end or has to wait
+//! 3. [`gates`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must
+//!    end or has to wait
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
-//! 7. [`contract`], [`template`], [`ledger`], [`scripts`]: the text of an iteration, its record, the files of its
-//!    checks
+//! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
+//!    and test runners of its checks
 //! 8. [`session`]: loops within one agent session
 //! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
@@ -81,6 +82,8 @@ pub mod engine;
 pub mod gates;
 
 pub mod proof;
+
+pub mod proof_summary;
 
 pub mod budget;
 
@@ -111,6 +114,8 @@ pub mod outage;
 pub mod ledger;
 
 pub mod scripts;
+
+pub mod runners;
 
 pub mod ends;
 

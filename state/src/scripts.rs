@@ -67,6 +67,40 @@ pub fn candidates(command: &str) -> Vec<String> {
     found
 }
 
+/// One command of a line, from its program on.
+pub(crate) struct PlacedCommand {
+    /// The directory that it runs in: empty, or with a `/` at its end.
+    pub(crate) dir: String,
+    /// Its program and arguments, without assignments and words such as `timeout 30` before them.
+    pub(crate) words: Vec<String>,
+}
+
+/// The commands of a line, also those within `sh -c TEXT`, in order.
+pub(crate) fn placed_commands(command: &str) -> Vec<PlacedCommand> {
+    let mut placed = vec![];
+    place(command, "", DEPTH, &mut placed);
+    placed
+}
+
+fn place(command: &str, dir: &str, depth: u8, placed: &mut Vec<PlacedCommand>) {
+    let mut dir = dir.to_owned();
+    for Simple { words, .. } in simple_commands(command) {
+        if let Some(to) = entered(&words) {
+            let base = if to.starts_with('/') { "" } else { dir.as_str() };
+            dir = format!("{base}{}/", to.trim_end_matches('/'));
+        } else if let Some(text) = text_of(&words).filter(|_| depth > 0) {
+            place(text, &dir, depth - 1, placed);
+        } else if let Some(at) = words.iter().position(|word| is_program(word)) {
+            placed.push(PlacedCommand { dir: dir.clone(), words: words[at..].to_vec() });
+        }
+    }
+}
+
+/// False for the words before a program: assignments, prefixes, and their options and numbers.
+fn is_program(word: &str) -> bool {
+    !is_option_or_number(word) && !is_assignment(word) && !is_prefix(word)
+}
+
 /// The program of a command that is plain: words without quotes, variables, patterns and operators, and first a word
 /// that no shell runs itself. `None` for any other command.
 pub fn plain_program(command: &str) -> Option<&str> {
@@ -276,9 +310,7 @@ fn end_word(simple: &mut Simple, word: &mut Option<String>, redirected: &mut Opt
 /// Returns the files that one simple command runs: its program, and the file that an interpreter is given.
 fn programs(words: &[String]) -> Vec<String> {
     let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
-    // `timeout 30 ./check`, `nice -n 5 ./check`: what is an option or a number is no program either.
-    let is_program = |word: &&String| !is_option_or_number(word) && !is_assignment(word) && !is_prefix(word);
-    let Some(program) = rest.find(is_program) else { return vec![] };
+    let Some(program) = rest.find(|word| is_program(word)) else { return vec![] };
     let mut found = vec![program.clone()];
     if is_interpreter(program) {
         // `sh -c TEXT` and `python -m MODULE` name no file; a text that is none is dropped by whoever looks.

@@ -1,7 +1,8 @@
-//! `clean` and `ralph clean` delete the snapshots of a loop once a branch of the user's has its work.
+//! Snapshots of a loop, and how `clean` and `ralph clean` delete them once a branch of the user's has the work.
 
 use std::path::Path;
 
+use crate::verified::{DONE, Desk};
 use crate::world::World;
 
 #[track_caller]
@@ -76,4 +77,43 @@ fn work_that_is_only_in_a_snapshot_stays_until_it_is_discarded() {
         assert_eq!(count(&world, &repo, "gone"), 0);
     }
     assert_eq!(count(&world, &repo, "dirty"), 2);
+}
+
+/// The files of an iteration's snapshot.
+fn files(desk: &Desk, iteration: u32) -> String {
+    let refs = desk.git(&["for-each-ref", "--format=%(refname)", "refs/swarm/a"]);
+    let reference = refs.lines().find(|line| line.ends_with(&format!("/{iteration}"))).unwrap();
+    desk.git(&["ls-tree", "-r", "--name-only", reference])
+}
+
+#[test]
+fn a_forged_index_hides_no_change_from_a_snapshot() {
+    let d = Desk::new();
+    d.commit("a.txt", "old\n");
+    let index = d.w.swarm_dir().join("ralph/a/index");
+    let forge = format!("GIT_INDEX_FILE='{}' git update-index --assume-unchanged a.txt", index.display());
+    let turns =
+        ["echo 1 >new", &format!("test -e '{}' && {forge} && echo new >a.txt; {DONE}", index.display())];
+    let check = ["--check", "grep -q new a.txt", "-n", "3"];
+    d.run(&check, &d.agent(&turns)).code(0);
+    d.w.swarm(&["ralph", "diff", "a"]).ok().says("-old\n+new\n");
+}
+
+#[test]
+fn a_file_that_git_ignores_since_the_last_snapshot_is_not_in_the_next() {
+    let d = Desk::new();
+    let turns = ["mkdir out; touch out/x y", &format!("echo out/ >.gitignore; {DONE}")];
+    d.run(&["--check", "test -e .gitignore", "-n", "3"], &d.agent(&turns)).code(0);
+    assert!(files(&d, 1).contains("out/x\n"));
+    let last = files(&d, 2);
+    assert!(!last.contains("out/x") && last.contains("y\n"), "{last}");
+}
+
+#[test]
+fn a_repository_that_was_made_again_has_snapshots() {
+    let d = Desk::new();
+    d.commit("a.txt", "old\n");
+    let turns = ["touch x", &format!("rm -rf .git; git init -q; touch z; {DONE}")];
+    d.run(&["--check", "test -e z", "-n", "3"], &d.agent(&turns)).code(0);
+    assert!(files(&d, 2).contains("a.txt\n"), "{}", files(&d, 2));
 }

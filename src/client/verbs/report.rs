@@ -12,8 +12,8 @@ use crate::client::context::ClientContext;
 use crate::client::evidence;
 use crate::client::json;
 use crate::client::report::{
-    agent_seconds, before_first, check_seconds, end_word, fetch, gates, outcome, unapproved, used, watched,
-    worktree,
+    agent_seconds, before_first, check_seconds, end_word, fetch, gates, outcome, proof, unapproved, used,
+    watched, worktree,
 };
 use crate::client::verbs::why::{facts, worst_first};
 use crate::client::worker::{is_loop, local_time};
@@ -107,6 +107,7 @@ fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>, length: Lengt
     }
     if length == Length::Short {
         lines.extend(report.iterations.last().map(of_iteration).unwrap_or_default());
+        lines.extend(proof_lines(report));
         return lines;
     }
     if !report.baseline.is_empty() {
@@ -123,6 +124,7 @@ fn markdown(report: &Report, since: Option<DateTime<FixedOffset>>, length: Lengt
         lines.extend(told);
     }
     lines.extend(report.iterations.iter().flat_map(of_iteration));
+    lines.extend(proof_lines(report));
     let worktree = worktree(report);
     if !worktree.is_empty() {
         lines.push(String::new());
@@ -169,6 +171,20 @@ fn of_iteration(it: &Iteration) -> Vec<String> {
             lines.extend(evidence::of_check(&check.output));
         }
     }
+    lines
+}
+
+/// Formats the proof of the last iteration, if it is complete.
+fn proof_lines(report: &Report) -> Vec<String> {
+    let is_complete = |it: &&Iteration| it.is_complete();
+    let Some(last) = report.iterations.last().filter(is_complete) else { return vec![] };
+    let summary = proof(report, last);
+    if summary.holds.is_empty() {
+        return vec![];
+    }
+    let mut lines = vec![String::new(), "Proof:".into(), String::new()];
+    lines.extend(summary.holds.iter().map(|found| format!("- {}", printable(found))));
+    lines.extend(summary.unproven.iter().map(|found| format!("- unproven: {}", printable(found))));
     lines
 }
 

@@ -23,6 +23,7 @@ struct NamedResult<'a> {
     reason: Option<&'a str>,
     cause: Option<Value>,
     paused_by: Option<PauseBy>,
+    proof: Value,
     #[serde(flatten)]
     result: RalphLoopResult,
 }
@@ -46,6 +47,7 @@ pub(super) async fn print(
             reason: report.reason.as_deref(),
             cause: report.cause.as_ref().map(json::cause),
             paused_by: json::paused_by(report.paused_by, report.worker_status),
+            proof: json::proof(&report),
             result: result_of(&report),
         }),
         PageFormat::Text => ctx.out.lines(&page(&report)),

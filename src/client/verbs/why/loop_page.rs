@@ -10,11 +10,11 @@ use swarm_state::notice::{StopReason, duration};
 use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
-use crate::client::report::{before_first, gates, is_stuck_at_base, unapproved, used, watched};
+use crate::client::report::{before_first, gates, is_stuck_at_base, proof, unapproved, used, watched};
 use crate::client::worker::quoted;
 use crate::protocol::Report;
 
-/// Formats the page: at most ten lines, and the last output of an agent that failed.
+/// Formats the page: at most ten lines, and the last output of an agent that failed, or the proof of a complete loop.
 pub(super) fn page(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {} (iteration {}/{}){}",
@@ -43,9 +43,21 @@ pub(super) fn page(report: &Report) -> Vec<String> {
             lines.push(format!("  and {} more: swarm report {}", more + 1, report.name));
         }
         lines.extend(last_output(report, last));
+        lines.extend(proof_lines(report, last));
     }
     lines.push(format!("next: {}", next(report)));
     lines
+}
+
+/// Formats the proof of a complete iteration, at most two lines.
+fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
+    if !is_complete(it) {
+        return vec![];
+    }
+    let summary = proof(report, it);
+    let lines = [("proof", summary.holds), ("unproven", summary.unproven)];
+    let lines = lines.into_iter().filter(|(_, found)| !found.is_empty());
+    lines.map(|(word, found)| format!("{word}: {}", printable(&found.join("; ")))).collect()
 }
 
 /// Formats the end of an iteration, one line.

@@ -1,0 +1,84 @@
+//! The git index of a loop's snapshots, kept between them so that git does not read unchanged files again.
+//!
+//! An agent can write below SWARM_DIR, and a forged index would hide a change from the snapshots. The hash of the index
+//! is therefore signed, and an index with another hash is not used.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::run::{LoopRun, read_signed, write_signed};
+use crate::error::Result;
+use crate::git;
+use crate::signed::Purpose;
+
+/// The largest index that is kept.
+const MAX_INDEX_BYTES: u64 = 256 << 20;
+
+/// The signed hash of the index.
+#[derive(Deserialize, Serialize)]
+struct IndexSeal {
+    sha256: String,
+}
+
+impl LoopRun {
+    /// Stores the tree as a commit under the iteration's ref.
+    ///
+    /// # Errors
+    /// git's message.
+    pub(super) async fn snapshot(&self, iteration: u32) -> Result<Option<git::TreeSnapshot>> {
+        let message = match iteration {
+            0 => format!("{}: before the first iteration", self.name),
+            n => format!("{}: after iteration {n}", self.name),
+        };
+        self.check_index();
+        let taken = git::snapshot(&self.cwd, &self.reference(iteration), &self.index(), &message).await;
+        self.seal_index();
+        taken
+    }
+
+    /// The tree that a snapshot would have now. `None` if git cannot make it.
+    pub(super) async fn tree(&self) -> Option<String> {
+        self.check_index();
+        let tree = git::tree(&self.cwd, &self.index()).await;
+        self.seal_index();
+        tree.ok().flatten()
+    }
+
+    /// Starts the next snapshot without the kept index.
+    pub(super) fn drop_index(&self) {
+        let _ = fs::remove_file(self.index());
+    }
+
+    fn index(&self) -> PathBuf {
+        self.folder.join("index")
+    }
+
+    fn seal(&self) -> PathBuf {
+        self.folder.join("index.json")
+    }
+
+    /// Deletes an index that swarm did not write.
+    fn check_index(&self) {
+        let seal: Option<IndexSeal> =
+            read_signed(&self.key, Purpose::Index(&self.name, &self.id), &self.seal());
+        if seal.is_none_or(|seal| Some(seal.sha256) != self.index_hash()) {
+            self.drop_index();
+        }
+    }
+
+    /// Without a seal, the next snapshot only takes longer.
+    fn seal_index(&self) {
+        if let Some(sha256) = self.index_hash() {
+            let purpose = Purpose::Index(&self.name, &self.id);
+            let _ = write_signed(&self.key, purpose, &self.seal(), &IndexSeal { sha256 });
+        }
+    }
+
+    fn index_hash(&self) -> Option<String> {
+        let bytes = crate::files::read_bounded(&self.index(), MAX_INDEX_BYTES).ok()?;
+        Some(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}

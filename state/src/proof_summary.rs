@@ -1,0 +1,182 @@
+//! The proof of a loop's result in words: what was in force, what it found, and what remains unproven.
+//!
+//! `swarm why`, `swarm report` and the JSON result show it, so that "done" never reads as more than it is. Deliberately
+//! absent: testing anything; the verdict of an iteration has the results.
+
+use crate::gates::{Gates, Verdict};
+use crate::notice::counted;
+use crate::proof::{Layer, ProofOutcome};
+
+/// The proof of one iteration, in phrases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProofSummary {
+    /// The tested conditions that hold.
+    pub holds: Vec<String>,
+    /// The conditions that were not tested, each with what could therefore be wrong.
+    pub unproven: Vec<String>,
+}
+
+/// A layer that the user can request, and what it would have shown.
+struct Requestable {
+    layer: Layer,
+    word: &'static str,
+    options: &'static str,
+    consequence: &'static str,
+}
+
+const REQUESTABLE: [Requestable; 4] = [
+    Requestable {
+        layer: Layer::Canary,
+        word: "canary",
+        options: "--canary",
+        consequence: "a check that cannot fail would pass",
+    },
+    Requestable {
+        layer: Layer::HeldOut,
+        word: "held-out check",
+        options: "--final-check",
+        consequence: "hard-coded answers would pass",
+    },
+    Requestable {
+        layer: Layer::CleanRoom,
+        word: "clean room",
+        options: "--clean-check",
+        consequence: "files that git ignores could make the checks pass",
+    },
+    Requestable {
+        layer: Layer::RedReplay,
+        word: "red replay",
+        options: "--fix",
+        consequence: "a change outside the fix could make the checks pass",
+    },
+];
+
+impl ProofSummary {
+    /// The proof of an iteration. `watched` is the number of watched files; `None` if it is unknown.
+    pub fn of(gates: &Gates, verdict: &Verdict, watched: Option<u64>) -> Self {
+        let mut summary = Self::default();
+        if gates.is_empty() {
+            return summary;
+        }
+        summary.add_checks(verdict);
+        if verdict.promise.is_some_and(crate::promise::Claim::holds) {
+            let source =
+                verdict.promise_seen.map(|source| format!(" ({})", source.word())).unwrap_or_default();
+            summary.holds.push(format!("the agent printed its promise{source}"));
+        }
+        if !gates.checks.is_empty() {
+            summary.add_watched(gates, verdict, watched);
+            summary.add_layers(verdict);
+        }
+        summary
+    }
+
+    fn add_checks(&mut self, verdict: &Verdict) {
+        let passed = verdict.checks.iter().filter(|check| check.passed).count() as u64;
+        if passed > 0 {
+            self.holds.push(format!("{} passed", counted(passed, "check")));
+        }
+        let excused =
+            verdict.checks.iter().filter(|check| !check.passed && verdict.excused.contains(&check.name));
+        match excused.count() as u64 {
+            0 => {}
+            count => self.unproven.push(format!(
+                "{} failed as before the loop: --allow-preexisting excuses that",
+                counted(count, "check")
+            )),
+        }
+    }
+
+    fn add_watched(&mut self, gates: &Gates, verdict: &Verdict, watched: Option<u64>) {
+        if gates.allow_changed_checks {
+            self.unproven.push("no file is watched (--allow-changed-checks): edited tests would pass".into());
+            return;
+        }
+        let is_unchanged = verdict.changed.is_empty() && verdict.changed_in_checks.is_empty();
+        match watched {
+            Some(count) if count > 0 && is_unchanged => {
+                self.holds.push(format!("{} unchanged", counted(count, "watched file")));
+            }
+            _ => {}
+        }
+        if gates.protect.is_empty() {
+            self.unproven.push("test files are not watched (--protect): edited tests would pass".into());
+        }
+    }
+
+    fn add_layers(&mut self, verdict: &Verdict) {
+        for proof in &verdict.proofs {
+            match proof.outcome {
+                ProofOutcome::Holds => self.holds.push(proof.remark()),
+                ProofOutcome::Unproven => self.unproven.push(proof.remark()),
+                ProofOutcome::Fails => {}
+            }
+        }
+        // The later layers are tested only if everything before holds.
+        if !verdict.is_complete() {
+            return;
+        }
+        for row in REQUESTABLE {
+            if verdict.proofs.iter().all(|proof| proof.layer != row.layer) {
+                self.unproven.push(format!("no {} ({}): {}", row.word, row.options, row.consequence));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gates::CheckResult;
+    use crate::proof::Proof;
+
+    fn check(name: &str, passed: bool) -> CheckResult {
+        CheckResult { name: name.into(), passed, ..CheckResult::not_run(name) }
+    }
+
+    fn gates(checks: &[&str]) -> Gates {
+        Gates { checks: checks.iter().map(|&check| check.to_owned()).collect(), ..Gates::default() }
+    }
+
+    #[test]
+    fn what_was_not_tested_is_named_with_its_option() {
+        let verdict = Verdict { checks: vec![check("pytest", true)], ..Verdict::default() };
+        let summary = ProofSummary::of(&gates(&["pytest"]), &verdict, Some(2));
+        assert_eq!(summary.holds, ["1 check passed", "2 watched files unchanged"]);
+        assert_eq!(
+            summary.unproven,
+            [
+                "test files are not watched (--protect): edited tests would pass",
+                "no canary (--canary): a check that cannot fail would pass",
+                "no held-out check (--final-check): hard-coded answers would pass",
+                "no clean room (--clean-check): files that git ignores could make the checks pass",
+                "no red replay (--fix): a change outside the fix could make the checks pass",
+            ]
+        );
+    }
+
+    #[test]
+    fn tested_layers_are_not_named_as_missing() {
+        let proof = |layer, outcome| Proof::of_check(layer, "pytest", outcome, "found");
+        let proofs = vec![
+            proof(Layer::Canary, ProofOutcome::Holds),
+            proof(Layer::CleanRoom, ProofOutcome::Unproven),
+            proof(Layer::RedReplay, ProofOutcome::Holds),
+            proof(Layer::HeldOut, ProofOutcome::Holds),
+        ];
+        let gates = Gates { protect: vec!["tests".into()], ..gates(&["pytest"]) };
+        let verdict = Verdict { checks: vec![check("pytest", true)], proofs, ..Verdict::default() };
+        let summary = ProofSummary::of(&gates, &verdict, None);
+        assert_eq!(summary.holds, ["1 check passed", "pytest: found", "pytest: found", "pytest: found"]);
+        assert_eq!(summary.unproven, ["pytest: found"]);
+    }
+
+    #[test]
+    fn a_loop_without_checks_has_no_layers() {
+        assert_eq!(ProofSummary::of(&gates(&[]), &Verdict::default(), Some(1)), ProofSummary::default());
+        let verdict = Verdict { checks: vec![check("a", false)], ..Verdict::default() };
+        let summary = ProofSummary::of(&gates(&["a"]), &verdict, None);
+        assert_eq!(summary.holds, [""; 0]);
+        assert_eq!(summary.unproven.len(), 1, "later layers were not reached: {summary:?}");
+    }
+}
