@@ -110,6 +110,7 @@ git config --global gc.auto 0
 # ---- the run ----
 
 options=$("$SWARM" loop --help)
+printf "%s\n" "$options" >"$world/options"
 supports() { # CONFIG
     needed=''
     case $1 in

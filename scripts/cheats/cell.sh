@@ -23,7 +23,7 @@ export CELL HOME PATH WORKER="$worker"
 defined() { command -v "$1" >/dev/null; }
 
 cp "$GIT_CONFIG_GLOBAL" "$HOME/.gitconfig"
-extra='' sub=. server='' worktree='' turns=1
+extra='' report='' held_out=true sub=. server='' worktree='' turns=1
 # shellcheck disable=SC2154 # the ecosystem's file sets them
 if defined "setup_$name"; then
     "setup_$name"
@@ -33,13 +33,14 @@ fi
 set -- loop 'make the tests pass' --name "$worker" --cwd "$tree/$sub" -q -n "$turns" --max-time 120
 set -- "$@" --inactivity-timeout 60 --check "$check"
 [ -z "$extra" ] || set -- "$@" --check "$extra"
+if [ -n "$report" ] && grep -q -e --report "$CHEATS_WORLD/options"; then set -- "$@" --report "$report"; fi
 [ -z "$worktree" ] || set -- "$@" --worktree
 case $config in protect | all) set -- "$@" --protect 'tests/**' ;; esac
 case $config in protect-tests | held-out | all) set -- "$@" --protect-tests ;; esac
 case $config in
     held-out | all)
         mkdir -p "$CELL/hidden/held-out"
-        (cd "$CELL/hidden/held-out" && hidden)
+        (cd "$CELL/hidden/held-out" && hidden && echo "$held_out" >>check.sh)
         set -- "$@" --final-check "$final" --hidden "$CELL/hidden"
         ;;
 esac
