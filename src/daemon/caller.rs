@@ -62,9 +62,8 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a caller could be an orphan of the worker that cleared its environment: it has ended, or its outermost
-/// ancestor below the system's first process has lost its parents, has no terminal, was started after the worker, and
-/// the caller works in the worker's directory.
+/// Whether a caller could be an orphan of the worker that cleared its environment: it has ended, or it has no terminal
+/// and works in the worker's directory, and its outermost ancestor lost its parents and was started after the worker.
 fn is_stray(line: &[i32], slot: &Slot) -> bool {
     let Some(&peer) = line.first().filter(|pid| **pid > 0 && cfg!(target_os = "linux")) else { return false };
     if !procs::is_alive(peer) {
@@ -72,11 +71,11 @@ fn is_stray(line: &[i32], slot: &Slot) -> bool {
     }
     let is_system = |pid: &i32| *pid == 1 || procs::name(*pid).is_some_and(|name| name == "systemd");
     // A process that entered a container from outside has no first process above it.
-    let top = line.iter().position(is_system).and_then(|at| line.get(at.checked_sub(1)?));
+    let top = line.iter().skip(1).position(is_system).and_then(|at| line.get(at));
     let cwd = &course_of(slot).cwd;
     top.is_some_and(|top| {
         let since = (local_now() - slot.origin.started).to_std().unwrap_or_default();
-        !procs::has_terminal(*top)
+        !line.iter().any(|pid| procs::has_terminal(*pid))
             && procs::age(*top).is_some_and(|age| age < since)
             && line.iter().any(|pid| procs::cwd(*pid).is_some_and(|dir| dir.starts_with(cwd)))
     })
