@@ -15,6 +15,7 @@ mod protect;
 mod run;
 mod survivors;
 mod tree_index;
+mod unseen_work;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};

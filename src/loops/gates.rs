@@ -14,7 +14,7 @@ use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
 use super::run::{Finished, LoopRun, long_over};
-use super::{account, protect};
+use super::{account, protect, unseen_work};
 use crate::checks::OnCheckStep;
 use crate::error::Error;
 
@@ -60,6 +60,12 @@ impl LoopRun {
                 Source::Transcript | Source::Result => promise.is_given(account),
             };
             verdict.promise_seen = given.then_some(source);
+            if given
+                && !verdict.worked
+                && let Some(started) = finished.started
+            {
+                verdict.worked = unseen_work::has_changed_since(&self.cwd, started.into()).await;
+            }
             verdict.promise = Some(self.claim(given, account, base, verdict));
         }
         verdict.excused = self.gates.excused(base.failed());

@@ -126,6 +126,22 @@ fn acceptance_4_a_promise_without_work_is_rejected() {
 }
 
 #[test]
+fn work_that_no_snapshot_has_counts_as_work() {
+    for (setup, work) in [
+        ("printf '*.db\\n' >.git/info/exclude", "echo row >app.db"),
+        ("git init -q inner", "echo text >inner/file"),
+    ] {
+        let d = Desk::new();
+        let mut shell = d.w.command("sh");
+        shell.args(["-c", setup]);
+        d.w.run(shell).ok();
+        let agent = d.agent(&[&format!("{work}; echo '{TAG}'")]);
+        let report = run(&d, 0, &[], &agent);
+        assert_eq!((claims(&report), d.turns()), (vec!["given"], 1), "{work}");
+    }
+}
+
+#[test]
 fn acceptance_5_a_promise_in_the_final_message_stops_the_loop() {
     let d = Desk::new();
     let long = format!("All of it is done now.\n\nA summary:\n- one\n- two\n\n{TAG}");
@@ -208,9 +224,9 @@ fn known_fault_a_promise_without_work_does_not_end_a_loop() {
     assert_eq!(claims(&run(&d, 0, &[], &agent)), ["rejected", "given"]);
     let agent = d.agent(&[&format!("git commit -q --allow-empty -m work; {say}")]);
     assert_eq!(claims(&run(&d, 0, &["-n", "1"], &agent)), ["given"]);
-    // Only what git ignores: no work that anybody can see.
-    std::fs::write(d.w.work().join(".git/info/exclude"), "cache\n").unwrap();
-    let agent = d.agent(&[&format!("date +%N >cache; {say}")]);
+    // A cache that git ignores is not work.
+    std::fs::write(d.w.work().join(".git/info/exclude"), "target\n").unwrap();
+    let agent = d.agent(&[&format!("mkdir target; date +%N >target/x; {say}")]);
     assert_eq!(claims(&run(&d, 1, &["-n", "1"], &agent)), ["rejected"]);
 }
 
