@@ -64,6 +64,7 @@ mod git;
 pub mod hooks;
 mod loop_setting;
 mod loops;
+mod marks;
 pub mod out;
 pub mod paths;
 pub mod procs;

@@ -13,6 +13,7 @@ mod gates;
 mod progress;
 mod protect;
 mod run;
+mod survivors;
 mod tree_index;
 mod unseen_work;
 mod verdict;

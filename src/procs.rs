@@ -12,7 +12,7 @@ mod process;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-pub use process::{Proc, arguments, environment};
+pub use process::{Proc, arguments, cwd, environment, program};
 
 /// How often to look whether a process has ended, where the system offers nothing to wait on.
 const GONE_POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
@@ -194,6 +194,28 @@ pub fn find_all(name: &str, args: &[&[u8]]) -> Vec<Proc> {
     {
         let _ = (name, args);
         Vec::new()
+    }
+}
+
+/// All processes that this user can see, except this one.
+pub fn all() -> Vec<Proc> {
+    #[cfg(target_os = "linux")]
+    {
+        let own = std::process::id() as i32;
+        linux::all().into_iter().filter(|stat| stat.pid > 1 && stat.pid != own).map(Into::into).collect()
+    }
+    #[cfg(not(target_os = "linux"))]
+    Vec::new()
+}
+
+/// Whether a process has a controlling terminal.
+pub fn has_terminal(pid: i32) -> bool {
+    #[cfg(target_os = "linux")]
+    return linux::stat(pid).is_some_and(|stat| stat.tty_nr != 0);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = pid;
+        true
     }
 }
 

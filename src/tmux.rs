@@ -42,7 +42,7 @@ mod window;
 
 pub use attach::AttachPlan;
 pub use handle::Tmux;
-pub use probe::is_server_at;
+pub use probe::{is_idle_program, is_server_at};
 pub use rows::pane_number;
 pub use server::usable_version;
 pub use survey::ServerSurvey;

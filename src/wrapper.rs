@@ -31,6 +31,8 @@ pub use files::{
     withdraw_launch,
 };
 
+pub(crate) use files::is_helper;
+
 use crate::procs;
 
 /// How long the wrapper outlives the agent at most. In this time, tmux reads the last output before it closes the

@@ -47,6 +47,11 @@ test runners and compiled files (__pycache__), files that git ignored before the
 write by themselves. `swarm why NAME` lists the watched files. swarm does not watch other \
 files that these scripts run; name them with --protect.
 
+Background processes:
+When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
+detached ones and jobs in swarm's tmux server. Processes that you started stay. The field proofs of `swarm report \
+NAME --format json` lists what was ended.
+
 Snapshots:
 In a git repository, swarm saves the files after each iteration as a commit under refs/swarm/, with untracked files, \
 but without ignored files and nested repositories. `swarm ralph diff` shows the changes of an iteration, and `swarm \

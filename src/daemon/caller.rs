@@ -13,18 +13,18 @@
 //! * belongs to a worker that this worker spawned, directly or indirectly,
 //! * is a filter or hook of a repository that swarm's own git runs.
 //!
+//! An orphan without a terminal that was started after the worker and works in its directory counts as its own too, and
+//! so does a caller that has ended.
+//!
 //! In addition, a request from inside swarm's own tmux server must come from another worker's pane. A window or job
 //! that swarm did not create was created through the server's socket, usually by an agent. A person who splits a
 //! window while attached looks the same, and has a terminal of their own.
 
-use crate::daemon::run::context::root_mark;
-use crate::daemon::slot::Slot;
+use crate::daemon::clock::local_now;
+use crate::daemon::slot::{Slot, course_of};
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::Store;
-use crate::{checks, git, procs, tmux, wrapper};
-
-/// The environment variable with the workers that spawned a worker, separated by `:`.
-pub(crate) const SPAWNED_BY: &str = "SWARM_SPAWNED_BY";
+use crate::{checks, git, marks, procs, tmux, wrapper};
 
 /// Stands for an unknown worker; no worker has this name.
 const ANY_WORKER: &str = "*";
@@ -37,11 +37,10 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
     let line = [&[peer][..], &procs::ancestors(peer)].concat();
     let is_below = slot.engine.has_pane() && slot.pane.as_ref().is_some_and(|pane| line.contains(&pane.pid));
     let check = checks::mark(&paths.ralph_dir(name).join(""));
-    let root = context.root_mark();
     let is_own = |pid: &i32| {
         let env = procs::environment(*pid);
-        let is_marked = env.contains(&root)
-            && workers(&env).any(|worker| [name.as_str(), ANY_WORKER].contains(&worker.as_str()));
+        let workers = marks::workers(*pid, &env, paths.root());
+        let is_marked = workers.iter().any(|worker| [name.as_str(), ANY_WORKER].contains(&worker.as_str()));
         is_marked || env.iter().any(|line| line.starts_with(&check)) || git::is_below_ours(&env)
     };
     let refuse = |message: String, hint: &str| Err(Error::new(ErrorCode::Conflict, message).hint(hint));
@@ -54,7 +53,32 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
         );
         return refuse(message, "run the command in your own terminal, outside `swarm attach`");
     }
+    if is_stray(&line, slot) {
+        let message = format!(
+            "this request comes from a background process and could be from worker '{name}', which may not {what}"
+        );
+        return refuse(message, "run the command in your own terminal");
+    }
     Ok(())
+}
+
+/// Whether a caller could be an orphan of the worker that cleared its environment: it has ended, or it has no terminal
+/// and works in the worker's directory, and its outermost ancestor lost its parents and was started after the worker.
+fn is_stray(line: &[i32], slot: &Slot) -> bool {
+    let Some(&peer) = line.first().filter(|pid| **pid > 0 && cfg!(target_os = "linux")) else { return false };
+    if !procs::is_alive(peer) {
+        return true;
+    }
+    let is_system = |pid: &i32| *pid == 1 || procs::name(*pid).is_some_and(|name| name == "systemd");
+    // A process that entered a container from outside has no first process above it.
+    let top = line.iter().skip(1).position(is_system).and_then(|at| line.get(at));
+    let cwd = &course_of(slot).cwd;
+    top.is_some_and(|top| {
+        let since = (local_now() - slot.origin.started).to_std().unwrap_or_default();
+        !line.iter().any(|pid| procs::has_terminal(*pid))
+            && procs::age(*top).is_some_and(|age| age < since)
+            && line.iter().any(|pid| procs::cwd(*pid).is_some_and(|dir| dir.starts_with(cwd)))
+    })
 }
 
 /// Whether a process is inside swarm's own tmux server, but not in the pane of a worker.
@@ -73,40 +97,12 @@ pub(crate) fn workers_of(peer: Option<i32>, store: &Store) -> Vec<String> {
     if is_from_own_tmux(&line, &store.paths().tmux_socket()) {
         found.push(ANY_WORKER.to_owned());
     }
-    let root_mark = root_mark(store);
     for pid in line {
-        let env = procs::environment(pid);
-        if env.contains(&root_mark) {
-            for worker in workers(&env) {
-                if !found.contains(&worker) {
-                    found.push(worker);
-                }
+        for worker in marks::workers(pid, &procs::environment(pid), store.paths().root()) {
+            if !found.contains(&worker) {
+                found.push(worker);
             }
         }
     }
     found
-}
-
-/// The workers that an environment names.
-fn workers(env: &[Vec<u8>]) -> impl Iterator<Item = String> {
-    let value = |name: &str| {
-        let line = env.iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
-        line.map(|value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default()
-    };
-    let both = [value("SWARM_WORKER"), value(SPAWNED_BY)];
-    let names: Vec<String> = both.iter().flat_map(|text| text.split(':')).map(str::to_owned).collect();
-    names.into_iter().filter(|name| !name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_environment_names_its_worker_and_those_before_it() {
-        let env = |lines: &[&str]| lines.iter().map(|line| line.as_bytes().to_vec()).collect::<Vec<_>>();
-        let named = |lines: &[&str]| workers(&env(lines)).collect::<Vec<_>>();
-        assert_eq!(named(&["A=b", "SWARM_WORKER=c", "SWARM_SPAWNED_BY=b:a"]), ["c", "b", "a"]);
-        assert_eq!(named(&["SWARM_WORKERS=c", "XSWARM_WORKER=d", ""]), [""; 0]);
-    }
 }

@@ -72,6 +72,7 @@ impl LoopRun {
         if self.gates.is_empty() {
             return None;
         }
+        verdict.proofs.extend(self.end_survivors().await);
         // Before the checks, because they may write into the tree.
         verdict.changed = self.changed(base, finished, verdict).await;
         if verdict.outage.is_some() {

@@ -74,7 +74,7 @@ pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
 }
 
 /// All processes that this user can see, without zombies.
-fn all() -> Vec<Stat> {
+pub(super) fn all() -> Vec<Stat> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(stat).filter(|stat| !is_dead(stat)).collect()

@@ -1,5 +1,7 @@
 //! One process: its identity, and what it was started with.
 
+use std::path::PathBuf;
+
 /// A process at the time the tree was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proc {
@@ -34,4 +36,14 @@ pub fn arguments(pid: i32) -> Vec<Vec<u8>> {
         if cfg!(target_os = "linux") { std::fs::read(format!("/proc/{pid}/cmdline")) } else { Ok(vec![]) };
     let text = text.unwrap_or_default();
     text.strip_suffix(b"\0").unwrap_or(&text).split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+}
+
+/// The current directory of a process.
+pub fn cwd(pid: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
+/// The file that a process executes, with ` (deleted)` behind its name if it is gone.
+pub fn program(pid: i32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
 }

@@ -55,6 +55,18 @@ pub fn is_server_at(pid: i32, socket: &Path) -> bool {
             .any(|two| two[0] == b"-S" && two[1] == socket.as_os_str().as_bytes())
 }
 
+/// The program of the hidden session, which waits for input forever.
+pub(super) const IDLE_ARGV: [&str; 2] = ["cat", "-"];
+
+/// Whether a process is the program of the hidden session.
+pub fn is_idle_program(pid: i32) -> bool {
+    let is_cat = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        ["cat", "gcat", "coreutils", "busybox"].iter().any(|program| name.starts_with(program))
+    };
+    procs::arguments(pid) == IDLE_ARGV.map(str::as_bytes) && procs::program(pid).is_some_and(is_cat)
+}
+
 /// Tries to connect. tmux treats a connection without data as a client that left.
 pub(super) async fn probe(socket: &Path) -> ServerProbe {
     let attempt = tokio::net::UnixStream::connect(socket);

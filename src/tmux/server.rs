@@ -17,7 +17,7 @@ use super::connection::BrokenConnection;
 use super::empty::EMPTY_CHECK_TIME;
 use super::handle::{Inner, Tmux, lock};
 use super::plain::{self, Words};
-use super::probe::{KnownServer, ServerProbe, probe};
+use super::probe::{IDLE_ARGV, KnownServer, ServerProbe, probe};
 use super::types::{Health, Socket};
 use super::version::Version;
 use super::{config, quote};
@@ -277,7 +277,7 @@ impl Inner {
         let session = NewSession::new().detached().session_name(self.hidden_session());
         let session = session.width(columns.into()).height(rows.into()).build();
         // Two words: a single one would go through a shell.
-        let output = self.run(&[Words::from(session).and(["cat", "-"])]).await?;
+        let output = self.run(&[Words::from(session).and(IDLE_ARGV)]).await?;
         if output.ok || output.stderr.contains("duplicate session") {
             return Ok(());
         }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -105,6 +106,9 @@ impl ExitRecord {
 /// The argument that turns this program into the wrapper.
 const PANE_ARGUMENT: &str = "__pane";
 
+/// The argument that turns this program into the recorder of a pane's output.
+const RECORD_ARGUMENT: &str = "__record";
+
 /// The argv for tmux that runs the agent of `dir`; `swarm` is this program's absolute path.
 pub fn pane_argv(swarm: &Path, dir: &Path) -> Vec<OsString> {
     vec![swarm.into(), PANE_ARGUMENT.into(), dir.into()]
@@ -112,7 +116,21 @@ pub fn pane_argv(swarm: &Path, dir: &Path) -> Vec<OsString> {
 
 /// Whether a process is the wrapper of a pane.
 pub fn is_pane(pid: i32) -> bool {
-    procs::arguments(pid).get(1).is_some_and(|word| word == PANE_ARGUMENT.as_bytes())
+    runs_as(pid, PANE_ARGUMENT)
+}
+
+/// Whether swarm started a process in its tmux server: the wrapper or the recorder of a pane.
+pub(crate) fn is_helper(pid: i32) -> bool {
+    // The recorder starts in a shell, which replaces itself.
+    let starts_recorder = |text: &Vec<u8>| text.starts_with(b"umask 077; exec ");
+    is_pane(pid) || runs_as(pid, RECORD_ARGUMENT) || procs::arguments(pid).get(2).is_some_and(starts_recorder)
+}
+
+/// Whether a process is this program with this first argument. Another program can have the argument.
+fn runs_as(pid: i32, argument: &str) -> bool {
+    let is_swarm = |path: PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"swarm"));
+    procs::arguments(pid).get(1).is_some_and(|word| word == argument.as_bytes())
+        && (cfg!(not(target_os = "linux")) || procs::program(pid).is_some_and(is_swarm))
 }
 
 /// How the agent of `dir` ended. `None` without a readable record: the agent still runs, or the wrapper was killed.

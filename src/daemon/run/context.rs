@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::daemon::helper::Helper;
 use crate::daemon::messages::{Input, RunReport};
 use crate::error::Result;
+use crate::marks;
 use crate::store::Store;
 use crate::tmux::{PANE_TERM, Tmux};
 
@@ -78,7 +79,7 @@ impl RunContext {
     /// The variables in the environment of all the worker's processes that identify the worker.
     pub(crate) fn marks(&self) -> [(&'static str, String); 2] {
         let root = self.store.paths().root().to_string_lossy().into_owned();
-        [("SWARM_DIR", root), ("SWARM_WORKER", self.name.to_string())]
+        [(marks::ROOT, root), (marks::WORKER, self.name.to_string())]
     }
 
     /// The environment of the agent, and of the checks.
@@ -89,18 +90,8 @@ impl RunContext {
         env
     }
 
-    /// The variable that identifies this daemon's directory, as a line of an environment.
-    pub(crate) fn root_mark(&self) -> Vec<u8> {
-        root_mark(&self.store)
-    }
-
     /// The folder of a run.
     pub(crate) fn run_dir(&self, run: Run) -> PathBuf {
         self.store.paths().run_dir(&self.name, run)
     }
-}
-
-/// The variable in the environment of all processes that a worker of this directory starts.
-pub(crate) fn root_mark(store: &Store) -> Vec<u8> {
-    format!("SWARM_DIR={}", store.paths().root().to_string_lossy()).into_bytes()
 }

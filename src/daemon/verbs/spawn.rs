@@ -13,7 +13,7 @@ use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 use tokio::sync::oneshot;
 
 use crate::daemon::busy::BusyKind;
-use crate::daemon::caller::{SPAWNED_BY, refuse_own, workers_of};
+use crate::daemon::caller::{refuse_own, workers_of};
 use crate::daemon::crash;
 use crate::daemon::messages::{AfterStop, Input, Job, PendingDiscard, PendingSpawn, WorktreeRemoval};
 use crate::daemon::reply::Reply;
@@ -36,7 +36,7 @@ impl Supervisor {
         let by = workers_of(peer, &self.store);
         if !by.is_empty() {
             // A worker's children inherit its restrictions.
-            params.env.insert(SPAWNED_BY.into(), by.join(":"));
+            params.env.insert(crate::marks::SPAWNED_BY.into(), by.join(":"));
         }
         if let Some(name) = self.repeated_request(params.request.as_ref()) {
             return self.answer_repeated(&name, params.ready_wait, false, reply);

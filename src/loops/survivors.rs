@@ -1,0 +1,128 @@
+//! Ends the processes that an agent left, so that nothing changes the files while the checks run.
+//!
+//! The wrapper in the pane has already ended the tree below it. This finds the rest: processes with the worker's
+//! variables in their environment, and everything below them; orphans of filters and hooks that swarm's own git ran;
+//! and jobs and windows in swarm's own tmux server that belong to no worker. Two kinds are named and not ended:
+//! workers that the agent spawned, which have rules of their own, and a plain shell in swarm's tmux server, which a
+//! person may have opened while attached. Processes that cleared their environment outside of tmux are not found.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use swarm_state::proof::{Layer, Proof, ProofOutcome};
+use swarm_state::screen::printable;
+use tokio::time::{Instant, sleep};
+
+use super::run::LoopRun;
+use crate::marks;
+use crate::paths::Paths;
+use crate::procs::{self, Proc};
+use crate::{git, tmux, wrapper};
+
+/// How long the processes have to exit after SIGTERM, and then after SIGKILL.
+const SURVIVOR_GRACE: Duration = Duration::from_secs(2);
+/// How often to look whether they have ended.
+const SURVIVOR_POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+impl LoopRun {
+    /// Ends the processes that the agent left, and describes them. `None` if the agent is not a process of its own.
+    pub(super) async fn end_survivors(&self) -> Option<Proof> {
+        self.env.get(marks::WORKER)?;
+        let proof = |outcome, found: String| Some(Proof::of_all(Layer::Survivors, outcome, found));
+        if !cfg!(target_os = "linux") {
+            return proof(ProofOutcome::Unproven, "processes cannot be listed on this system".into());
+        }
+        let mut ended: Vec<Proc> = vec![];
+        let mut found = self.survivors().await;
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            let until = Instant::now() + SURVIVOR_GRACE;
+            while !found.own.is_empty() && Instant::now() < until {
+                for proc in found.own {
+                    let is_new = !ended.contains(&proc);
+                    if is_new || signal == Signal::SIGKILL {
+                        procs::signal_same(proc.pid, proc.start_time, signal);
+                    }
+                    ended.extend(is_new.then_some(proc));
+                }
+                sleep(SURVIVOR_POLL_INTERVAL).await;
+                found = self.survivors().await;
+            }
+        }
+        if !found.own.is_empty() {
+            let names = named(&found.own);
+            return proof(ProofOutcome::Fails, format!("processes of the agent could not be ended: {names}"));
+        }
+        let mut parts = vec![];
+        if !ended.is_empty() {
+            let count =
+                if ended.len() == 1 { "1 process".into() } else { format!("{} processes", ended.len()) };
+            parts.push(format!("ended {count} that the agent had left: {}", named(&ended)));
+        }
+        if !found.kept.is_empty() {
+            let kept: Vec<String> = found.kept.into_iter().collect();
+            parts.push(format!("running during the checks: {}", kept.join(", ")));
+            return proof(ProofOutcome::Unproven, parts.join("; "));
+        }
+        parts.extend(ended.is_empty().then(|| "no process of the agent was left".into()));
+        proof(ProofOutcome::Holds, parts.join("; "))
+    }
+
+    async fn survivors(&self) -> Survivors {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || Survivors::of(&this)).await.unwrap_or_default()
+    }
+}
+
+/// The processes that run after the agent's end.
+#[derive(Default)]
+struct Survivors {
+    /// To be ended.
+    own: Vec<Proc>,
+    /// To be named.
+    kept: BTreeSet<String>,
+}
+
+impl Survivors {
+    fn of(run: &LoopRun) -> Self {
+        let me = i32::try_from(std::process::id()).unwrap_or(0);
+        let above = procs::ancestors(me);
+        let socket = Paths::new(run.root.clone()).tmux_socket();
+        let all = procs::all();
+        let servers: Vec<i32> =
+            all.iter().map(|proc| proc.pid).filter(|pid| tmux::is_server_at(*pid, &socket)).collect();
+        let mut found = Self::default();
+        for proc in all {
+            let env = procs::environment(proc.pid);
+            let workers = marks::workers(proc.pid, &env, &run.root);
+            let is_own = workers.first() == Some(&run.name)
+                || (git::is_below_ours(&env)
+                    && procs::cwd(proc.pid).is_some_and(|cwd| cwd.starts_with(&run.cwd))
+                    && !procs::ancestors(proc.pid).contains(&me));
+            // A child of the server that has not started its program yet looks like a server.
+            let is_job = servers.contains(&proc.ppid)
+                && !servers.contains(&proc.pid)
+                && !wrapper::is_helper(proc.pid)
+                && !tmux::is_idle_program(proc.pid);
+            if is_job && procs::arguments(proc.pid).len() == 1 {
+                found.kept.insert(format!("{} in swarm's tmux server", named(&[proc])));
+            } else if is_own || is_job {
+                let below = procs::tree(proc.pid);
+                found.own.extend([proc].into_iter().chain(below));
+            } else if workers.contains(&run.name) {
+                found.kept.insert(format!("worker '{}', which the agent spawned", workers[0]));
+            }
+        }
+        found.own.sort_by_key(|proc| proc.pid);
+        found.own.dedup();
+        found.own.retain(|proc| proc.pid != me && !above.contains(&proc.pid));
+        found
+    }
+}
+
+/// The names and ids of processes.
+fn named(procs: &[Proc]) -> String {
+    let names: Vec<String> =
+        procs.iter().map(|proc| format!("{} ({})", printable(&proc.comm), proc.pid)).collect();
+    names.join(", ")
+}
