@@ -50,6 +50,10 @@ const CHECK_MARK: &str = "SWARM_CHECK";
 /// Kills the processes of a dead daemon's checks that wrote into a folder below `folder`, and returns how many there
 /// were. No other process may run checks there meanwhile. Blocks for a moment.
 pub(crate) fn sweep(folder: &Path) -> usize {
+    // Without the folder no check ever ran, and reading the environment of every process would be in vain.
+    if !folder.exists() {
+        return 0;
+    }
     let ended = procs::end_marked(&mark(&folder.join("")));
     let until = std::time::Instant::now() + CHECK_KILL_GRACE;
     // A process that is exiting still holds its files and ports. One that does not exit hangs in the kernel, which
