@@ -22,12 +22,13 @@
 #   DEAF=1      never takes an Enter
 #   LATE=SECS   shows a paste only after SECS, and ignores Enter until then
 #   SWAP=SECS   asks whether the folder is trusted SECS after it first drew its input box (the default is "Yes"); the text in
-#               the box is lost
+#               the box is lost. SWAP=paste: asks when a paste begins to arrive, and puts the paste into the box
 use strict;
 use warnings;
 use POSIX ();
 
-my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST ASK THEME MENU WORK ECHO ALT DEAF LATE SWAP);
+my %knob = map { $_ => $ENV{$_} // 0 } qw(BOOT SETTLE TRUST ASK THEME MENU WORK ECHO ALT DEAF LATE);
+my $swap  = $ENV{SWAP} // 0;
 my $reply = $ENV{REPLY} // 'Done.';
 my $die   = $ENV{DIE}   // '';
 my $ticks = POSIX::sysconf(&POSIX::_SC_CLK_TCK);
@@ -182,7 +183,7 @@ sub escape {
 sub trust_dialog {
     my $choice = 0;
     my @options = ('No, exit', 'Yes, proceed');
-    @options = reverse @options if $knob{TRUST} == 2 || $knob{SWAP};
+    @options = reverse @options if $knob{TRUST} == 2 || $swap;
     while (1) {
         my @mark = map { $_ == $choice ? "\xe2\x9d\xaf " : '  ' } 0, 1;
         out("\e[H\e[2JDo you trust the files in this folder?\r\n\r\n");
@@ -255,7 +256,7 @@ menu()         if $knob{MENU};
 say_lines($ENV{BANNER}) if defined $ENV{BANNER};
 say_lines('Welcome to the fake agent.');
 draw();
-$swap_at = now() + $knob{SWAP} if $knob{SWAP};
+$swap_at = now() + $swap if $swap && $swap ne 'paste';
 
 # Until when keys are waited for: a paste is to be shown, or the box is to be replaced.
 sub patience {
@@ -269,8 +270,10 @@ sub is_late { return $knob{LATE} && now() < $pasted_at + $knob{LATE} }
 my $behind = 0;
 while (1) {
     my $byte = key(patience());
-    if (defined $swap_at && now() >= $swap_at) {
-        ($swap_at, $box) = (undef, '');
+    if (defined $byte && $swap eq 'paste' || defined $swap_at && now() >= $swap_at) {
+        ($swap, $swap_at, $box) = ('asked', undef, '');
+        # The dialog gets the key that came with it.
+        $waiting = $byte . $waiting if defined $byte;
         trust_dialog();
         draw();
         next;

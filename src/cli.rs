@@ -93,7 +93,7 @@ Service:
   completions  Print a shell completion script
 
 Options:
-  -c, --config <FILE>  Settings file; overrides your own and ./swarm.toml
+  -c, --config <FILE>  Settings file, read last; it overrides the others
   -h, --help           Print help (for one command: swarm help COMMAND)
   -V, --version        Print version
 
@@ -153,7 +153,7 @@ swarm-session(7), swarm-troubleshooting(7).";
     max_term_width = 100
 )]
 pub struct Cli {
-    /// Settings file; overrides your own and ./swarm.toml
+    /// Settings file, read last; it overrides the others
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 

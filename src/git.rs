@@ -238,6 +238,14 @@ pub(crate) async fn refuse_losses(wt: &Worktree, permission: Permission) -> Resu
     losses(&wt.path).await?.allow(permission).map(drop).map_err(RemoveError::Refused)
 }
 
+/// Whether a ref or an id names a commit that exists.
+///
+/// # Errors
+/// When git cannot be run.
+pub(crate) async fn has_commit(repo: &Path, name: &str) -> Result<bool> {
+    Ok(git(repo, SHORT_TIMEOUT, &["cat-file", "-e", &format!("{name}^{{commit}}")]).await?.ok)
+}
+
 /// The commit that is checked out in `path`; `None` in a repository without one.
 ///
 /// # Errors

@@ -360,6 +360,11 @@ fn read_file(path: &Path, required: bool) -> Result<Option<String>> {
     });
     match text {
         Ok(text) => Ok(Some(text)),
+        Err(error) if is_absent(&error) && path.is_symlink() => {
+            let message =
+                format!("the settings file '{}' is a link to a file that does not exist", path.display());
+            Err(Error::invalid(message).hint("create that file, or remove the link"))
+        }
         Err(error) if !required && is_absent(&error) => Ok(None),
         Err(error) => Err(Error::invalid(format!("cannot read settings file '{}': {error}", path.display()))),
     }

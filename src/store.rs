@@ -41,7 +41,7 @@ pub use events::MAX_EVENT_LOG_BYTES;
 pub use load::Mark;
 pub use lock::DaemonLock;
 pub use logs::{LogTail, MAX_LOG_BYTES};
-pub use ralph::{RalphRead, RalphStamp};
+pub use ralph::{RESERVED_HINT, RalphRead, RalphStamp};
 pub use rotate::{LogWriter, MAX_DAEMON_LOG_BYTES, MAX_RECORD_BYTES, record};
 pub use survey::{Damage, DamagedFile, DiskSurvey, survey};
 

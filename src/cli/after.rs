@@ -135,6 +135,9 @@ pub struct Wait {
     pub format: PageFormat,
 }
 
+/// The kinds of lines that are not events.
+const OTHER_KINDS: [&str; 2] = ["missing", "snapshot"];
+
 /// `swarm events`
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
@@ -155,6 +158,7 @@ Kinds:
               inactivity, inactivity_extended, out_of_time, outage,
               check_started, checked, gates_missed, gates_held
   loops       loop_complete, loop_failed, paused, resumed
+  the log     missing, snapshot (always printed; --kind can omit the others)
 
 Exit status:
   0  Success, also if the reader went away
@@ -173,7 +177,7 @@ pub struct Events {
     #[arg(long = "worker", value_name = "NAME")]
     pub workers: Vec<WorkerName>,
     /// Only events of this kind (repeatable) [default: all]
-    #[arg(long = "kind", value_name = "KIND", value_parser = PossibleValuesParser::new(Entry::KINDS), hide_possible_values = true)]
+    #[arg(long = "kind", value_name = "KIND", value_parser = PossibleValuesParser::new(Entry::KINDS.iter().chain(&OTHER_KINDS).copied()), hide_possible_values = true)]
     pub kinds: Vec<String>,
     /// Keep printing new events
     #[arg(short, long)]

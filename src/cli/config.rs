@@ -27,7 +27,7 @@ pub enum ConfigCommand {
     /// Edit your settings, then check them
     #[command(
         long_about = "Edit your settings, then check them.\n\n\
-        Opens ~/.config/swarm/config.toml in the editor of VISUAL or EDITOR, or else in vi. If the file does not exist, \
+        Opens ~/.config/swarm/config.toml, or the file of --config, in the editor of VISUAL or EDITOR, or else in vi. If the file does not exist, \
         swarm creates it with a commented template. The file stays as you saved it, also if it has an error.",
         after_long_help = "Exit status:\n  0  No file has an error.\n  1  A file has an error, or the editor failed."
     )]

@@ -25,7 +25,7 @@ another word. With --no-promise, the checks decide without a promise.
 swarm also runs the checks once before the first iteration. This baseline shows which of them fail already, and swarm \
 reports those to the agent.
 
-The command prints the loop's progress until the loop ends, and exits with 0 only if the loop is complete. Ctrl-C \
+The command prints the loop's progress until the loop ends, and exits with 0 if it succeeded (see Exit status). Ctrl-C \
 pauses the loop: swarm lets the current agent finish and starts no further iteration.
 
 Use `swarm loop` with a task and checks; swarm then writes the prompt. Use `swarm spawn --ralph` with a prompt file \
@@ -81,12 +81,12 @@ fn loop_after() -> String {
     format!(
         "{LOOP_NOTES}\n\n\
          Exit status:\n\
-         STOP_REASON is in the output of --format json, STATUS in state.json. The reason in state.json can be more \
-         specific, such as all_failed. If several reasons apply at the end of an iteration, swarm reports the first \
-         one in this table.\n\n{}\n\
+         STOP_REASON is in the output of --format json. STATUS is that of swarm ls and swarm status; state.json has \
+         other words (see swarm-state(5)). If several reasons apply at the end of an iteration, swarm reports the \
+         first one in this table.\n\n{}\n\
          A loop with the status paused or running has not ended; `swarm ralph resume` continues it. It also continues a \
          loop that ended at a limit, once `swarm ralph set` has raised the limit. The maximum time counts while an agent \
-         or its checks run and during the waits after failures, and neither while the loop is paused nor between its \
+         or its checks run and during the waits after failures and outages, and neither while the loop is paused nor between its \
          end and the resume. A loop pauses on \
          Ctrl-C, on `swarm ralph pause`, when the daemon is stopped, after --no-progress iterations without progress \
          (reason no_progress), and when an iteration does not report the cost or tokens that a budget limits (reason \
@@ -118,7 +118,8 @@ pub struct Loop {
     /// Kind of agent [default: derived from the command]
     ///
     /// The profile by which swarm starts the agent and reads its screen (see swarm-config(5)): claude, codex, opencode,
-    /// gemini, qwen, aider, or one in your settings. Without COMMAND, swarm runs the profile's command.
+    /// gemini, qwen, aider, generic (for any other agent), or one in your settings. Without COMMAND, swarm runs the
+    /// profile's command.
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// Model, passed to the agent's command
@@ -193,7 +194,10 @@ pub struct Loop {
     /// The worktree.
     #[command(flatten)]
     pub worktree: WorktreeArgs,
-    /// Agent command [default: `command` in the settings, or --agent's]
+    /// Agent command [default: of --agent, or else of the settings]
+    ///
+    /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under [ralph_loop] in the
+    /// settings, `command` there.
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,
 }

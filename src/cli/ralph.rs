@@ -60,8 +60,8 @@ pub enum RalphCommand {
         waiting to retry after a failure, it pauses at once. swarm saves the pause even if the disk is full.")]
     Pause(RalphPause),
     /// Resume a paused or lost loop, or one that ended at a limit
-    #[command(
-        long_about = "Resume a paused or lost loop, or end its wait for a usage limit or another outage.\n\n\
+    #[command(long_about = "Resume a paused or lost loop, or one that ended at a limit.\n\n\
+        A loop that waits for a usage limit or another outage tries again at once. \
         The iteration count continues. If the agent of the current iteration still runs, swarm waits for its end; \
         otherwise it starts the next iteration. swarm repeats an iteration that was lost with the tmux server. On a \
         full disk, swarm refuses to resume, because it could not save the change.\n\n\
@@ -71,8 +71,7 @@ pub enum RalphCommand {
         includes loops that a stop of the daemon paused, but not these. To start any finished loop again from its \
         first iteration, use swarm respawn.\n\n\
         --env sets a variable for the agent's next runs. --env ANTHROPIC_API_KEY copies the value from your \
-        environment, so that no process list shows it."
-    )]
+        environment, so that no process list shows it.")]
     Resume(RalphResume),
     /// List loops
     Ls(RalphLs),

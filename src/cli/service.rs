@@ -30,14 +30,16 @@ service ran; `swarm doctor` checks this.
 Upgrade and removal:
 To upgrade, run scripts/install.sh in a newer tree, then `swarm daemon restart`. Agents and loops continue, and the new \
 version reads the files of the old one. Until the restart, the old daemon serves the new commands; the first command \
-says so.
+says so. With the systemd service, run scripts/install.sh --unit, then `systemctl --user restart swarm`; loops pause, \
+and `swarm ralph resume --all` resumes them.
 
 To remove swarm:
   swarm kill --all                        # end all agents
   swarm clean --all                       # delete workers; keeps unsaved work
   swarm hooks uninstall                   # in each project with hooks
   swarm plugin uninstall                  # in each project with the plugin
-  swarm daemon stop
+  systemctl --user disable --now swarm    # with the systemd service
+  swarm daemon stop                       # without it
   sh scripts/install.sh --uninstall       # in swarm's source tree
 
 The last command removes the program, its man pages, its completions and the user unit. It keeps ~/.swarm (workers and \

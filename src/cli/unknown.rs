@@ -10,6 +10,16 @@ use swarm_state::screen::printable;
 
 use crate::error::Error;
 
+/// The commands for named workers that have --all.
+const HAS_ALL: [&str; 6] = [
+    "swarm clean",
+    "swarm kill",
+    "swarm wait",
+    "swarm ralph clean",
+    "swarm ralph pause",
+    "swarm ralph resume",
+];
+
 const LIST: &str = "to list workers: swarm ls";
 const FOLLOW: &str =
     "to follow a worker's output: swarm logs NAME --follow; to follow events: swarm events --follow";
@@ -41,7 +51,24 @@ const HINTS: [(&str, &str); 17] = [
 
 /// Returns swarm's own error for a command line, if it has one with a better hint than clap's error `error`.
 pub fn explain(args: &[OsString], error: &clap::Error) -> Option<Error> {
-    unknown_command(args, error).or_else(|| misplaced_word(args, error))
+    unknown_command(args, error).or_else(|| misplaced_word(args, error)).or_else(|| missing_name(error))
+}
+
+/// The error for a command line without the name of a worker.
+fn missing_name(error: &clap::Error) -> Option<Error> {
+    let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::MissingRequiredArgument
+        || !matches!(missing.as_slice(), [one] if one.starts_with("<NAME>"))
+    {
+        return None;
+    }
+    // clap's usage has only the options that were given: `swarm clean --discard <NAME>...`.
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    let words = usage.split_whitespace().skip_while(|word| *word != "swarm");
+    let path: Vec<&str> = words.take_while(|word| !word.starts_with(['-', '<', '['])).collect();
+    let path = path.join(" ");
+    let all = if HAS_ALL.contains(&path.as_str()) { format!(", or {path} --all") } else { String::new() };
+    Some(Error::usage("no worker given").hint(format!("{path} NAME{all}; {LIST}")))
 }
 
 /// The error for a word of `spawn` or `loop` that is neither an option nor the task: an agent's command without `--`,
@@ -125,6 +152,28 @@ mod tests {
             (&["loop", "fix", "it", "--check", "true", "--", "claude"], "put the task in quotes: swarm loop"),
         ] {
             assert!(hint(words).is_some_and(|hint| hint.contains(wanted)), "{words:?}: {:?}", hint(words));
+        }
+    }
+
+    #[test]
+    fn command_line_without_a_worker_gets_the_command_to_type() {
+        for (words, wanted) in [
+            (&["clean"][..], "swarm clean NAME, or swarm clean --all; to list workers: swarm ls"),
+            (&["ralph", "clean", "--discard"], "swarm ralph clean NAME, or swarm ralph clean --all; to list"),
+            (&["-c", "f", "kill"], "swarm kill NAME, or swarm kill --all; to list"),
+            (&["status", "--format", "json"], "swarm status NAME; to list workers: swarm ls"),
+        ] {
+            assert!(hint(words).is_some_and(|hint| hint.starts_with(wanted)), "{words:?}: {:?}", hint(words));
+        }
+        let root = Cli::command();
+        let verbs = root.get_subcommands().filter(|verb| !verb.has_subcommands());
+        let ralph = root.find_subcommand("ralph").unwrap().get_subcommands();
+        let verbs = verbs.map(|verb| ("swarm", verb)).chain(ralph.map(|verb| ("swarm ralph", verb)));
+        for (group, verb) in verbs {
+            let has = |id: &str| verb.get_arguments().any(|arg| arg.get_id() == id);
+            let path = format!("{group} {}", verb.get_name());
+            let names = has("names") || has("name") && verb.get_name() == "clean";
+            assert_eq!(HAS_ALL.contains(&path.as_str()), names && has("all"), "{path}");
         }
     }
 

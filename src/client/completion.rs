@@ -69,7 +69,9 @@ fn with_completers(command: Command, path: &str, wants_option: bool) -> Command 
     let command = command.mut_args(move |arg| {
         let verb = of_verb.clone();
         match (arg.get_id().as_str(), arg.is_positional()) {
-            ("name" | "names", true) => arg.add(ArgValueCandidates::new(move || names(&verb))),
+            ("name" | "names", true) | ("workers", false) => {
+                arg.add(ArgValueCandidates::new(move || names(&verb)))
+            }
             ("iteration", _) => arg.add(ArgValueCandidates::new(move || iterations(&verb))),
             ("changes", true) => arg.add(ArgValueCandidates::new(loop_keys)),
             ("cmd", true) => arg.add(ArgValueCompleter::new(AgentCommand)),

@@ -165,6 +165,7 @@ pub(super) fn ralph(view: &RalphView, of: &WorkerView) -> Value {
 pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     let mut fields = Fields::of(report);
     fields.remove("next");
+    fields.remove("raise");
     fields.set("status", report.worker_status);
     fields.remove("worker_status");
     fields.set("cause", report.cause.as_ref().map(cause));

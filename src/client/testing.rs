@@ -38,5 +38,6 @@ pub(super) fn ralph_view() -> RalphView {
         question_timeout: Some(600),
         paused_by: None,
         state_file: "/s/state.json".into(),
+        raise: None,
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn situation(worker: &WorkerView) -> Situation<'_> {
         status: worker.status,
         is_loop: is_loop(worker),
         is_paused: is_loop(worker) && loop_status(worker) == "paused",
-        iteration: worker.metadata().iteration.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
         cause: worker.cause.as_ref(),
+        raise: worker.raise.as_deref(),
     }
 }

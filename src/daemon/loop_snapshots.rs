@@ -2,8 +2,10 @@
 //!
 //! `clean` and `ralph.clean` use it. A failure of git is a warning: the snapshots stay, and the loops' files go.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::daemon::run::iteration::loop_id;
 use crate::daemon::slot::{Slot, repo_of};
 use crate::git;
 use crate::loops;
@@ -19,18 +21,21 @@ pub(crate) struct LoopSnapshots {
     branch: Option<String>,
 }
 
-/// The snapshots of a worker's loops with state in these directories. The worker's repository is the only one that
-/// swarm knows; an earlier loop may have had another.
+/// The snapshots of a worker's loops with state in these directories: `NAME` for the current one, whose files may be
+/// gone, and `NAME.N` for earlier ones. The worker's repository is the only one that swarm knows; an earlier loop may
+/// have had another. Other loops may have used the same name in it, so only ids that this worker had count.
 pub(crate) fn snapshots_of(slot: &Slot, store: &Store, dirs: &[String]) -> Vec<LoopSnapshots> {
-    let root = store.paths().ralph_root();
-    let bases =
-        dirs.iter().filter_map(|dir| loops::read_base(store.key(), slot.spec.name.as_str(), &root.join(dir)));
-    let of_base = |id: String| LoopSnapshots {
+    let (name, root) = (slot.spec.name.as_str(), store.paths().ralph_root());
+    let is_loop = slot.engine.ralph().is_some();
+    let current = (is_loop && dirs.iter().any(|dir| dir == name)).then(|| loop_id(slot.origin.started));
+    let bases = dirs.iter().filter_map(|dir| loops::read_base(store.key(), name, &root.join(dir)));
+    let ids: BTreeSet<String> = current.into_iter().chain(bases.map(|base| base.id)).collect();
+    let of_id = |id: String| LoopSnapshots {
         repo: repo_of(slot),
-        reference: format!("refs/swarm/{}/{id}", slot.spec.name),
+        reference: format!("refs/swarm/{name}/{id}"),
         branch: slot.worktree.as_ref().map(|worktree| worktree.branch.clone()),
     };
-    bases.filter(|base| base.commit.is_some()).map(|base| of_base(base.id)).collect()
+    ids.into_iter().map(of_id).collect()
 }
 
 /// Clears them, and adds warnings. Returns the result for each loop that has some.

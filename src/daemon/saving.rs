@@ -27,7 +27,7 @@ impl Supervisor {
             Ok(()) => SaveState::Saved,
             Err(error) => {
                 let marked = mark_of(&slot.engine).is_some_and(|mark| self.store.set_mark(name, mark));
-                SaveState::Unsaved { error: Some(error.message.clone()), marked }
+                SaveState::Unsaved { error: Some(error.clone()), marked }
             }
         };
         for problem in self.store.take_problems() {
@@ -71,13 +71,13 @@ impl Supervisor {
             self.perform(name, effects.remove(0));
             let Some(slot) = self.slots.get_mut(name) else { return Ok(()) };
             if slot.saving.is_unsaved() && (!by_mark || slot.saving.may_be_lost()) {
-                let why = slot.saving.error_text();
+                let (why, fix) = (slot.saving.error_text(), slot.saving.fix().to_owned());
                 (slot.engine, slot.spec) = before;
                 slot.rebuild_reader();
                 // Undoes what was written before the disk refused.
                 self.save(name);
                 return Err(Error::new(ErrorCode::System, format!("nothing was changed: {why}"))
-                    .hint("free disk space, then retry"));
+                    .hint(format!("{fix}, then retry")));
             }
         }
         self.carry_out(name, effects);

@@ -45,8 +45,8 @@ pub(crate) enum SaveState {
     Saved,
     /// The last save failed, for example because the disk is full.
     Unsaved {
-        /// The system's error; `None` when nobody has tried to save yet.
-        error: Option<String>,
+        /// The error; `None` when nobody has tried to save yet.
+        error: Option<Error>,
         /// A mark on disk records what must survive a crash: that the worker was killed or its loop paused.
         marked: bool,
     },
@@ -86,9 +86,18 @@ impl Saving {
     /// Why the last save failed.
     pub(crate) fn error(&self) -> Option<&str> {
         match &self.state {
-            SaveState::Unsaved { error, .. } => error.as_deref(),
+            SaveState::Unsaved { error, .. } => error.as_ref().map(|error| error.message.as_str()),
             SaveState::Saved => None,
         }
+    }
+
+    /// How to fix that error; without a hint of its own, the disk is full.
+    pub(crate) fn fix(&self) -> &str {
+        let hint = match &self.state {
+            SaveState::Unsaved { error, .. } => error.as_ref().and_then(|error| error.hint.as_deref()),
+            SaveState::Saved => None,
+        };
+        hint.unwrap_or("free disk space")
     }
 
     /// As [`Saving::error`], for a message that needs a reason.

@@ -9,6 +9,7 @@ use swarm_state::model::Status;
 use swarm_state::notice::PauseBy;
 
 use crate::daemon::slot::Slot;
+use crate::daemon::verbs::ralph_resume::limits_to_raise;
 use crate::protocol::{RalphView, RestartView, TmuxView, WorkerView};
 use crate::{procs, wrapper};
 
@@ -54,6 +55,7 @@ fn worker(slot: &Slot) -> WorkerView {
         idle: engine.is_idle(),
         ended: engine.ended_by_swarm(),
         outage: engine.outage().map(|outage| outage.kind),
+        raise: limits_to_raise(slot),
     }
 }
 
@@ -225,6 +227,7 @@ pub(crate) fn ralph(slot: &Slot) -> Option<RalphView> {
         question_timeout: Some(ralph.question_timeout),
         paused_by: ralph.paused,
         state_file: slot.driver.context.store.paths().ralph_state(&spec.name),
+        raise: limits_to_raise(slot),
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) fn files(observed: &Observed) -> Vec<Check> {
         let cure = "the daemon restores it and all records within seconds; then run doctor again";
         checks.push(Check::fail("state-files", message, cure));
     }
-    if checks.is_empty() {
+    if checks.iter().all(|check| check.check != "state-files") {
         let message = format!("{}, all readable", counted(observed.disk.records.len(), "worker"));
         checks.push(Check::ok("state-files", message));
     }
@@ -91,6 +91,10 @@ fn damaged(found: &DamagedFile) -> Check {
             let message = format!("'{shown}' cannot be read: {cause}");
             let cure = "fix it, or have the daemon set it aside: swarm daemon restart";
             Check::fail("state-files", message, cure)
+        }
+        Damage::Events => {
+            let message = format!("the event log '{shown}' is damaged: {cause}; the other events are kept");
+            Check::warn("event-log", message, "to see where events are missing: swarm events --kind missing")
         }
         Damage::Unreadable => {
             let message = format!("'{shown}' cannot be read: {cause}");

@@ -24,7 +24,8 @@ struct SnapshotRef {
 }
 
 /// Deletes the snapshots below `prefix` (`refs/swarm/NAME/LOOP`), all or none. Returns their number, and whether they
-/// were deleted. With `discard`, it deletes them in any case. `own_branch` is the worker's branch.
+/// were deleted; 0 outside of a repository. With `discard`, it deletes them in any case. `own_branch` is the worker's
+/// branch.
 ///
 /// # Errors
 /// When git fails.
@@ -36,7 +37,10 @@ pub(crate) async fn clear_snapshots(
 ) -> Result<(usize, bool)> {
     let what = "cannot look for snapshots";
     let format = "--format=%(refname) %(objectname) %(tree) %(parent)";
-    let listed = ask(repo, what, &["for-each-ref", format, prefix]).await?;
+    let listed = match ask(repo, what, &["for-each-ref", format, prefix]).await {
+        Err(error) if error.message.contains("not a git repository") => return Ok((0, false)),
+        listed => listed?,
+    };
     let mut snapshots: Vec<SnapshotRef> = listed.text().lines().filter_map(parse).collect();
     snapshots.sort_by_key(|snapshot| snapshot.iteration);
     if snapshots.is_empty() || !discard && !is_merged(repo, &snapshots, own_branch).await? {

@@ -358,7 +358,6 @@ pub(crate) async fn restore(
         return Err(Error::invalid(text)
             .hint("it may be an earlier restore: look at it, or choose another one with --branch"));
     }
-    ask(repo, "there is no such snapshot", &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await?;
     let args = [
         OsStr::new("-c"),
         "core.hooksPath=/dev/null".as_ref(),

@@ -75,6 +75,10 @@ pub struct RalphView {
     pub paused_by: Option<PauseBy>,
     /// The path of `state.json`.
     pub state_file: PathBuf,
+    /// The limits to raise before a loop that ended at a limit can continue, as `ralph.set` accepts them, `KEY=VALUE`.
+    /// Absent if it cannot continue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise: Option<Vec<String>>,
 }
 
 /// The parameters of `ralph.set`: the settings that may change while a loop runs.

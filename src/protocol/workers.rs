@@ -80,6 +80,10 @@ pub struct WorkerView {
     /// The outage that the loop waits for; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage: Option<swarm_state::outage::OutageKind>,
+    /// The limits to raise before a loop that ended at a limit can continue, as `ralph.set` accepts them, `KEY=VALUE`.
+    /// Absent if it cannot continue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raise: Option<Vec<String>>,
 }
 
 /// The fields of a worker's metadata. Fields that this version does not know are ignored.

@@ -38,6 +38,9 @@ impl RalphStamp {
     }
 }
 
+/// How to continue with a state that a newer swarm wrote, or that cannot be read.
+pub const RESERVED_HINT: &str = "use the swarm that wrote it, or move the file away";
+
 /// The result of reading a loop's state file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RalphRead {
@@ -83,7 +86,7 @@ impl Store {
                 file.extra = on_disk.extra;
             }
             RalphRead::Bad(problem) if problem.reserved => {
-                return Err(Error::new(ErrorCode::Conflict, problem.message));
+                return Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT));
             }
             RalphRead::Bad(problem) => self.note(problem),
         }

@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use serde::de::IgnoredAny;
 use swarm_state::format::{self, FORMAT, FormatError, Record};
 use swarm_state::model::{Run, WorkerName};
+use swarm_state::notice::counted;
 
 use super::{Problem, Store, entries, read};
 use crate::files::{file_name, writer_of};
@@ -27,6 +29,8 @@ pub enum Damage {
     Broken,
     /// The file cannot be read.
     Unreadable,
+    /// Lines of the event log do not parse.
+    Events,
 }
 
 /// A file with a problem.
@@ -72,6 +76,7 @@ pub fn survey(paths: &Paths) -> DiskSurvey {
     }
     for path in entries(paths.root()).into_iter().chain(entries(&paths.helper_dir())) {
         survey.note_temporary(&path);
+        survey.event_file(&path);
     }
     // This store was never opened, so it only reads.
     let store = Store {
@@ -120,6 +125,26 @@ impl DiskSurvey {
             let is_ours = state.is_some_and(|state| state.format == FORMAT);
             let name = WorkerName::new(file_name(dir)).ok().filter(|_| is_ours);
             self.loops.extend(name.map(|name| (name, dir.to_owned())));
+        }
+    }
+
+    fn event_file(&mut self, path: &Path) {
+        let file = file_name(path);
+        if !file.starts_with("events.jsonl") {
+            return;
+        }
+        if file.contains(".corrupt-") {
+            return self.note(path, Damage::SetAside, String::new());
+        }
+        let bytes = match read(path) {
+            Ok(bytes) => bytes.unwrap_or_default(),
+            Err(error) => return self.note(path, Damage::Unreadable, error.to_string()),
+        };
+        // The daemon may be writing the last line.
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let broken = lines.filter(|line| serde_json::from_slice::<IgnoredAny>(line).is_err()).count() as u64;
+        if broken > 0 {
+            self.note(path, Damage::Events, format!("{} cannot be read", counted(broken, "line")));
         }
     }
 

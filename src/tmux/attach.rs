@@ -43,13 +43,20 @@ impl AttachPlan {
     }
 }
 
-/// The format of the status line. tmux expands formats and times in it.
+/// The format of the status line. tmux expands formats and times in it. If the terminal is narrow, the title is cut and
+/// the keys that leave stay.
 fn status_line(title: &str, inside_tmux: bool) -> String {
     const PREFIX: &str = "#{s/C-/Ctrl-/:prefix}";
     let title = title.replace('#', "##").replace('%', "%%");
+    let title = format!(" {title}#{{?client_readonly, (read-only),}} ");
     // A tmux around this one may have the same prefix and receives it first.
     let twice = if inside_tmux { format!(", or {PREFIX} {PREFIX} d") } else { String::new() };
-    format!(" {title}#{{?client_readonly, (read-only),}}#[align=right]leave: {PREFIX} d{twice} ")
+    let keys = format!("leave: {PREFIX} d{twice} ");
+    let taken = keys.replace(PREFIX, "Ctrl-b").len();
+    let room = |taken: usize| format!("#{{e|-|:#{{client_width}},{taken}}}");
+    // tmux adds the mark to the limit. A limit of 0 is none, and a negative one keeps the end of the title.
+    let (no_room, limit) = (room(taken + 2), room(taken + 1));
+    format!("#{{?#{{m:-*,{no_room}}},,#{{=|{limit}|…:{title}}}}}#[align=right]{keys}")
 }
 
 impl Tmux {

@@ -19,10 +19,10 @@ pub struct Situation<'a> {
     pub is_loop: bool,
     /// Whether it is a paused loop.
     pub is_paused: bool,
-    /// The current or last iteration of a loop; 0 before the first, and for a plain worker.
-    pub iteration: u32,
     /// Why it is in its state; `None` also where a later daemon's cause is unknown here.
     pub cause: Option<&'a Cause>,
+    /// The limits to raise before a loop that ended at a limit can continue; `None` if it cannot.
+    pub raise: Option<&'a [String]>,
 }
 
 /// The next step, one line; `None` where there is nothing to do and nothing to wait for.
@@ -30,7 +30,7 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     let name = of.name;
     Some(match (of.status, of.cause) {
         (Status::Waiting, Some(Cause::DiskFull { .. })) => {
-            "make room on the disk; swarm then goes on by itself".to_owned()
+            "make room on the disk, or fix the error; swarm then goes on by itself".to_owned()
         }
         (Status::Waiting, Some(Cause::Outage { outage, .. })) if outage.needs_person() => format!(
             "log in with the agent's own command, then: swarm ralph resume {name}; \
@@ -52,9 +52,9 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
         // After failures alone, the reason comes first.
         (Status::Done | Status::Failed, Some(Cause::Stopped { reason, .. }))
             if !matches!(reason, StopReason::Failures(_) | StopReason::AllFailed)
-                && let Some(command) = raise_and_resume(name, reason.raised(of.iteration, 0)) =>
+                && let Some(changes) = of.raise =>
         {
-            format!("to continue it: {command}")
+            format!("to continue it: {}", raise_and_resume(name, changes))
         }
         (Status::Failed, _) => format!("swarm why {name}"),
         (Status::Unreachable, _) => {
@@ -70,12 +70,14 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
     })
 }
 
-/// The command that continues a loop that ended at limits; `changes` are those of [`StopReason::raised`]. `None`
-/// without changes.
-pub fn raise_and_resume(name: &str, changes: impl IntoIterator<Item = String>) -> Option<String> {
-    let changes: Vec<String> = changes.into_iter().collect();
-    let changes = Some(changes.join(" ")).filter(|text| !text.is_empty())?;
-    Some(format!("swarm ralph set {name} {changes} && swarm ralph resume {name}"))
+/// The command that continues a loop that ended at limits, after the changes that `ralph set` has to make.
+pub fn raise_and_resume(name: &str, changes: &[String]) -> String {
+    let resume = format!("swarm ralph resume {name}");
+    if changes.is_empty() {
+        resume
+    } else {
+        format!("swarm ralph set {name} {} && {resume}", changes.join(" "))
+    }
 }
 
 /// The command that goes on with a worker whose tmux server went away.
@@ -96,6 +98,7 @@ mod tests {
         let paused = |by| Cause::Paused { by };
         let disk = Cause::DiskFull { error: "no space left".into() };
         let earlier = Cause::EarlierSwarm { status: "running".into() };
+        let room = "make room on the disk, or fix the error; swarm then goes on by itself";
         let (plain, looping, held) = ((false, false), (true, false), (true, true));
         for (status, (is_loop, is_paused), cause, step) in [
             (Status::Starting, looping, None, ""),
@@ -105,7 +108,7 @@ mod tests {
             (Status::Waiting, held, Some(&asks), "the agent waits for you: swarm attach a"),
             // The cause of an older or later daemon is not known.
             (Status::Waiting, looping, None, "the agent waits for you: swarm attach a"),
-            (Status::Waiting, plain, Some(&disk), "make room on the disk; swarm then goes on by itself"),
+            (Status::Waiting, plain, Some(&disk), room),
             (
                 Status::Waiting,
                 looping,
@@ -144,31 +147,35 @@ mod tests {
             ),
             (Status::Retrying, plain, None, "swarm tries again by itself; to give up: swarm kill a"),
         ] {
-            let next = next_step(&Situation { name: "a", status, is_loop, is_paused, iteration: 7, cause });
+            let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
         }
     }
 
     #[test]
     fn a_loop_that_ended_at_a_limit_can_be_continued() {
-        for (status, reason, step) in [
-            (Status::Failed, StopReason::Failures(5), "swarm why a"),
-            (Status::Failed, StopReason::NoGate, "swarm why a"),
-            (Status::Killed, StopReason::Killed, ""),
+        let both = "to continue it: swarm ralph set a max_cost=2.00 max_time=3h && swarm ralph resume a";
+        for (status, reason, raise, step) in [
+            (Status::Failed, StopReason::Failures(5), Some("max_failures=10"), "swarm why a"),
+            (Status::Failed, StopReason::NoGate, None, "swarm why a"),
+            (Status::Killed, StopReason::Killed, None, ""),
             (
                 Status::Done,
                 StopReason::MaxIterations,
+                Some("max_iterations=14"),
                 "to continue it: swarm ralph set a max_iterations=14 && swarm ralph resume a",
             ),
-            (
-                Status::Failed,
-                StopReason::OutOfTime(5400),
-                "to continue it: swarm ralph set a max_time=3h0m0s && swarm ralph resume a",
-            ),
+            (Status::Failed, StopReason::OutOfTime(5400), Some("max_cost=2.00 max_time=3h"), both),
+            // The limit was raised since.
+            (Status::Done, StopReason::MaxIterations, Some(""), "to continue it: swarm ralph resume a"),
+            // Its files are gone.
+            (Status::Done, StopReason::MaxIterations, None, ""),
+            (Status::Failed, StopReason::OutOfTime(5400), None, "swarm why a"),
         ] {
             let cause = Cause::Stopped { reason, failure: None };
-            let (name, is_loop, is_paused, iteration) = ("a", true, false, 7);
-            let of = Situation { name, status, is_loop, is_paused, iteration, cause: Some(&cause) };
+            let raise = raise.map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+            let (name, is_loop, is_paused, raise) = ("a", true, false, raise.as_deref());
+            let of = Situation { name, status, is_loop, is_paused, cause: Some(&cause), raise };
             assert_eq!(next_step(&of).unwrap_or_default(), step, "{cause:?}");
         }
     }

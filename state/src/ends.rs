@@ -336,19 +336,30 @@ impl LoopEnd {
         if missed && self == Self::MaxIterations { LoopStatus::Failed } else { self.row().status }
     }
 
+    /// The worker's status. `missed`: as for [`Self::status`].
+    pub fn worker_status(self, missed: bool) -> Status {
+        match (self.status(missed), self.exit_code(missed)) {
+            (LoopStatus::Paused, _) => Status::Paused,
+            (LoopStatus::Running, _) => Status::Lost,
+            (LoopStatus::Failed, _) => Status::Failed,
+            (LoopStatus::Stopped, 0) => Status::Done,
+            (LoopStatus::Stopped, _) => Status::Killed,
+        }
+    }
+
     /// The follower's exit status. `missed`: a gate did not hold; matters for [`Self::MaxIterations`] alone.
     pub fn exit_code(self, missed: bool) -> u8 {
         if missed && self == Self::MaxIterations { 1 } else { self.row().exit_code }
     }
 }
 
-/// The table for the man page: every end, its status and its exit status, below a line with the headings.
+/// The table for the man page: every end, its worker's status and its exit status, below a line with the headings.
 pub fn table() -> String {
     let line = |word: &str, status: &str, code: &str, meaning: &str| {
         format!("  {word:<18} {status:<8} {code:<5} {meaning}").trim_end().to_owned() + "\n"
     };
     let row = |end: LoopEnd, missed: bool, meaning: &str| {
-        let (status, code) = (end.status(missed).as_str(), end.exit_code(missed).to_string());
+        let (status, code) = (end.worker_status(missed).as_str(), end.exit_code(missed).to_string());
         let mut lines = meaning.lines();
         let first = line(end.word(), status, &code, lines.next().unwrap_or_default());
         first + &lines.map(|more| line("", "", "", more)).collect::<String>()
@@ -388,7 +399,7 @@ mod tests {
         for end in LoopEnd::ALL {
             for missed in [false, true] {
                 let code = end.exit_code(missed).to_string();
-                let row = vec![end.word(), end.status(missed).as_str(), &code];
+                let row = vec![end.word(), end.worker_status(missed).as_str(), &code];
                 assert!(rows.contains(&row), "{row:?} in {table}");
             }
         }
@@ -460,6 +471,9 @@ mod tests {
             assert_eq!(reason.exit_code() == 0, reason.is_success(), "{reason:?}");
             let is_stopped = reason.loop_status() == LoopStatus::Stopped;
             assert_eq!(is_stopped, reason.is_success() || reason == StopReason::Killed, "{reason:?}");
+            if !matches!(reason, StopReason::Exited(_) | StopReason::SpawnFailed(_) | StopReason::GaveUp(_)) {
+                assert_eq!(reason.end().worker_status(!reason.is_success()), reason.status(), "{reason:?}");
+            }
             let named = LoopEnd::from_word(reason.slug());
             assert!(named.is_none_or(|end| end == reason.end()), "{reason:?}");
         }

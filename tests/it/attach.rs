@@ -206,6 +206,22 @@ fn status_line_has_the_name_the_iteration_and_the_keys_that_leave() {
     let terminal = Terminal::look(&world, 1, &["lp", "--read-only"]);
     let screen = terminal.until_shows("lp: iteration 2/3 (read-only)");
     assert!(screen.contains("leave: Ctrl-b d, or Ctrl-b Ctrl-b d"), "{screen}");
+    // In a narrow terminal, the title is cut first.
+    for (columns, line) in [
+        (60, " lp: iteration 2/3 (rea…leave: Ctrl-b d, or Ctrl-b Ctrl-b d"),
+        (37, "leave: Ctrl-b d, or Ctrl-b Ctrl-b d"),
+        (30, " Ctrl-b d, or Ctrl-b Ctrl-b d"),
+    ] {
+        terminal.tmux(&["resize-window", "-x", &columns.to_string()]).ok();
+        world.until("the line of this width", || {
+            let screen = terminal.screen();
+            screen
+                .lines()
+                .rfind(|text| !text.is_empty())
+                .is_some_and(|last| last.trim() == line.trim())
+                .then_some(())
+        });
+    }
     world.swarm(&["kill", "lp"]).ok();
 }
 

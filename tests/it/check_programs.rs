@@ -43,8 +43,10 @@ fn script_that_does_not_exist_yet_is_a_warning_and_the_agent_may_write_it() {
     let d = Desk::new();
     let script = "printf '#!/bin/sh\\n' >check.sh; chmod +x check.sh";
     let agent = d.agent(&[&format!("{script}; {DONE}")]);
-    let ran = d.run(&["--check", "./check.sh"], &agent).ok();
-    ran.warns("the check './check.sh' cannot run: ./check.sh does not exist yet; the agent has to write it");
+    let ran = d.run(&["--check", "./check.sh", "--check", "sh check.sh"], &agent).ok();
+    let why = "cannot run: check.sh does not exist yet; the agent has to write it";
+    ran.warns(&format!("the check './check.sh' {}", why.replace(": ", ": ./")))
+        .warns(&format!("the check 'sh check.sh' {why}"));
 }
 
 #[test]

@@ -389,4 +389,8 @@ fn the_state_that_a_newer_swarm_wrote_is_not_deleted() {
             .warns("hint: use the swarm that wrote it, or move the file away");
         assert_eq!(fs::read_to_string(&path).unwrap(), newer);
     }
+    w.swarm(&["ralph", "set", "d", "max_iterations=9"])
+        .code(1)
+        .warns("nothing was changed: ")
+        .warns("hint: use the swarm that wrote it, or move the file away, then retry");
 }

@@ -44,9 +44,10 @@ fn names_iterations_settings_and_agents_are_completed() {
     let bin = world.path("bin");
     std::fs::create_dir(&bin).unwrap();
     std::os::unix::fs::symlink("/bin/true", bin.join("codex")).unwrap();
-    let cases: [(&[&str], &[&str]); 12] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&["report", ""], &["lp", "plain"]),
         (&["attach", ""], &["plain"]),
+        (&["events", "--worker", ""], &["lp", "plain"]),
         (&["clean", ""], &["lp"]),
         (&["ralph", "status", ""], &["lp"]),
         (&["ralph", "diff", "lp", ""], &["2", "1"]),

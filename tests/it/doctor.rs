@@ -286,6 +286,9 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     put("workers/.good.json.999999999-3.tmp", "x");
     put("runs/nobody.4/started", "1");
     put("state.json", "[]");
+    put("events.jsonl.corrupt-20260101T000000", "x");
+    put("events.jsonl", "{\"format\":1,\"after\":0,\"earlier\":false}\n{\"seq\":\ngarbage\n{\"unfinished");
+    put("events.jsonl.1/x", "");
     let before = tree(&dir);
     let found = doctor(&w);
     found.has("state-files", "fail", "torn.json' cannot be read");
@@ -295,6 +298,13 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
     found.has("state-files", "warn", "old.json.corrupt-20260101T000000' could not be read and was set aside");
     found.has("state-files", "warn", "state.json.corrupt-20260101T000000'");
     found.has("state-files", "warn", "state.json' was not changed");
+    found.has(
+        "state-files",
+        "warn",
+        "events.jsonl.corrupt-20260101T000000' could not be read and was set aside",
+    );
+    found.has("state-files", "fail", "events.jsonl.1' cannot be read");
+    found.has("event-log", "warn", "events.jsonl' is damaged: 2 lines cannot be read");
     assert!(found.has("left-overs", "warn", ".tmp").starts_with("rm "));
     assert_eq!(found.has("left-overs", "warn", "runs/nobody.4"), "to remove it: swarm daemon restart");
     assert_eq!(tree(&dir), before, "the look changed something");

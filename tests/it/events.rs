@@ -121,6 +121,7 @@ fn events_are_selected_by_time_kind_and_worker_even_of_a_deleted_one() {
         (&["--worker", "b"], &all[2..4]),
         (&["--kind", "stopped", "--kind", "cleaned", "a"], &[all[1].clone(), all[4].clone()]),
         (&["--kind", "started", "--since", "1h", "--worker", "a"], &all[..1]),
+        (&["--kind", "missing", "--kind", "snapshot"], &[]),
     ] {
         assert_eq!(events(&world, args), wanted, "{args:?}");
     }
@@ -145,6 +146,7 @@ fn missing_events_are_reported_where_they_are_missing() {
     let all = events(&world, &[]);
     assert_eq!(kinds(&all), ["started", "missing", "started", "stopped"]);
     assert_eq!((&all[1]["reason"], &all[1]["seq"]), (&"damaged".into(), &before[0]["seq"]));
+    assert_eq!(events(&world, &["--kind", "missing"]), all[1..2]);
     let text = world.swarm(&["events", "--since", "1h"]).ok().out;
     assert_eq!(text.lines().nth(1), Some("(events are missing here: the event log is damaged)"), "{text}");
     // Somebody who saw the lost event knows its number.

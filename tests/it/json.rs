@@ -273,12 +273,7 @@ fn each_error_is_an_object_on_stdout_when_json_was_requested() {
         ("ls --nothing --json", 2, "usage", "unexpected argument '--nothing' found"),
         ("statsu --json", 2, "usage", "unrecognized subcommand 'statsu'"),
         ("pause x --json", 2, "usage", "unknown command 'pause'"),
-        (
-            "ralph diff --format=json",
-            2,
-            "usage",
-            "the following required arguments were not provided: <NAME>",
-        ),
+        ("ralph diff --format=json", 2, "usage", "no worker given"),
         ("ralph status nobody --json", 2, "not_found", "no worker named 'nobody'"),
         (
             "loop task --json",

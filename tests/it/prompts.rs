@@ -125,6 +125,20 @@ fn a_dialog_that_takes_the_place_of_the_box_gets_no_key() {
 }
 
 #[test]
+fn a_paste_that_reaches_the_box_behind_a_dialog_is_not_repeated() {
+    let world = World::new();
+    start_loop(&world, &["-n", "1", "--inactivity-timeout", "60"], &["SWAP=paste"]);
+    let seen = world.until_status("w", "waiting");
+    let pane = seen["tmux"]["pane"].as_str().unwrap();
+    let _ = world.tmux(&["send-keys", "-t", pane, "1"]).ok();
+    world.until("the prompt after the answer", || (recorded(&world).len() == 2).then_some(()));
+    assert_eq!(
+        recorded(&world),
+        [serde_json::json!({"trust": 1}), serde_json::json!({"prompt": "the task"})]
+    );
+}
+
+#[test]
 fn a_clock_below_the_box_of_an_unknown_agent_does_not_keep_its_prompt() {
     let world = World::new();
     let script = r#"stty raw -echo; printf '\033[2J\033[Hhello\r\n> '

@@ -63,6 +63,13 @@ fn loop_continues_after_each_kind_of_limit_was_raised() {
             "max_tokens=200",
         ),
         (
+            &["-n", "1", "--max-tokens", "100"],
+            AGENT,
+            "max iterations; out of budget (120 of 100 tokens)",
+            "done",
+            "max_iterations=2 max_tokens=200",
+        ),
+        (
             &["-n", "9", "--max-failures", "1"],
             &failed_once,
             "1 consecutive failure",

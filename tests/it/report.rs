@@ -431,6 +431,15 @@ fn work_comes_back_into_a_new_worktree_whatever_became_of_the_old_one() {
     let again = restore(&["2"]).ok();
     assert!(Path::new(again.out.trim_end()).join("two").exists());
     w.swarm(&["ralph", "diff", "a", "2"]).ok().says("+2");
+    // A person deletes a ref; the command of the hint restores it.
+    let second = git(&w, &repo, &["for-each-ref", "--format=%(refname)", "refs/swarm/a/*/2"]);
+    git(&w, &repo, &["update-ref", "-d", &second]);
+    let gone = format!("iteration 2 of 'a' has no snapshot any more: {second} was deleted\n");
+    w.swarm(&["ralph", "restore", "a", "2", "--dir", "gone"]).code(1).warns(&gone);
+    let err = w.swarm(&["ralph", "diff", "a"]).code(1).warns(&gone).err;
+    let (_, hint) = err.split_once("hint: to restore the ref: git ").expect("a hint");
+    git(&w, &repo, &hint.trim_end().split(' ').collect::<Vec<_>>());
+    w.swarm(&["ralph", "diff", "a", "2"]).ok().says("+2");
     w.swarm(&["clean", "a"]).ok();
     let refs = git(&w, &repo, &["for-each-ref", "--format=%(refname:lstrip=4)", "refs/swarm/a/"]);
     assert_eq!(refs, "0\n1\n2");

@@ -25,12 +25,14 @@ fn until_lines(world: &World, file: &str, count: usize) {
     });
 }
 
-/// Waits until so many failures in a row are counted and the next run is waited for.
+/// Waits until at least so many failures in a row are counted and the next run is waited for. A busy machine may miss a
+/// short wait; each wait is longer than the one before.
 #[track_caller]
 fn until_failed(world: &World, name: &str, failures: u64) -> Value {
     world.until(&format!("{name} waits after failure {failures}"), || {
         let status = world.status(name);
-        (status["status"] == "retrying" && status["restart"]["failures"] == failures).then_some(status)
+        let enough = status["restart"]["failures"].as_u64() >= Some(failures);
+        (status["status"] == "retrying" && enough).then_some(status)
     })
 }
 
@@ -62,10 +64,12 @@ fn the_policy_and_the_wait_are_shown() {
     let restart = &status["restart"];
     assert_eq!((&restart["when"], &restart["max_restarts"]), (&json!("on-failure"), &json!(10)));
     let next = chrono::DateTime::parse_from_rfc3339(restart["next"].as_str().unwrap()).unwrap();
-    let reason = format!("exit status 1, restart 2/10 at {}", next.format("%H:%M:%S"));
-    assert_eq!(status["reason"], reason);
+    let (failures, next) = (&restart["failures"], next.format("%H:%M:%S"));
+    assert_eq!(status["reason"], format!("exit status 1, restart {failures}/10 at {next}"));
     let page = w.swarm(&["status", "w"]).ok().out;
-    assert!(page.contains("restart    on-failure (failed in a row: 2, at most 10 restarts)\n"), "{page}");
+    let shown = page.contains("restart    on-failure (failed in a row: ")
+        && page.contains(", at most 10 restarts)\n");
+    assert!(shown, "{page}");
     let listed = w.swarm(&["ls", "--format", "json"]).ok().json();
     assert_eq!(listed[0]["restart"]["when"], "on-failure");
     let _ = w.swarm(&["kill", "w"]).ok();
@@ -77,16 +81,17 @@ fn neither_a_stopped_nor_a_killed_daemon_forgets_the_wait_and_the_count() {
     let _ = w.spawn_sh("w", &["--restart", "always"], FAILS).ok();
     until_failed(&w, "w", 3);
     let _ = w.swarm(&["daemon", "stop"]).ok();
-    assert_eq!(w.lines("work/rec").len(), 3);
+    let before = w.lines("work/rec").len() as u64;
     w.start_daemon();
     // The worker goes on waiting, and nobody has to resume it.
-    let status = until_failed(&w, "w", 4);
-    assert_eq!(status["restarts"], 3);
+    let status = until_failed(&w, "w", before + 1);
+    let failures = status["restart"]["failures"].as_u64().unwrap();
+    assert_eq!(status["restarts"], failures - 1);
     w.crash_daemon();
     w.start_daemon();
     let status = w.status("w");
-    assert_eq!((&status["status"], &status["restart"]["failures"]), (&json!("retrying"), &json!(4)));
-    until_lines(&w, "rec", 5);
+    assert!(status["restart"]["failures"].as_u64() >= Some(failures), "{status}");
+    until_lines(&w, "rec", before as usize + 2);
     let gaps = gaps(&w);
     for (gap, least) in gaps.iter().zip([1000, 2000, 4000, 8000]) {
         assert!(*gap >= least, "{gaps:?}");
@@ -126,11 +131,12 @@ fn a_kill_between_two_runs_is_the_end() {
     let _ = w.spawn_sh("w", &["--restart", "always"], FAILS).ok();
     until_failed(&w, "w", 2);
     let _ = w.swarm(&["kill", "w"]).ok().says("killed w");
+    let runs = w.lines("work/rec").len();
     w.crash_daemon();
     w.start_daemon();
     let status = w.status("w");
     assert_eq!((&status["status"], &status["reason"]), (&json!("killed"), &json!("killed")));
-    assert_eq!((&status["restart"]["next"], w.lines("work/rec").len()), (&Value::Null, 2));
+    assert_eq!((&status["restart"]["next"], w.lines("work/rec").len()), (&Value::Null, runs));
 }
 
 #[test]

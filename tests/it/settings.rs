@@ -215,3 +215,32 @@ fn config_edit_creates_the_file_and_keeps_an_edit_with_an_error() {
     w.swarm(&["config", "edit", "--project"]).ok().says("swarm.toml: ok\n");
     assert!(w.work().join("swarm.toml").exists());
 }
+
+#[test]
+fn config_edit_and_check_agree_on_a_file_that_is_missing() {
+    let mut w = World::new();
+    w.set("EDITOR", "true");
+    // --config names the file to edit.
+    w.swarm(&["config", "edit", "-c", "own.toml"]).ok().says("own.toml: ok\n");
+    w.swarm(&["config", "edit", "-c", "own.toml", "--project"]).code(2).warns("--project and --config");
+    // An error in another file is not in the edited one.
+    w.write("swarm.toml", "x = 1\n");
+    let said = w.swarm(&["config", "edit"]).code(1).err;
+    assert!(said.contains("swarm.toml:1: ") && !said.contains("your changes are saved"), "{said}");
+    fs::remove_file(w.work().join("swarm.toml")).unwrap();
+
+    let user = w.path("home/.config/swarm/config.toml");
+    let target = w.path("dotfiles.toml");
+    fs::remove_file(&user).unwrap();
+    std::os::unix::fs::symlink(&target, &user).unwrap();
+    w.swarm(&["config", "check"])
+        .code(1)
+        .warns("is a link to a file that does not exist")
+        .warns("hint: create that file, or remove the link");
+    w.set("EDITOR", "false");
+    w.swarm(&["config", "edit"]).code(1);
+    assert!(user.is_symlink() && !target.exists());
+    w.set("EDITOR", "true");
+    w.swarm(&["config", "edit"]).ok().says("config.toml: ok\n");
+    assert!(user.is_symlink() && target.exists());
+}

@@ -235,8 +235,8 @@ impl Machine {
 
     /// The hint for a loop in this state, after the words that lead to it.
     fn next_step(&self, lead: &str, status: Status, is_paused: bool) -> Option<String> {
-        let (name, is_loop, iteration, cause) = (&self.name, true, 0, None);
-        let situation = Situation { name, status, is_loop, is_paused, iteration, cause };
+        let (name, is_loop, cause, raise) = (&self.name, true, None, None);
+        let situation = Situation { name, status, is_loop, is_paused, cause, raise };
         next_step(&situation).map(|step| format!("{lead}: {step}"))
     }
 

@@ -3,7 +3,7 @@
 //! One of the few files that start a process. A file with an error stays as the user saved it.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,37 +16,43 @@ use crate::error::{Error, Result};
 use crate::out::CommandResult;
 use crate::runtime::CaughtSignals;
 use crate::settings::TEMPLATE;
+use crate::shell::quote_path;
 
 pub(super) fn run(ctx: &ClientContext, args: &ConfigEdit) -> CommandResult {
     let editor = editor()?;
-    let path = if args.project { PathBuf::from("swarm.toml") } else { ctx.paths()?.user_config() };
+    let (path, flag) = match (&ctx.config, args.project) {
+        (Some(_), true) => return Err(Error::usage("--project and --config each name a file to edit").into()),
+        (Some(path), false) => (path.clone(), format!(" --config {}", quote_path(path))),
+        (None, true) => (PathBuf::from("swarm.toml"), " --project".to_owned()),
+        (None, false) => (ctx.paths()?.user_config(), String::new()),
+    };
     let created =
         create(&path).map_err(|e| Error::system(format!("cannot create '{}'", path.display()), e))?;
     if let Err(error) = edit(&editor, &path) {
         // An editor that did not start leaves no file behind.
         if created && fs::read_to_string(&path).is_ok_and(|text| text == TEMPLATE) {
-            let _ = fs::remove_file(&path);
+            let _ = fs::canonicalize(&path).and_then(fs::remove_file);
         }
         return Err(error.into());
     }
-    let status = config_check::run(ctx)?;
-    if status != 0 {
-        let project = if args.project { " --project" } else { "" };
-        ctx.out.hint(&format!("your changes are saved; to correct them: swarm config edit{project}"));
+    let errors = config_check::check(ctx)?;
+    if errors.iter().any(|error| error.message.contains(&path.display().to_string())) {
+        ctx.out.hint(&format!("your changes are saved; to correct them: swarm config edit{flag}"));
     }
-    Ok(status)
+    Ok(u8::from(!errors.is_empty()))
 }
 
-/// Creates the file with the template. False if it exists.
+/// Creates the file with the template, also as the target of a link. False if it exists.
 fn create(path: &Path) -> io::Result<bool> {
+    if path.exists() {
+        return Ok(false);
+    }
     if let Some(dir) = path.parent() {
         fs::create_dir_all(dir)?;
     }
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => file.write_all(TEMPLATE.as_bytes()).map(|()| true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(error),
-    }
+    // Only through a link may there be a file by now.
+    let mut file = OpenOptions::new().append(true).create(true).create_new(!path.is_symlink()).open(path)?;
+    file.write_all(TEMPLATE.as_bytes()).map(|()| true)
 }
 
 /// The user's editor. The default, vi, needs a terminal.

@@ -1,5 +1,6 @@
 //! `swarm ralph set`: change a loop's settings.
 
+use swarm_state::advice::raise_and_resume;
 use swarm_state::screen::printable;
 
 use super::ralph_status::print_json;
@@ -36,12 +37,27 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphSet) -> CommandResult {
     }
     let Some(now) = last else { return Ok(0) };
     if now.worker_status.is_finished() {
-        ctx.out.hint(&format!("the loop has ended; to continue it: swarm ralph resume {}", args.name));
+        ctx.out.hint(&way_on(&now));
     }
     if args.format == PageFormat::Json {
         print_json(ctx, &now).await?;
     }
     Ok(0)
+}
+
+/// Says how a loop that has ended continues, or starts again if it cannot.
+fn way_on(now: &RalphView) -> String {
+    let name = &now.worker_name;
+    match now.raise.as_deref() {
+        Some([]) => format!("the loop has ended; to continue it: {}", raise_and_resume(name, &[])),
+        Some(changes) => {
+            format!("the loop is still at a limit; to continue it: {}", raise_and_resume(name, changes))
+        }
+        None => format!(
+            "the loop has ended and cannot continue, since its files are gone; \
+             to start it again from the first iteration: swarm respawn {name}"
+        ),
+    }
 }
 
 /// Warns about a maximum at or below the count, which is valid and ends the loop soon.
@@ -85,6 +101,23 @@ mod tests {
         assert_eq!(last_iteration("done_pattern", &view), None);
         view.max_iterations = 8;
         assert_eq!(last_iteration("max_iterations", &view), None);
+    }
+
+    #[test]
+    fn a_resume_is_suggested_only_if_it_continues_the_loop() {
+        let start = "the loop has ended and cannot continue, since its files are gone; to start it again from the \
+            first iteration: swarm respawn agent";
+        for (raise, hint) in [
+            (Some(&[][..]), "the loop has ended; to continue it: swarm ralph resume agent"),
+            (
+                Some(&["max_cost=1.00"]),
+                "the loop is still at a limit; to continue it: swarm ralph set agent max_cost=1.00 && swarm ralph resume agent",
+            ),
+            (None, start),
+        ] {
+            let raise = raise.map(|changes| changes.iter().map(|&change| change.to_owned()).collect());
+            assert_eq!(way_on(&RalphView { raise, ..ralph_view() }), hint);
+        }
     }
 
     #[test]

@@ -66,8 +66,8 @@ fn next_step(view: &RalphView) -> Option<String> {
         status: view.worker_status,
         is_loop: true,
         is_paused: view.status == LoopStatus::Paused,
-        iteration: view.current_iteration,
         cause: view.cause.as_ref(),
+        raise: view.raise.as_deref(),
     };
     let step = advice::next_step(&situation)?;
     let why = view.reason.as_ref().map(|reason| format!("{}: ", printable(reason)));

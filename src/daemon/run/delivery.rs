@@ -81,6 +81,10 @@ async fn deliver(
     let mut plan = Plan { once, first: true, ..plan(reader) };
     // Spaces alone cannot be seen in an input box.
     plan.knows_box &= !text.trim().is_empty();
+    if once {
+        // The agent may draw late what was pasted.
+        plan.settle = plan.settle.max(BLIND_ENTER_DELAY);
+    }
     let (before, delivery) = match input::screen_before(dir) {
         None => (seen.input.clone(), Delivery::new(plan)),
         Some(screen) => {
@@ -89,20 +93,18 @@ async fn deliver(
             if changed && seen.reading.working {
                 return Ok(accepted(dir));
             }
-            // The agent may draw late what was pasted.
-            let late = Plan { settle: plan.settle.max(BLIND_ENTER_DELAY), ..plan };
             let entered = dir.join(ENTERED_MARK).exists();
             let delivery = match changed {
                 true if entered => Delivery::after_enter(plan),
                 true => Delivery::pasted(plan),
-                false => Delivery::new(late),
+                false => Delivery::new(plan),
             };
             (before, delivery)
         }
     };
     // A delivery that a dialog interrupted may have left the text in the box.
     let whole = Typed::new(&text, None);
-    let is_there = once && whole.is_distinct() && whole.held(seen.input.as_deref()).is_text();
+    let is_there = once && whole.was_left_in(seen.input.as_deref());
     let typed = Typed::new(&text, before.as_deref().filter(|_| !is_there));
     let purpose = DeliveryPurpose::Prompt(dir);
     let carrier =

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use crate::daemon::busy::BusyKind;
 use crate::daemon::caller::refuse_own;
 use crate::daemon::crash;
-use crate::daemon::loop_snapshots::{clear, snapshots_of};
+use crate::daemon::loop_snapshots::{LoopSnapshots, clear, snapshots_of};
 use crate::daemon::messages::{Input, Job, PendingClean, WorktreeRemoval};
 use crate::daemon::reply::{Reply, stopping};
 use crate::daemon::slot::Slot;
@@ -25,7 +25,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::git;
 use crate::paths::resolve;
 use crate::protocol::{CleanParams, Forgotten};
-use crate::store::{RalphRead, Store};
+use crate::store::{RESERVED_HINT, RalphRead, Store};
 
 impl Supervisor {
     /// Deletes a worker. The client is answered when all its files are gone.
@@ -70,7 +70,7 @@ impl Supervisor {
             }
         }
         let (store, inbox) = (self.store.clone(), self.inbox.clone());
-        let snapshots = snapshots_of(slot, &store, &loop_dirs(&store, &name));
+        let snapshots = all_snapshots(slot, &store);
         tokio::spawn(async move {
             let removed = match removal {
                 None => None,
@@ -146,6 +146,13 @@ async fn remove_files(store: Arc<Store>, name: WorkerName) -> Result<()> {
     tokio::task::spawn_blocking(remove).await.unwrap_or_else(|_| Err(stopping()))
 }
 
+/// The snapshots of the worker's loop, whose directory may be gone, and of earlier loops with its name.
+fn all_snapshots(slot: &Slot, store: &Store) -> Vec<LoopSnapshots> {
+    let name = &slot.spec.name;
+    let dirs = [loop_dirs(store, name), vec![name.to_string()]].concat();
+    snapshots_of(slot, store, &dirs)
+}
+
 /// The directories of the worker's loop and of earlier loops with its name.
 fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
     let mut dirs = store.ralph_dirs();
@@ -157,8 +164,7 @@ fn loop_dirs(store: &Store, name: &WorkerName) -> Vec<String> {
 pub(crate) fn refuse_newer(store: &Store, name: &WorkerName) -> Result<()> {
     match store.read_ralph(name) {
         Ok(RalphRead::Bad(problem)) if problem.reserved => {
-            Err(Error::new(ErrorCode::Conflict, problem.message)
-                .hint("use the swarm that wrote it, or move the file away"))
+            Err(Error::new(ErrorCode::Conflict, problem.message).hint(RESERVED_HINT))
         }
         Ok(_) | Err(_) => Ok(()),
     }

@@ -49,7 +49,7 @@ impl Supervisor {
             // The worker has ended, but the next daemon would load its state from before.
             let why = slot.saving.error_text();
             let message = format!("worker '{name}' has ended, but its state cannot be saved: {why}");
-            let hint = format!("free disk space, then check: swarm status {name}");
+            let hint = format!("{}, then check: swarm status {name}", slot.saving.fix());
             return reply.refuse(Error::new(ErrorCode::System, message).hint(hint));
         }
         if slot.saving.is_unsaved() {

@@ -18,9 +18,15 @@ impl Supervisor {
             Err(error) => return reply.refuse(error),
         };
         let discard = params.discard;
+        let name = params.name.clone();
         tokio::spawn(async move {
             cleaned.snapshots = clear(snapshots, discard, &mut cleaned.warnings).await;
-            reply.answer(Ok(cleaned));
+            let is_empty =
+                cleaned.removed.is_empty() && cleaned.kept.is_empty() && cleaned.snapshots.is_empty();
+            reply.answer(match name {
+                Some(name) if is_empty => Err(Error::invalid(format!("no ralph state for '{name}'"))),
+                _ => Ok(cleaned),
+            });
         });
     }
 
@@ -33,6 +39,7 @@ impl Supervisor {
         if let Some(name) = &params.name {
             WorkerName::new(base_of(name)).map_err(|e| Error::invalid(e.to_string()))?;
         }
+        let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
         let (mut cleaned, mut snapshots) = (Cleaned::default(), vec![]);
         for dir in self.store.ralph_dirs() {
             let base = base_of(&dir);
@@ -40,7 +47,6 @@ impl Supervisor {
                 continue;
             }
             let slot = WorkerName::new(base).ok().and_then(|name| self.slots.get(&name));
-            let live = |s: &Slot| !s.engine.is_stopped() && s.engine.ralph().is_some();
             // An agent may not delete the data that its own results are checked against.
             let newer = WorkerName::new(base).map_or(Ok(()), |name| refuse_newer(&self.store, &name));
             let own = slot.map_or(Ok(()), |slot| refuse_own(slot, peer, "delete the files of its own loop"));
@@ -58,9 +64,16 @@ impl Supervisor {
             cleaned.removed.push(dir);
         }
         match &params.name {
+            // An earlier `ralph clean` may have kept the snapshots.
             Some(name) if cleaned.removed.is_empty() && cleaned.kept.is_empty() => {
-                self.find(base_of(name))?;
-                Err(Error::invalid(format!("no ralph state for '{name}'")))
+                let (own_name, _) = self.find(base_of(name))?;
+                let Some(slot) = self.slots.get(&own_name) else { return Ok((cleaned, snapshots)) };
+                if live(slot) {
+                    return Ok((cleaned, snapshots));
+                }
+                refuse_own(slot, peer, "delete the files of its own loop")?;
+                let snapshots = snapshots_of(slot, &self.store, std::slice::from_ref(name));
+                Ok((cleaned, snapshots))
             }
             _ => Ok((cleaned, snapshots)),
         }

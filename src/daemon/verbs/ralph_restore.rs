@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{course_of, repo_of};
 use crate::daemon::supervisor::Supervisor;
-use crate::daemon::verbs::ralph_diff::no_snapshot;
+use crate::daemon::verbs::ralph_diff::{no_snapshot, refuse_deleted};
 use crate::error::Result;
 use crate::git;
 use crate::loops::LoopRun;
@@ -33,6 +33,7 @@ async fn restore(loop_run: &LoopRun, repo: PathBuf, params: RestoreParams) -> Re
     if !taken {
         return Err(no_snapshot(loop_run, &format!("iteration {iteration}")));
     }
+    refuse_deleted(loop_run, &repo, iteration).await?;
     let name = format!("{}-{iteration}", loop_run.name);
     let branch = params.branch.unwrap_or_else(|| format!("swarm/{name}"));
     let reference = loop_run.reference(iteration);

@@ -76,13 +76,25 @@ fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
     }
     slot.refuse_busy()?;
     let Some(ralph) = slot.engine.ralph() else { return Ok(()) };
-    let time = ralph.spent(now).time.as_secs();
-    let changes = ralph.reached_limits(now).filter_map(|reason| reason.raised(ralph.iteration, time));
-    if let Some(hint) = raise_and_resume(name.as_str(), changes) {
-        let reasons: Vec<String> = ralph.reached_limits(now).map(|reason| reason.text()).collect();
+    let reasons: Vec<String> = ralph.reached_limits(now).map(|reason| reason.text()).collect();
+    if !reasons.is_empty() {
         let message = format!("the loop of worker '{name}' is still at its limit: {}", reasons.join("; "));
-        return Err(Error::new(ErrorCode::Conflict, message).hint(hint));
+        return Err(Error::new(ErrorCode::Conflict, message)
+            .hint(raise_and_resume(name.as_str(), &ralph.raised_limits())));
     }
+    refuse_without_files(slot)
+}
+
+/// The limits to raise before a loop that ended at a limit can continue; `None` if it cannot.
+pub(crate) fn limits_to_raise(slot: &Slot) -> Option<Vec<String>> {
+    let ralph = slot.engine.ralph()?;
+    let can_continue = slot.engine.ended_at_limit() && slot.origin.legacy.is_none();
+    (can_continue && refuse_without_files(slot).is_ok()).then(|| ralph.raised_limits())
+}
+
+/// Refuses to continue a loop without its directory, prompt or baseline.
+fn refuse_without_files(slot: &Slot) -> Result<()> {
+    let name = &slot.spec.name;
     let loop_run = course_of(slot);
     if !loop_run.cwd.is_dir() {
         let what = if slot.worktree.is_some() { "worktree" } else { "directory" };
@@ -94,7 +106,7 @@ fn refuse_ended(slot: &Slot, now: Now) -> Result<()> {
         Error::new(ErrorCode::Conflict, e).hint(format!("restore the file, then swarm ralph resume {name}"))
     })?;
     // `ralph clean` deletes it with the task and the results.
-    if ralph.worked && loop_run.read_base().is_none() {
+    if slot.engine.ralph().is_some_and(|ralph| ralph.worked) && loop_run.read_base().is_none() {
         return Err(loop_run.no_base());
     }
     Ok(())

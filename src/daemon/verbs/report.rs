@@ -10,6 +10,7 @@ use crate::daemon::reply::Reply;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
 use crate::daemon::verbs::ralph_diff::MAX_ANSWER_BYTES;
+use crate::daemon::verbs::ralph_resume::limits_to_raise;
 use crate::daemon::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
@@ -96,6 +97,7 @@ fn outline(slot: &Slot, now: Now) -> Result<Report> {
         cwd: loop_run.cwd,
         worktree: slot.worktree.clone(),
         ignored: IgnoredFiles::default(),
+        raise: limits_to_raise(slot),
     })
 }
 

@@ -59,6 +59,13 @@ impl Typed {
         self.ink.chars().count() >= MIN_DISTINCT_CHARS
     }
 
+    /// Whether a box holds the text of an earlier paste. A short text has to be all that it holds.
+    pub fn was_left_in(&self, input: Option<&str>) -> bool {
+        let is_all =
+            |input: &str| [input, input.lines().next().unwrap_or_default()].map(ink).contains(&self.ink);
+        self.held(input).is_text() && (self.is_distinct() || input.is_some_and(is_all))
+    }
+
     /// Compares the content of a box with the text.
     pub fn held(&self, input: Option<&str>) -> BoxContent {
         let Some(input) = input.map(ink) else { return BoxContent::NoBox };

@@ -333,6 +333,23 @@ fn short_text_is_not_told_from_the_words_of_a_dialog() {
 }
 
 #[test]
+fn a_short_text_of_an_earlier_paste_is_all_that_the_box_holds() {
+    for (text, input, wanted) in [
+        ("the task", "the task", true),
+        ("the task\n", " the task ", true),
+        ("the task", "the task\n? for shortcuts", true),
+        ("the task", "try: the task", false),
+        ("the task", "", false),
+        ("do the whole task", "do the whole task\n? for shortcuts", true),
+        ("do the whole task", "[Pasted text #1 +9 lines]", true),
+        ("do the whole task", "try: refactor x", false),
+    ] {
+        assert_eq!(Typed::new(text, None).was_left_in(Some(input)), wanted, "{text:?} {input:?}");
+    }
+    assert!(!Typed::new("the task", None).was_left_in(None));
+}
+
+#[test]
 fn unknown_agent_that_shows_something_else_gets_no_enter() {
     let plan = Plan { knows_box: false, ..plan() };
     for held in [BoxContent::Other, BoxContent::NoBox] {

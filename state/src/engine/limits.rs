@@ -39,6 +39,14 @@ impl Loop {
         budget::exhausted(&self.budgets, self.spent(now), self.failures, count, self.out_of_iterations())
     }
 
+    /// The changes that raise all limits that are reached, as `ralph set` accepts them. For a loop that has ended.
+    pub fn raised_limits(&self) -> Vec<String> {
+        let (count, time) = ((self.iteration, self.max_iterations), self.spent.time.as_secs());
+        let reached =
+            budget::exhausted(&self.budgets, self.spent, self.failures, count, self.out_of_iterations());
+        reached.filter_map(|reason| reason.raised(self.iteration, time)).collect()
+    }
+
     /// All outages, and the seconds that the loop has lost to them: the iterations that they ended, and the waits.
     pub fn outages(&self, now: DateTime<FixedOffset>) -> (u32, u64) {
         let current = self.outage_since.map_or(0, |since| (now - since).num_seconds());

@@ -132,8 +132,8 @@ pub(super) fn step(report: &Report) -> Option<String> {
         status: report.worker_status,
         is_loop: true,
         is_paused: report.status == LoopStatus::Paused,
-        iteration: report.current_iteration,
         cause: report.cause.as_ref(),
+        raise: report.raise.as_deref(),
     };
     match &report.cause {
         Some(Cause::Checking { .. }) => None,
@@ -169,7 +169,8 @@ fn after(report: &Report, end: LoopEnd) -> String {
                 .to_owned()
         }
         LoopEnd::MaxIterations | LoopEnd::BudgetExhausted | LoopEnd::Timeout => {
-            format!("for details: swarm report {name}; to continue it: {}", again(report))
+            let verb = if report.raise.is_some() { "continue it" } else { "start it again" };
+            format!("for details: swarm report {name}; to {verb}: {}", again(report))
         }
         LoopEnd::PromptMissing => {
             format!("restore {}, then swarm respawn {name}", report.prompt_file.display())
@@ -183,11 +184,8 @@ fn after(report: &Report, end: LoopEnd) -> String {
 /// Returns the command that continues a loop that ended at a limit, or starts the loop again.
 fn again(report: &Report) -> String {
     let name = &report.name;
-    let change = match &report.cause {
-        Some(Cause::Stopped { reason, .. }) => reason.raised(report.current_iteration, 0),
-        _ => None,
-    };
-    raise_and_resume(name, change).unwrap_or_else(|| format!("swarm respawn {name}"))
+    let continued = report.raise.as_ref().map(|changes| raise_and_resume(name, changes));
+    continued.unwrap_or_else(|| format!("swarm respawn {name}"))
 }
 
 /// Returns the commit to merge: the last snapshot, which also contains uncommitted work, else the branch.

@@ -86,8 +86,12 @@ fn check_gate(check: &str, spec: &WorkerSpec) -> Result<Option<String>> {
     let is_in_tree = |file: &Path| resolve(file).starts_with(resolve(top));
     // In a new worktree, files of the tree can differ from those here.
     let may_differ = |file: &Path| spec.worktree.is_some() && is_in_tree(file);
+    let missing = |file: &str| message(&format!("{file} does not exist yet; the agent has to write it"));
     match look_up(program, &spec.cwd, path) {
-        Lookup::Runnable => Ok(None),
+        Lookup::Runnable => {
+            let is_missing = |file: &&str| matches!(look_up(file, &spec.cwd, path), Lookup::Missing);
+            Ok(script(check).filter(|file| !spec.cwd.join(file).exists()).filter(is_missing).map(missing))
+        }
         Lookup::NotExecutable(file) if may_differ(&file) => {
             Ok(Some(message(&format!("{program} is not executable"))))
         }
@@ -95,9 +99,7 @@ fn check_gate(check: &str, spec: &WorkerSpec) -> Result<Option<String>> {
             Err(Error::invalid(message(&format!("{program} is not executable"))).hint(make_executable(&file)))
         }
         Lookup::Directory => Ok(Some(message(&format!("{program} is a directory")))),
-        Lookup::Missing if program.contains('/') => {
-            Ok(Some(message(&format!("{program} does not exist yet; the agent has to write it"))))
-        }
+        Lookup::Missing if program.contains('/') => Ok(Some(missing(program))),
         Lookup::Missing => {
             let why = format!("no such program: {program}");
             let installs = std::env::split_paths(path).any(|dir| is_in_tree(&spec.cwd.join(dir)));
@@ -111,6 +113,21 @@ fn check_gate(check: &str, spec: &WorkerSpec) -> Result<Option<String>> {
     }
 }
 
+/// The script that a plain command gives to an interpreter; `None` if options may give it another meaning.
+fn script(check: &str) -> Option<&str> {
+    let mut words = check.split(' ').filter(|word| !word.is_empty());
+    let program = words.next()?.rsplit('/').next()?;
+    let flags = match program {
+        "sh" | "bash" | "dash" | "ksh" | "zsh" => "euxfv",
+        "python" | "python3" | "perl" | "ruby" | "node" => "",
+        _ => return None,
+    };
+    let is_flag = |word: &&str| {
+        word.len() > 1 && word.strip_prefix('-').is_some_and(|w| w.chars().all(|c| flags.contains(c)))
+    };
+    words.find(|word| !is_flag(word)).filter(|word| !word.starts_with(['-', '+']))
+}
+
 /// Whether the shell of a check may have commands of its own: functions from the environment, or the programs that
 /// busybox contains.
 fn defines_commands(spec: &WorkerSpec, path: &str) -> bool {
@@ -122,4 +139,27 @@ fn defines_commands(spec: &WorkerSpec, path: &str) -> bool {
 
 fn make_executable(file: &Path) -> String {
     format!("chmod +x {}", quote(&file.to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_of_an_interpreter() {
+        for (check, file) in [
+            ("sh ./check.sh", Some("./check.sh")),
+            ("/bin/bash -eu  -x check.sh --all", Some("check.sh")),
+            ("python3 tests/run.py", Some("tests/run.py")),
+            ("sh -c ./check.sh", None),
+            ("sh -ec true", None),
+            ("bash -o pipefail check.sh", None),
+            ("python3 -m pytest", None),
+            ("node --test", None),
+            ("sh", None),
+            ("make check.sh", None),
+        ] {
+            assert_eq!(script(check), file, "{check}");
+        }
+    }
 }
