@@ -49,8 +49,8 @@ files that these scripts run; name them with --protect.
 
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \
-detached ones and jobs in swarm's tmux server. Processes that you started stay. The field proofs of `swarm report \
-NAME --format json` lists what was ended.
+detached ones and jobs in swarm's tmux server. Processes that you started stay. `swarm report NAME` \
+lists what was ended.
 
 Snapshots:
 In a git repository, swarm saves the files after each iteration as a commit under refs/swarm/, with untracked files, \

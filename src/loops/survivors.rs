@@ -24,6 +24,8 @@ use crate::{git, tmux, wrapper};
 const SURVIVOR_GRACE: Duration = Duration::from_secs(2);
 /// How often to look whether they have ended.
 const SURVIVOR_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How many processes a finding names.
+const MAX_NAMED: usize = 8;
 
 impl LoopRun {
     /// Ends the processes that the agent left, and describes them. `None` if the agent is not a process of its own.
@@ -120,9 +122,11 @@ impl Survivors {
     }
 }
 
-/// The names and ids of processes.
+/// The names and ids of processes, at most [`MAX_NAMED`].
 fn named(procs: &[Proc]) -> String {
-    let names: Vec<String> =
-        procs.iter().map(|proc| format!("{} ({})", printable(&proc.comm), proc.pid)).collect();
+    let name = |proc: &Proc| format!("{} ({})", printable(&proc.comm), proc.pid);
+    let mut names: Vec<String> = procs.iter().take(MAX_NAMED).map(name).collect();
+    let more = procs.len() - names.len();
+    names.extend((more > 0).then(|| format!("and {more} more")));
     names.join(", ")
 }

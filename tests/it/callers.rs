@@ -4,8 +4,8 @@ use crate::verified::{DONE, Desk};
 use crate::world::SWARM;
 
 /// A script outside of the tree that tries to approve, with the worker's variables changed by `env`, once the
-/// wrapper has ended.
-fn orphan(d: &Desk, env: &str) -> String {
+/// process `parent` has ended.
+fn orphan(d: &Desk, env: &str, parent: &str) -> String {
     let (script, [said, there]) = (d.path("approve.sh"), ["said", "there"].map(|name| d.path(name)));
     let text = format!(
         "trap '' TERM; touch '{there}'; while kill -0 $1 2>/dev/null; do sleep 0.02; done\n\
@@ -15,7 +15,7 @@ fn orphan(d: &Desk, env: &str) -> String {
     );
     std::fs::write(&script, text).unwrap();
     format!(
-        "(env {env} setsid sh '{}' $PPID </dev/null >/dev/null 2>&1 &); until [ -e '{}' ]; do sleep 0.02; done",
+        "(env {env} setsid sh '{}' {parent} </dev/null >/dev/null 2>&1 &); until [ -e '{}' ]; do sleep 0.02; done",
         script.display(),
         there.display()
     )
@@ -32,7 +32,7 @@ fn an_orphan_cannot_approve() {
     for (env, refused) in cases {
         let d = Desk::new();
         d.commit("check.sh", "exit 1\n");
-        let turn = format!("echo 'exit 0' >check.sh; {}; kill -9 $PPID; sleep 600", orphan(&d, env));
+        let turn = format!("echo 'exit 0' >check.sh; {}; kill -9 $PPID; sleep 600", orphan(&d, env, "$PPID"));
         // A process with the worker's name is ended before the second iteration.
         let gone = "until [ -e \"$D/said.end\" ] || [ -e \"$D/ended\" ]; do sleep 0.02; done";
         let agent = d.agent(&[&turn, &format!("{gone}; {DONE}")]);
@@ -44,6 +44,31 @@ fn an_orphan_cannot_approve() {
         let said = d.read("said");
         assert!(said.contains(refused) || (is_ended && said.is_empty()), "{env}: {said}");
         d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
+    }
+}
+
+#[test]
+fn an_orphan_of_a_check_or_a_filter_cannot_approve() {
+    let env = "-i SWARM_DIR=\"$SWARM_DIR\" PATH=\"$PATH\"";
+    for place in ["check", "filter"] {
+        let d = Desk::new();
+        let start = orphan(&d, env, "$$").replace("$SWARM_DIR", &d.w.swarm_dir().display().to_string());
+        d.commit("check.sh", &format!("if [ -e go ]; then {start}; fi\nexit 1\n"));
+        let filter = d.path("filter.sh");
+        std::fs::write(&filter, format!("if [ -e go ]; then {start}; fi\ncat\n")).unwrap();
+        let attribute =
+            if place == "filter" { "echo 'a.x filter=f' >.gitattributes; touch a.x;" } else { "" };
+        d.git(&["config", "filter.f.clean", &format!("sh '{}'", filter.display())]);
+        let change = if place == "filter" { "echo 'exit 0' >check.sh" } else { "echo '# x' >>check.sh" };
+        let gone = "until [ -e \"$D/said.end\" ]; do sleep 0.02; done";
+        let agent =
+            d.agent(&[&format!("{change}; {attribute} touch go; {DONE}"), &format!("rm go; {gone}; {DONE}")]);
+        d.run(&["--check", "sh check.sh", "-n", "2"], &agent).code(1);
+        let said = d.read("said");
+        assert!(
+            said.contains("could be from worker 'a', which may not approve its own changes"),
+            "{place}: {said}"
+        );
     }
 }
 
