@@ -14,6 +14,7 @@ mod progress;
 mod proofs;
 mod protect;
 mod room;
+mod room_checks;
 mod run;
 mod survivors;
 mod tree_index;

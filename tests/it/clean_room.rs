@@ -245,3 +245,31 @@ fn a_daemon_that_dies_in_a_room_leaves_nothing() {
         assert_eq!((repository(&d), d.git(&["status", "--porcelain"])), before, "{point}");
     }
 }
+
+#[test]
+fn a_kill_and_the_end_of_the_time_leave_no_room() {
+    for (limit, end) in [(&["--max-time", "3"][..], "failed"), (&[], "killed")] {
+        let mut d = Desk::new();
+        d.w.set("PIDS", d.path("pids").display().to_string());
+        let agent = d.agent(&[&format!("touch ok; {DONE}")]);
+        let hangs = "echo $$ >>$PIDS; setsid sleep 600 & sleep 600";
+        let flags = ["--check", "test -e ok", "--final-check", hangs, "--final-tries", "1", "-n", "2", "-d"];
+        d.run(&[&flags[..], limit].concat(), &agent).ok();
+        d.w.until("the held-out check runs", || (!d.read("pids").is_empty()).then_some(()));
+        if end == "killed" {
+            d.w.swarm(&["kill", "a"]).ok();
+        }
+        d.w.until_status("a", end);
+        let room = d.w.swarm_dir().join("ralph/a/room");
+        // After a kill, nobody waits for the removal.
+        let is_gone = || fs::read_dir(&room).is_ok_and(|mut list| list.next().is_none()) || !room.exists();
+        d.w.until("the room is gone", || is_gone().then_some(()));
+        assert_eq!(check_processes(&d), Vec::<String>::new(), "{end}");
+        if end == "failed" {
+            let remark = "the held-out check did not end: the loop's time was over";
+            d.w.swarm(&["report", "a"]).ok().says(remark);
+            // It was no try.
+            assert_ne!(d.w.ralph_state("a")["reason"], "held_out");
+        }
+    }
+}
