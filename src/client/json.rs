@@ -10,7 +10,7 @@ use swarm_state::budget::Budgets;
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::Why;
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
@@ -174,6 +174,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("tokens", tokens(report));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
+    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));
@@ -240,10 +241,18 @@ fn iteration(it: &Iteration) -> Value {
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
         of.fill(&["transcript_lost", "worked"], false);
-        of.fill(&["changed_in_checks"], json!([]));
+        of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());
     }
+    fields.into_value()
+}
+
+/// The gates of a loop.
+fn gates(gates: &Gates) -> Value {
+    let mut fields = Fields::of(gates);
+    fields.fill(&["protect_tests"], false);
+    fields.remove("runners");
     fields.into_value()
 }
 

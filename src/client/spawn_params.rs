@@ -158,6 +158,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let inactivity_timeout = inactivity(args, settings).unwrap_or(DEFAULT_INACTIVITY_SECONDS);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates)?;
+    gates.runners.clone_from(&settings.runners);
     let root = directory(args.cwd.as_deref())?;
     gates.protect = gates.protect.iter().map(|glob| relative(&root, glob)).collect::<Result<_>>()?;
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
@@ -195,6 +196,8 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
+        protect_tests: args.protect_tests,
+        runners: vec![],
     };
     gates.validated().map_err(Error::of_gates)
 }

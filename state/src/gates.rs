@@ -7,15 +7,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
-use crate::proof::Proof;
+use crate::proof::{Proof, ProofOutcome};
+use crate::runners::Runner;
 
 #[cfg(test)]
 mod tests;
 
 /// Default time limit of a check, seconds.
 pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
+
+/// How many changed test files a note names.
+const MAX_NAMED_FILES: usize = 10;
 
 /// Why a check was ended before its own time limit.
 pub const TIME_OVER: &str = "the loop's time was over";
@@ -58,6 +63,12 @@ pub struct Gates {
     pub protect: Vec<String>,
     /// Allow iterations to change watched files.
     pub allow_changed_checks: bool,
+    /// Watch the test files of known runners that exist before the loop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protect_tests: bool,
+    /// Runners that the settings change or add.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runners: Vec<Runner>,
 }
 
 impl Default for Gates {
@@ -72,6 +83,8 @@ impl Default for Gates {
             allow_preexisting: false,
             protect: vec![],
             allow_changed_checks: false,
+            protect_tests: false,
+            runners: vec![],
         }
     }
 }
@@ -91,6 +104,9 @@ pub enum GatesError {
     /// Protected files, although no gate could fail because of them.
     #[error("--protect has no effect without a --check or a --promise")]
     NothingToProtect,
+    /// Protected tests without a check, which would run them.
+    #[error("--protect-tests has no effect without a --check that runs the tests")]
+    NoTests,
 }
 
 impl GatesError {
@@ -99,6 +115,7 @@ impl GatesError {
         match self {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
             Self::ZeroLimit => "omit the option to use its default",
+            Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
         }
     }
@@ -121,6 +138,8 @@ impl Gates {
             Err(GatesError::ZeroLimit)
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
+        } else if self.checks.is_empty() && self.protect_tests {
+            Err(GatesError::NoTests)
         } else {
             Ok(self)
         }
@@ -199,6 +218,9 @@ pub struct Verdict {
     pub excused: Vec<String>,
     /// Watched files that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
+    /// Test files of the baseline that were changed although nobody protects them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_tests: Vec<String>,
     /// Watched files that changed while the checks ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_in_checks: Vec<String>,
@@ -252,6 +274,14 @@ impl Verdict {
     /// The required checks that did not pass.
     pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
+    }
+
+    /// Findings that do not keep the loop from being complete: changed tests, and what could not be proven.
+    pub fn notes(&self) -> Vec<String> {
+        let tests = (!self.changed_tests.is_empty())
+            .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NAMED_FILES)));
+        let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
+        tests.into_iter().chain(unproven.map(Proof::remark)).collect()
     }
 
     /// Why the loop is not complete, one sentence for each gate; empty when every requested gate holds.
