@@ -10,8 +10,8 @@
 set -u
 dir=$1
 shift
-touch "$dir/runs"
-n=$(($(grep -c '^start' "$dir/runs") + 1))
+n=1
+[ ! -e "$dir/runs" ] || while read -r word _; do [ "$word" != start ] || n=$((n + 1)); done <"$dir/runs"
 echo "start $n $$" >>"$dir/runs"
 for arg in "$@"; do printf '%s\n' "$arg"; done >"$dir/args.$n"
 [ -t 0 ] || cat >"$dir/prompt.$n"

@@ -30,7 +30,7 @@ pub use after::{Clean, Events, Since, Wait, WaitFor};
 pub use config::{ConfigArgs, ConfigCommand, ConfigEdit, ConfigShow};
 pub use format::{Format, PageFormat};
 pub(crate) use gates::parse_dollars;
-pub use gates::{BudgetArgs, GateArgs, NoWork};
+pub use gates::{BudgetArgs, GateArgs, NoWork, RoomArgs};
 pub use hooks::{
     HookAgent, HookPlace, HookScope, HooksArgs, HooksCommand, HooksStatus, PluginAgent, PluginArgs,
     PluginCommand, PluginPlace,

@@ -23,6 +23,7 @@ use swarm_state::spec::WorktreeSpec;
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths::resolve;
 
+mod apart;
 mod branches;
 mod clear;
 mod ignored;
@@ -36,6 +37,7 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use apart::{check_out_apart, put_back, top};
 pub(crate) use branches::{has_branch, make_branch};
 pub(crate) use clear::clear_snapshots;
 pub(crate) use ignored::{ignored, tracked};

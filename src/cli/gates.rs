@@ -1,5 +1,7 @@
 //! Gates and budgets, for `spawn --ralph` and `loop`.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use swarm_state::promise::OnNoWork;
@@ -63,6 +65,53 @@ pub struct GateArgs {
     /// Watch no files; changed checks need no approval
     #[arg(hide_short_help = true, long)]
     pub allow_changed_checks: bool,
+    /// Gates that are tested outside of the worker's directory.
+    #[command(flatten)]
+    pub rooms: RoomArgs,
+}
+
+/// Gates that are tested outside of the worker's directory.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Gates (conditions for a complete loop)")]
+pub struct RoomArgs {
+    /// Held-out check: runs last, unknown to the agent (repeatable)
+    ///
+    /// When all other gates hold, swarm checks the work out into a new directory outside of the worker's, copies the
+    /// files of --hidden over it, and runs COMMAND there. The agent reads that the held-out check failed, but neither
+    /// the command nor its output. `swarm why` and `swarm report` name the file with the output. Work that only fits
+    /// the checks that the agent can read, such as hard-coded answers, does not pass.
+    #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub final_check: Vec<String>,
+    /// Directory with the files of the held-out checks
+    ///
+    /// It must be outside of the worker's directory and repository. A process list shows the option while the command
+    /// that starts the loop runs; with -d, that is a moment.
+    #[arg(hide_short_help = true, long, value_name = "DIR")]
+    pub hidden: Option<PathBuf>,
+    /// Pause after N failures of the held-out checks [default: 3]
+    ///
+    /// With more tries, an agent could find out the hidden cases one by one. `swarm ralph resume` permits N more.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = whole(1..=u32::MAX))]
+    pub final_tries: Option<u32>,
+    /// Run the checks also in a fresh checkout
+    ///
+    /// The checkout has the files that git would commit, and links to the folders node_modules, .venv, venv and vendor
+    /// that git ignores. Other ignored files are missing. This needs a git repository, and so do --final-check and
+    /// --fix. A command that contains the path of the repository runs with the path of the checkout.
+    #[arg(hide_short_help = true, long)]
+    pub clean_check: bool,
+    /// Prepare a fresh checkout, as with 'npm ci' (repeatable)
+    ///
+    /// With --setup, no folder is linked. The time limit is that of a check.
+    #[arg(hide_short_help = true, long, value_name = "COMMAND", allow_hyphen_values = true)]
+    pub setup: Vec<String>,
+    /// Files of the fix; the checks need it to pass (repeatable)
+    ///
+    /// swarm repeats the checks that failed before the first iteration in a fresh checkout with the old versions of
+    /// these files. If they pass there, another change has made them pass, and the iteration does not count. GLOB is
+    /// relative to the worker's directory; `**` matches subdirectories.
+    #[arg(hide_short_help = true, long, value_name = "GLOB")]
+    pub fix: Vec<String>,
 }
 
 /// Budgets.

@@ -10,7 +10,7 @@ use swarm_state::budget::Budgets;
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::Why;
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
@@ -173,6 +173,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.rename("cost", "cost_usd");
     fields.set("cost_usd", cost(report));
     fields.set("tokens", tokens(report));
+    fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
     fields.set("outages", report.outages);
@@ -224,6 +225,16 @@ fn tokens(report: &Report) -> Option<u64> {
     report.iterations.iter().any(is_known).then_some(report.tokens)
 }
 
+/// The gates.
+fn gates(gates: &Gates) -> Value {
+    let mut fields = Fields::of(gates);
+    fields.fill(&["final_checks", "setup", "fix"], json!([]));
+    fields.fill(&["hidden"], Value::Null);
+    fields.fill(&["clean_check"], false);
+    fields.set("final_tries", gates.rooms.final_tries);
+    fields.into_value()
+}
+
 /// The budgets, with the cost in US dollars.
 fn budgets(budgets: &Budgets) -> Value {
     let mut fields = Fields::of(budgets);
@@ -250,7 +261,7 @@ fn iteration(it: &Iteration) -> Value {
         of.set("cost_usd", verdict.cost.map(usd));
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
-        of.fill(&["transcript_lost", "worked"], false);
+        of.fill(&["transcript_lost", "worked", "tries_spent"], false);
         of.fill(&["changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());
@@ -262,7 +273,7 @@ fn iteration(it: &Iteration) -> Value {
 fn proofs(proofs: &[Proof]) -> Vec<Value> {
     let proof = |proof| {
         let mut fields = Fields::of(proof);
-        fields.fill(&["check"], Value::Null);
+        fields.fill(&["check", "output"], Value::Null);
         fields.into_value()
     };
     proofs.iter().map(proof).collect()

@@ -78,6 +78,9 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
     lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
+    let outputs =
+        verdict.proofs.iter().filter(|proof| proof.fails()).filter_map(|proof| proof.output.as_ref());
+    lines.extend(outputs.map(|file| format!("  output: {}", printable(&file.to_string_lossy()))));
     if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
         let seen = verdict.promise_seen.map(|source| format!(" (promise seen in: {})", source.word()));
         lines.push(format!("  PASS  the agent printed its promise{}", seen.unwrap_or_default()));

@@ -12,12 +12,13 @@ use swarm_state::model::RestartSpec;
 use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
+use swarm_state::rooms::RoomGates;
 use swarm_state::spec::{Prompt, WorktreeSpec};
 
 use super::call::request_name;
 use super::context::ClientContext;
 use super::typed_path::{absolute, directory, prompt_file};
-use crate::cli::{BudgetArgs, GateArgs, Spawn};
+use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
 use crate::paths;
 use crate::protocol::{RalphParams, SpawnParams, WorkerView};
@@ -159,14 +160,16 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates)?;
     let root = directory(args.cwd.as_deref())?;
-    gates.protect = gates.protect.iter().map(|glob| relative(&root, glob)).collect::<Result<_>>()?;
+    for (option, globs) in [("--protect", &mut gates.protect), ("--fix", &mut gates.rooms.fix)] {
+        *globs = globs.iter().map(|glob| relative(&root, option, glob)).collect::<Result<_>>()?;
+    }
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
     let question_timeout = asked.unwrap_or(params.question_timeout);
     Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), ..params })
 }
 
 /// Returns a glob relative to the worker's directory.
-fn relative(root: &Path, glob: &str) -> Result<String> {
+fn relative(root: &Path, option: &str, glob: &str) -> Result<String> {
     if !Path::new(glob).is_absolute() {
         return Ok(glob.to_owned());
     }
@@ -175,8 +178,8 @@ fn relative(root: &Path, glob: &str) -> Result<String> {
         ([root.to_owned(), paths::resolve(root)], [absolute(Path::new(glob))?, PathBuf::from(glob)]);
     let inside = globs.iter().find_map(|glob| roots.iter().find_map(|root| glob.strip_prefix(root).ok()));
     inside.and_then(Path::to_str).map(str::to_owned).ok_or_else(|| {
-        Error::usage(format!("--protect '{glob}' is not in {}", root.display()))
-            .hint("only files in the worker's directory can be protected")
+        Error::usage(format!("{option} '{glob}' is not in {}", root.display()))
+            .hint(format!("{option} accepts files in the worker's directory"))
     })
 }
 
@@ -195,8 +198,21 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
+        rooms: rooms(&args.rooms)?,
     };
     gates.validated().map_err(Error::of_gates)
+}
+
+fn rooms(args: &RoomArgs) -> Result<RoomGates> {
+    let usual = RoomGates::default();
+    Ok(RoomGates {
+        final_checks: args.final_check.clone(),
+        hidden: args.hidden.as_deref().map(absolute).transpose()?,
+        final_tries: args.final_tries.unwrap_or(usual.final_tries),
+        clean_check: args.clean_check,
+        setup: args.setup.clone(),
+        fix: args.fix.clone(),
+    })
 }
 
 /// Builds the budgets from the command line.

@@ -70,7 +70,7 @@ impl Supervisor {
                 Ok((_, slot)) => ralph_logs::ralph_logs(slot, &params, reply),
                 Err(error) => reply.refuse(error),
             },
-            Call::RalphReport(params) => self.ralph_report(&params, reply),
+            Call::RalphReport(params) => self.ralph_report(&params, peer, reply),
             Call::RalphDiff(params) => self.ralph_diff(&params, reply),
             Call::RalphRestore(params) => self.ralph_restore(params, reply),
             Call::RalphApprove(Named { name }) => self.ralph_approve(&name, peer, reply),

@@ -26,7 +26,7 @@ const ADDRESS: &str = "swarm@localhost";
 
 /// Overrides the user's settings: run no hook, use and start no file watcher, write no split index into the
 /// repository, print no advice. See a file as changed even if its modification time was set back.
-const QUIET_OPTIONS: [&str; 16] = [
+pub(super) const QUIET_OPTIONS: [&str; 16] = [
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -46,7 +46,7 @@ const QUIET_OPTIONS: [&str; 16] = [
 ];
 
 /// How many files one git command gets.
-const BATCH_FILES: usize = 500;
+pub(super) const BATCH_FILES: usize = 500;
 
 /// A snapshot of a working tree.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use super::listing::changed_files;
 use super::*;
 
+mod apart;
 mod snapshots;
 
 /// A repository `repo` with one commit, in a directory of its own.

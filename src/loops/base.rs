@@ -183,6 +183,7 @@ impl LoopRun {
             kept: KEPT_OUTPUT_BYTES,
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
+            stem: "check",
             on_step,
         };
         plan.run().await

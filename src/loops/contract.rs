@@ -3,10 +3,11 @@
 use swarm_state::contract::{Changes, Contract, Failed};
 use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Base;
+use swarm_state::proof::{Layer, Proof};
 
 use super::protect;
 use super::run::LoopRun;
-use crate::git;
+use crate::{checks, git};
 
 impl LoopRun {
     /// The prompt of an iteration: the task byte for byte if the loop has no gates, otherwise the whole contract. If
@@ -23,6 +24,9 @@ impl LoopRun {
             .filter(|check| !check.passed)
             .map(|check| Failed { check: &check.name, output: &check.output })
             .collect();
+        let failed_apart = verdict.map(failed_apart).unwrap_or_default();
+        let apart = failed_apart.iter().map(|(check, output)| Failed { check, output });
+        let failed: Vec<Failed<'_>> = failed.into_iter().chain(apart).collect();
         let remarks = verdict.map(Verdict::other_remarks).unwrap_or_default();
         let to = last.as_ref().and_then(|last| last.commit.as_ref()).or(base.commit.as_ref());
         let diff = match (base.head.as_ref().or(base.commit.as_ref()), to) {
@@ -54,4 +58,14 @@ impl LoopRun {
         let set = protect::globs(globs).unwrap_or_default();
         base.protected.keys().filter(|file| !set.is_match(file)).chain(globs).cloned().collect()
     }
+}
+
+/// The output of checks that failed in a clean room only. What a held-out check printed is not for the agent.
+fn failed_apart(verdict: &Verdict) -> Vec<(String, String)> {
+    let failed = verdict.proofs.iter().filter(|proof| proof.layer == Layer::CleanRoom && proof.fails());
+    let output = |proof: &Proof| {
+        let check = proof.check.as_deref().unwrap_or("setup");
+        Some((format!("{check} (in a fresh checkout)"), checks::tail(proof.output.as_ref()?)))
+    };
+    failed.filter_map(output).collect()
 }

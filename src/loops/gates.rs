@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
 /// seen quickly.
-const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
+pub(super) const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
 /// The state of the work at one time.
 pub(super) struct Before {

@@ -178,6 +178,27 @@ pub(crate) fn check(texts: &[String]) -> Result<()> {
     globs(texts).map(drop)
 }
 
+/// Refuses globs of `--fix` that are invalid or match no file of the tree `root`.
+pub(crate) fn check_fix(root: &Path, texts: &[String]) -> Result<()> {
+    for text in texts {
+        let one = std::slice::from_ref(text);
+        let outside = Path::new(text).components().any(|part| part == Component::ParentDir);
+        let refuse = |why: &str| {
+            Err(Error::usage(format!("--fix '{text}' {why}"))
+                .hint("for example --fix 'src/**'; ** matches subdirectories of the worker's directory"))
+        };
+        match globs(one) {
+            _ if outside || Path::new(text).is_absolute() => {
+                return refuse("is not in the worker's directory");
+            }
+            Err(_) => return refuse("is not a valid glob"),
+            Ok(set) if tree::matching(root, one, &set).is_empty() => return refuse("matches no file"),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// The scripts that checks run, if they are in the tree, and the task file.
 fn by_name(loop_run: &LoopRun) -> BTreeSet<PathBuf> {
     let words = loop_run.gates.checks.iter().flat_map(|check| scripts::candidates(check));
@@ -220,7 +241,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn hash(path: &Path) -> io::Result<String> {
+pub(super) fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());

@@ -73,6 +73,9 @@ impl LoopRun {
             }
             () = set(hurry) => (false, None),
         };
+        if tried && !blind {
+            self.try_rooms((&base, &finished), &mut it, &mut verdict, on_step, hurry).await;
+        }
         if tried {
             it.left = tokio::select! {
                 left = self.tree_left(&verdict) => left,

@@ -49,7 +49,11 @@ pub(super) fn find_all(name: &str, args: &[&[u8]]) -> Vec<Stat> {
         let line = std::fs::read(format!("/proc/{}/cmdline", stat.pid)).unwrap_or_default();
         args.iter().all(|arg| line.split(|byte| *byte == 0).any(|word| word == *arg))
     };
-    all().into_iter().filter(|stat| stat.comm == name).filter(has_args).collect()
+    // The name alone costs the kernel less than the state of each process.
+    let is_named = |pid: &i32| {
+        std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_ascii_end() == name.as_bytes())
+    };
+    pids().into_iter().filter(is_named).filter_map(live).filter(has_args).collect()
 }
 
 /// As [`super::marked_in`].
@@ -75,9 +79,17 @@ pub(super) fn marked(mark: &[u8]) -> Vec<Stat> {
 
 /// All processes that this user can see, without zombies.
 pub(super) fn all() -> Vec<Stat> {
+    pids().into_iter().filter_map(live).collect()
+}
+
+/// As [`stat`], without zombies.
+fn live(pid: i32) -> Option<Stat> {
+    stat(pid).filter(|stat| !is_dead(stat))
+}
+
+fn pids() -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(stat).filter(|stat| !is_dead(stat)).collect()
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 pub(super) fn tree(root: i32) -> Vec<Stat> {

@@ -125,6 +125,7 @@ impl CommandAgent {
             kept: u64::MAX,
             jobs: 1,
             folder: &place,
+            stem: "check",
             on_step: &|_| {},
         };
         // The command runs as a check does: in a process group of its own, with a time limit, and with its output in

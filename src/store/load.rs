@@ -22,12 +22,13 @@ pub enum Mark {
 }
 
 impl Mark {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Killed,
         Self::Paused(PauseBy::User),
         Self::Paused(PauseBy::Shutdown),
         Self::Paused(PauseBy::NoProgress),
         Self::Paused(PauseBy::BudgetUnseen),
+        Self::Paused(PauseBy::HeldOut),
     ];
 
     /// The suffix of its file.
@@ -38,6 +39,7 @@ impl Mark {
             Self::Paused(PauseBy::Shutdown) => "paused-by-shutdown",
             Self::Paused(PauseBy::NoProgress) => "paused-without-progress",
             Self::Paused(PauseBy::BudgetUnseen) => "paused-budget-unseen",
+            Self::Paused(PauseBy::HeldOut) => "paused-held-out",
         }
     }
 }

@@ -48,6 +48,10 @@ pub fn next_step(of: &Situation<'_>) -> Option<String> {
             "make the agent print its cost (claude -p --output-format json), or set prices in the settings; \
              for one more iteration: swarm ralph resume {name}"
         ),
+        (_, Some(Cause::Paused { by: PauseBy::HeldOut })) => format!(
+            "review the work (swarm ralph diff {name}), and fix the task or the hidden check; \
+             for more tries: swarm ralph resume {name}"
+        ),
         _ if of.is_paused => format!("swarm ralph resume {name}"),
         // After failures alone, the reason comes first.
         (Status::Done | Status::Failed, Some(Cause::Stopped { reason, .. }))
@@ -150,6 +154,16 @@ mod tests {
             let next = next_step(&Situation { name: "a", status, is_loop, is_paused, cause, raise: None });
             assert_eq!(next.unwrap_or_default(), step, "{status:?} {cause:?}");
         }
+    }
+
+    #[test]
+    fn failed_held_out_checks_call_for_a_review() {
+        let cause = Some(&Cause::Paused { by: PauseBy::HeldOut });
+        let (name, is_loop, is_paused, iteration) = ("a", true, true, 3);
+        let of = Situation { name, status: Status::Paused, is_loop, is_paused, iteration, cause };
+        let step = "review the work (swarm ralph diff a), and fix the task or the hidden check; \
+                    for more tries: swarm ralph resume a";
+        assert_eq!(next_step(&of).as_deref(), Some(step));
     }
 
     #[test]

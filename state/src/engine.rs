@@ -159,6 +159,9 @@ pub struct Loop {
     /// The last iteration did not report its cost or tokens, although they are limited.
     #[serde(default)]
     unseen: bool,
+    /// The held-out checks failed too often in the last iteration.
+    #[serde(default)]
+    tries_spent: bool,
     /// At least one iteration succeeded. A record of an older release did not count them.
     #[serde(default = "yes")]
     succeeded: bool,

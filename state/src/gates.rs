@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::Proof;
+use crate::rooms::{RoomError, RoomGates};
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +59,9 @@ pub struct Gates {
     pub protect: Vec<String>,
     /// Allow iterations to change watched files.
     pub allow_changed_checks: bool,
+    /// The gates that are tested outside of the agent's tree.
+    #[serde(flatten)]
+    pub rooms: RoomGates,
 }
 
 impl Default for Gates {
@@ -72,6 +76,7 @@ impl Default for Gates {
             allow_preexisting: false,
             protect: vec![],
             allow_changed_checks: false,
+            rooms: RoomGates::default(),
         }
     }
 }
@@ -91,6 +96,9 @@ pub enum GatesError {
     /// Protected files, although no gate could fail because of them.
     #[error("--protect has no effect without a --check or a --promise")]
     NothingToProtect,
+    /// A fault of the gates that are tested outside of the agent's tree.
+    #[error(transparent)]
+    Rooms(#[from] RoomError),
 }
 
 impl GatesError {
@@ -100,6 +108,7 @@ impl GatesError {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
             Self::ZeroLimit => "omit the option to use its default",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
+            Self::Rooms(fault) => fault.hint(),
         }
     }
 }
@@ -122,6 +131,7 @@ impl Gates {
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
         } else {
+            self.rooms.validate(&self.checks, !self.is_empty())?;
             Ok(self)
         }
     }
@@ -205,6 +215,9 @@ pub struct Verdict {
     /// The results of the other layers of evidence, in the order in which they were tested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub proofs: Vec<Proof>,
+    /// The held-out checks failed as often as `--final-tries` permits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tries_spent: bool,
     /// The outage that ended the run, if any.
     pub outage: Option<Outage>,
     /// The API error that the agent's screen shows at the end of its turn. Without an outage it fails the iteration.
@@ -283,6 +296,8 @@ impl Verdict {
             remarks.push(format!("protected files were changed while the checks ran: {files}"));
         }
         remarks.extend(self.proofs.iter().filter(|proof| proof.fails()).map(Proof::remark));
+        // The held-out checks have the same remark.
+        remarks.dedup();
         if !self.checks.is_empty() && !self.is_asked() {
             remarks.push(NO_GATE.into());
         }

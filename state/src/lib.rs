@@ -25,6 +25,7 @@
 //! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
 //! * **canary** – a test that must fail, added by swarm to prove that a check can fail
 //! * **held-out check** – a check whose files the agent cannot see, run last
+//! * **room** – a temporary checkout of a snapshot, outside the agent's tree, in which swarm runs checks
 //! * **runner** – a program that runs tests, such as pytest or `cargo test`
 //! * **budget** – a limit that ends a loop: iterations, time, cost, tokens, failures, no progress
 //! * **failure** – an iteration that did not do its work; **backoff** – the wait after it
@@ -60,8 +61,8 @@
 //!
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
-//! 3. [`gates`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete, must
-//!    end or has to wait
+//! 3. [`gates`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete,
+//!    must end or has to wait
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
@@ -84,6 +85,8 @@ pub mod gates;
 pub mod proof;
 
 pub mod proof_summary;
+
+pub mod rooms;
 
 pub mod budget;
 

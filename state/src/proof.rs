@@ -5,6 +5,8 @@
 //! adds one [`Proof`] for each layer and check to the verdict. Deliberately absent: running anything, and the layers
 //! that have fields of their own in [`crate::gates::Verdict`] (checks, watched files).
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// One way to detect a check that passes without the work.
@@ -55,12 +57,15 @@ pub struct Proof {
     /// The finding, as a phrase. If the layer fails, the agent reads it in its next contract, so it must not contain
     /// what a held-out check printed.
     pub found: String,
+    /// The file with the output of the check, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<PathBuf>,
 }
 
 impl Proof {
     /// The result of a layer for all checks.
     pub fn of_all(layer: Layer, outcome: ProofOutcome, found: impl Into<String>) -> Self {
-        Self { layer, check: None, outcome, found: found.into() }
+        Self { layer, check: None, outcome, found: found.into(), output: None }
     }
 
     /// The result of a layer for one check.
@@ -73,11 +78,17 @@ impl Proof {
         self.outcome == ProofOutcome::Fails
     }
 
-    /// The finding with the check's command.
+    /// The same result with the file that has the output.
+    #[must_use]
+    pub fn with_output(self, file: impl Into<PathBuf>) -> Self {
+        Self { output: Some(file.into()), ..self }
+    }
+
+    /// The finding with the check's command. The command of a held-out check is left out: it may name hidden files.
     pub fn remark(&self) -> String {
         match &self.check {
-            Some(check) => format!("{check}: {}", self.found),
-            None => self.found.clone(),
+            Some(check) if self.layer != Layer::HeldOut => format!("{check}: {}", self.found),
+            Some(_) | None => self.found.clone(),
         }
     }
 }
@@ -97,5 +108,7 @@ mod tests {
     fn the_remark_names_the_check() {
         let proof = Proof::of_check(Layer::Canary, "pytest", ProofOutcome::Fails, "it is green");
         assert_eq!((proof.remark().as_str(), proof.fails()), ("pytest: it is green", true));
+        let hidden = Proof::of_check(Layer::HeldOut, "pytest hidden", ProofOutcome::Fails, "it failed");
+        assert_eq!(hidden.remark(), "it failed");
     }
 }

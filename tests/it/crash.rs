@@ -318,9 +318,10 @@ fn insist(world: &World, words: &[&str]) {
 }
 
 fn until_over(world: &World) {
+    let mut poll = world.status_poll("w");
     world.until("w is over", || {
         awake(world);
-        let status = world.status("w")["status"].clone();
+        let status = poll.look()["status"].take();
         (status == "done" || status == "failed").then_some(())
     });
 }

@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::CommandFactory;
@@ -56,7 +57,8 @@ fn operands(words: &[OsString], verb: &clap::Command) -> Vec<OsString> {
 
 /// Runs a command to its end, or ends it: some verbs wait for what does not happen here.
 fn run(world: &World, mut command: Command, patience: Duration) -> Ran {
-    let err = world.path("stderr");
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let err = world.path(format!("stderr-{}", RUNS.fetch_add(1, Ordering::Relaxed)));
     command.stderr(OpenOptions::new().create(true).append(true).open(&err).unwrap());
     let mut child = command.spawn().unwrap();
     let start = Instant::now();
@@ -275,32 +277,49 @@ fn ends_well(world: &World, words: &[OsString], patience: Duration) -> bool {
     true
 }
 
+/// Gives each argument of one verb each odd value.
+fn hold_arguments(world: &World, words: &[OsString], verb: &clap::Command) {
+    let mut patience = PATIENCE;
+    for value in odd_values() {
+        let operands = operands(words, verb);
+        for arg in verb.get_arguments().filter(|arg| arg.get_action().takes_values()) {
+            let given = match arg.get_long() {
+                Some(long) => {
+                    let mut flag = OsString::from(format!("--{long}="));
+                    flag.push(&value);
+                    [words, &[flag], &operands].concat()
+                }
+                None => [words, &["--".into(), value.clone()]].concat(),
+            };
+            if !ends_well(world, &given, patience) {
+                // A verb that waited in vain will wait in vain again.
+                patience = Duration::from_secs(1);
+            }
+        }
+    }
+}
+
 #[test]
 fn every_argument_bears_any_value() {
     let w = world();
-    for (words, verb) in verbs() {
-        // The other verbs need the daemon that these would end; and a demo has no arguments.
-        if words[0] == "demo" || words[0] == "daemon" && words[1] != "status" {
-            continue;
-        }
-        let mut patience = PATIENCE;
-        for value in odd_values() {
-            let operands = operands(&words, &verb);
-            for arg in verb.get_arguments().filter(|arg| arg.get_action().takes_values()) {
-                let given = match arg.get_long() {
-                    Some(long) => {
-                        let mut flag = OsString::from(format!("--{long}="));
-                        flag.push(&value);
-                        [&words[..], &[flag], &operands].concat()
-                    }
-                    None => [&words[..], &["--".into(), value.clone()]].concat(),
-                };
-                if !ends_well(&w, &given, patience) {
-                    // A verb that waited in vain will wait in vain again.
-                    patience = Duration::from_secs(1);
+    // The other verbs need the daemon that these would end; and a demo has no arguments.
+    let left_out = |words: &[OsString]| words[0] == "demo" || words[0] == "daemon" && words[1] != "status";
+    let verbs: Vec<_> = verbs().into_iter().filter(|(words, _)| !left_out(words)).collect();
+    let ends = |words: &[OsString]| words[0] == "kill" || words[0] == "clean";
+    let (last, first): (Vec<_>, Vec<_>) = verbs.into_iter().partition(|(words, _)| ends(words));
+    let next = AtomicUsize::new(0);
+    // Several at once: some of them wait in vain until their patience ends.
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((words, verb)) = first.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    hold_arguments(&w, words, verb);
                 }
-            }
+            });
         }
+    });
+    for (words, verb) in &last {
+        hold_arguments(&w, words, verb);
     }
     w.swarm(&["ls"]).ok();
 }

@@ -96,9 +96,7 @@ fn round(phase: &Phase) -> bool {
         return false;
     }
     let _ = world.swarm(&["daemon", "start"]).ok();
-    let end = world.until("the loop is over", || {
-        Some(world.status("w")).filter(|v| v["status"] == "done" || v["status"] == "failed")
-    });
+    let end = world.until_ended("w");
     let (log, state) = (world.iterations_log("w"), world.ralph_state("w"));
     let tell = || format!("{}: {end}\n{state}\n{log}\n{}", phase.name, world.report());
     let count = |text: &str| log.matches(text).count();

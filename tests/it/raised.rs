@@ -46,6 +46,7 @@ impl World {
 #[test]
 fn loop_continues_after_each_kind_of_limit_was_raised() {
     let failed_once = AGENT.replace("]", "] && [ -e more ]");
+    let two = "max iterations; out of budget (120 of 100 tokens)";
     for (flags, script, reason, status, change) in [
         (&["-n", "1"][..], AGENT, "max iterations", "done", "max_iterations=2"),
         (
@@ -62,13 +63,7 @@ fn loop_continues_after_each_kind_of_limit_was_raised() {
             "failed",
             "max_tokens=200",
         ),
-        (
-            &["-n", "1", "--max-tokens", "100"],
-            AGENT,
-            "max iterations; out of budget (120 of 100 tokens)",
-            "done",
-            "max_iterations=2 max_tokens=200",
-        ),
+        (&["-n", "1", "--max-tokens", "100"], AGENT, two, "done", "max_iterations=2 max_tokens=200"),
         (
             &["-n", "9", "--max-failures", "1"],
             &failed_once,
@@ -98,9 +93,7 @@ fn loop_continues_after_each_kind_of_limit_was_raised() {
         assert_eq!(w.ralph_state("a")["current_iteration"], 1);
         w.shell(&hint);
         w.until_runs(2);
-        w.until("it ends again", || {
-            ["done", "failed"].contains(&w.status("a")["status"].as_str()?).then_some(())
-        });
+        w.until_ended("a");
         assert_eq!(w.ralph_state("a")["current_iteration"], 2, "{flags:?}");
         let log = w.iterations_log("a");
         let count = |text: &str| log.lines().filter(|line| line.contains(text)).count();

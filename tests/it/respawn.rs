@@ -58,7 +58,8 @@ fn killed_lost_and_waiting_workers_are_spawned_again() {
     w.until_status("lost", "lost");
     let flags = ["--restart", "always", "--max-restarts", "4"];
     let _ = w.spawn("waiting", &flags, &["sh", "-c", "echo >>waiting; exit 1"]).ok();
-    w.until("it waits for a while", || (w.status("waiting")["restart"]["failures"] == 3).then_some(()));
+    let mut poll = w.status_poll("waiting");
+    w.until("it waits for a while", || (poll.look()["restart"]["failures"] == 3).then_some(()));
     for name in ["killed", "lost", "waiting"] {
         let _ = w.swarm(&["respawn", name]).ok().says(&format!("respawned {name} "));
     }
@@ -67,7 +68,7 @@ fn killed_lost_and_waiting_workers_are_spawned_again() {
         w.until_status(name, "running");
     }
     // The policy is of the spec, and its count begins anew.
-    w.until("it is counted from 1", || (w.status("waiting")["restart"]["failures"] == 1).then_some(()));
+    w.until("it is counted from 1", || (poll.look()["restart"]["failures"] == 1).then_some(()));
     assert_eq!(w.status("waiting")["restart"]["max_restarts"], 4);
     let _ = w.swarm(&["kill", "--all"]).ok();
 }

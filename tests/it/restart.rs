@@ -29,8 +29,9 @@ fn until_lines(world: &World, file: &str, count: usize) {
 /// short wait; each wait is longer than the one before.
 #[track_caller]
 fn until_failed(world: &World, name: &str, failures: u64) -> Value {
+    let mut poll = world.status_poll(name);
     world.until(&format!("{name} waits after failure {failures}"), || {
-        let status = world.status(name);
+        let status = poll.look();
         let enough = status["restart"]["failures"].as_u64() >= Some(failures);
         (status["status"] == "retrying" && enough).then_some(status)
     })
@@ -400,9 +401,7 @@ echo run >>runs; sleep 0.1; rmdir lock; [ $(wc -l <runs) -ge 3 ] || exit 1";
         }
         w.until(&format!("{point}: the first daemon dies"), || (!is_alive(first)).then_some(()));
         w.start_daemon();
-        let end = w.until(&format!("{point}: it is over"), || {
-            Some(w.status("w")).filter(|v| v["status"] == "done" || v["status"] == "failed")
-        });
+        let end = w.until_ended("w");
         let tell = || format!("{point}: {end}\n{}", w.report());
         assert_eq!((&end["status"], &end["exit_code"]), (&json!("done"), &json!(0)), "{}", tell());
         assert_eq!((&end["restarts"], w.lines("work/runs").len()), (&json!(2), 3), "{}", tell());

@@ -167,17 +167,8 @@ impl World {
     #[must_use]
     #[track_caller]
     pub(crate) fn run(&self, mut command: Command) -> Ran {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let pid = child.id();
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tell.send(child.wait_with_output()));
-        match told.recv_timeout(PATIENCE) {
-            Ok(output) => output.unwrap().into(),
-            Err(_) => {
-                signal(pid, nix::sys::signal::Signal::SIGKILL);
-                panic!("{command:?} did not end\n{}", self.report())
-            }
-        }
+        run_within(&mut command, PATIENCE)
+            .unwrap_or_else(|| panic!("{command:?} did not end\n{}", self.report()))
     }
 
     /// Spawns a worker with some flags and a command.
@@ -273,20 +264,37 @@ impl World {
     fn until_or<T>(&self, what: impl Fn() -> String, mut holds: impl FnMut() -> Option<T>) -> T {
         let start = Instant::now();
         loop {
+            let looked = Instant::now();
             if let Some(value) = holds() {
                 return value;
             }
             assert!(start.elapsed() < PATIENCE, "never: {}\n{}", what(), self.report());
-            std::thread::park_timeout(Duration::from_millis(20));
+            // Most looks that take long start a process: they must not keep a busy machine busy.
+            let pause = looked.elapsed().clamp(Duration::from_millis(20), Duration::from_millis(500));
+            std::thread::park_timeout(pause);
         }
     }
 
     /// Waits until a worker's status is this.
     #[track_caller]
     pub(crate) fn until_status(&self, name: &str, status: &str) -> Value {
+        let mut poll = self.status_poll(name);
         self.until(&format!("{name} is {status}"), || {
-            Some(self.status(name)).filter(|v| v["status"] == status)
+            (poll.look()["status"] == status).then(|| self.status(name)).filter(|v| v["status"] == status)
         })
+    }
+
+    /// Waits until a worker is done or has failed.
+    #[track_caller]
+    pub(crate) fn until_ended(&self, name: &str) -> Value {
+        let ended = |status: &Value| status["status"] == "done" || status["status"] == "failed";
+        let mut poll = self.status_poll(name);
+        self.until(&format!("{name} ends"), || ended(&poll.look()).then(|| self.status(name)).filter(ended))
+    }
+
+    /// Reads a worker's status again and again without a process for each time.
+    pub(crate) fn status_poll<'w>(&'w self, name: &'w str) -> StatusPoll<'w> {
+        StatusPoll { world: self, name, wire: None }
     }
 
     /// A worker's status object; `null` when there is none.
@@ -379,7 +387,9 @@ impl World {
     pub(crate) fn repo(&self, sub: &str) -> PathBuf {
         let dir = self.path(sub);
         fs::create_dir_all(&dir).unwrap();
-        for args in [&["init", "-q", "-b", "main"][..], &["commit", "-q", "--allow-empty", "-m", "start"]] {
+        // Without a second git process that looks for something to pack.
+        let commit = ["-c", "maintenance.auto=false", "commit", "-q", "--allow-empty", "-m", "start"];
+        for args in [&["init", "-q", "-b", "main"][..], &commit] {
             let mut git = self.command("git");
             git.current_dir(&dir).args(args);
             self.run(git).ok();
@@ -428,15 +438,19 @@ impl Drop for World {
         if let Some(pid) = self.daemon_pid() {
             signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
+        let paths = swarm::paths::Paths::new(self.swarm_dir());
         // A test that failed may leave a server that is stopped and never answers.
         let tmux = |args: &[&str]| {
-            let mut tmux = self.command("timeout");
-            tmux.args(["-s", "KILL", "10", "tmux", "-S"]).arg(self.tmux_socket()).args(args);
-            tmux.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default()
+            let mut tmux = self.command("tmux");
+            tmux.arg("-S").arg(paths.tmux_socket()).args(args);
+            run_within(&mut tmux, Duration::from_secs(10)).map(|ran| ran.out).unwrap_or_default()
         };
-        let server = tmux(&["display-message", "-p", "#{pid}"]);
-        let panes = tmux(&["list-panes", "-a", "-F", "#{pane_pid}"]);
-        tmux(&["kill-server"]);
+        let mut listed = String::new();
+        if paths.tmux_socket().exists() {
+            listed = tmux(&["list-panes", "-a", "-F", "#{pid} #{pane_pid}"]);
+            tmux(&["kill-server"]);
+        }
+        let pids = |line: &str| line.split(' ').filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>();
         let gone = |pid: u32, patience: Duration| {
             let start = Instant::now();
             while is_alive(pid) && start.elapsed() < patience {
@@ -445,20 +459,66 @@ impl Drop for World {
             !is_alive(pid)
         };
         // The process in a pane ends its own tree, and writes into this world until then.
-        for pid in panes.lines().filter_map(|pid| pid.parse().ok()) {
+        for pid in listed.lines().filter_map(|line| pids(line).get(1).copied()) {
             gone(pid, PATIENCE);
         }
         // A server waits for ever for a control client that died with words for it under way.
-        if let Ok(pid) = server.trim().parse()
+        if let Some(pid) = listed.lines().find_map(|line| pids(line).first().copied())
             && !gone(pid, Duration::from_secs(1))
         {
             signal(pid, nix::sys::signal::Signal::SIGKILL);
         }
-        let paths = swarm::paths::Paths::new(self.swarm_dir());
         for socket in [paths.socket(), paths.tmux_socket()] {
             // Under a long directory they lie outside of the world.
             drop(fs::remove_file(socket));
         }
+    }
+}
+
+/// Runs a command to its end; `None`, and killed, when that takes longer.
+fn run_within(command: &mut Command, limit: Duration) -> Option<Ran> {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || tell.send(child.wait_with_output()));
+    let Ok(output) = told.recv_timeout(limit) else {
+        signal(pid, nix::sys::signal::Signal::SIGKILL);
+        return None;
+    };
+    Some(output.unwrap().into())
+}
+
+/// Reads a worker's status over one connection. A process for each look would cost as much as the rest of a test.
+pub(crate) struct StatusPoll<'w> {
+    world: &'w World,
+    name: &'w str,
+    wire: Option<Wire>,
+}
+
+impl StatusPoll<'_> {
+    /// The status now; `null` when there is no such worker. Without a daemon, `swarm status` starts one.
+    pub(crate) fn look(&mut self) -> Value {
+        self.ask().unwrap_or_else(|| {
+            self.wire = None;
+            self.world.status(self.name)
+        })
+    }
+
+    fn ask(&mut self) -> Option<Value> {
+        if self.wire.is_none() {
+            let stream =
+                UnixStream::connect(swarm::paths::Paths::new(self.world.swarm_dir()).socket()).ok()?;
+            stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
+            let mut wire = Wire { lines: BufReader::new(stream) };
+            wire.send(b"{\"swarm\":1,\"client\":\"test\"}\n");
+            wire.line().contains("\"swarm\":1").then_some(())?;
+            self.wire = Some(wire);
+        }
+        let wire = self.wire.as_mut()?;
+        let call = serde_json::json!({"id": 1, "method": "status", "params": {"name": self.name}});
+        wire.send(format!("{call}\n").as_bytes());
+        let mut answer: Value = serde_json::from_str(&wire.line()).ok()?;
+        Some(answer["ok"].take())
     }
 }
 

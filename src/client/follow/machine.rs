@@ -191,7 +191,12 @@ impl Machine {
             }),
             "running" if worker.status == Status::Lost => Some(self.resumable()),
             // Not paused by a user: nobody is about to resume it.
-            "paused" if matches!(metadata.paused_by, Some("shutdown" | "no_progress" | "budget_unseen")) => {
+            "paused"
+                if matches!(
+                    metadata.paused_by,
+                    Some("shutdown" | "no_progress" | "budget_unseen" | "held_out")
+                ) =>
+            {
                 Some(self.resumable())
             }
             "paused" => self.end_if_parked(!worker.status.is_live()),

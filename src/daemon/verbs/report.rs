@@ -5,7 +5,9 @@ use std::time::Duration;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::{Now, Phase};
 use swarm_state::ignored::IgnoredFiles;
+use swarm_state::proof::Layer;
 
+use crate::daemon::caller::refuse_own;
 use crate::daemon::reply::Reply;
 use crate::daemon::slot::{Slot, course_of};
 use crate::daemon::supervisor::Supervisor;
@@ -26,10 +28,14 @@ const MAX_WATCHED_FILES: usize = 20;
 
 impl Supervisor {
     /// Answers `ralph.report`.
-    pub(crate) fn ralph_report(&mut self, params: &ReportParams, reply: Reply) {
+    pub(crate) fn ralph_report(&mut self, params: &ReportParams, peer: Option<i32>, reply: Reply) {
         let now = self.now();
-        let found =
-            self.find_loop(&params.name).and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
+        let found = self.find_loop(&params.name);
+        let has_secrets = |slot: &Slot| !slot.spec.ralph.as_ref().is_none_or(|r| r.gates.rooms.is_empty());
+        let is_own = found
+            .as_ref()
+            .is_ok_and(|(_, slot)| has_secrets(slot) && refuse_own(slot, peer, "read its report").is_err());
+        let found = found.and_then(|(_, slot)| Ok((outline(slot, now)?, course_of(slot))));
         let from = params.from.max(1);
         match found {
             Err(error) => reply.refuse(error),
@@ -39,6 +45,9 @@ impl Supervisor {
                     let filled = tokio::task::spawn_blocking(move || filled(report, &loop_run, from)).await;
                     let internal = |e| Error::new(ErrorCode::Internal, format!("a report failed: {e}"));
                     let mut outcome = filled.map_err(internal);
+                    if let Some(report) = outcome.as_mut().ok().filter(|_| is_own) {
+                        hide_held_out(report);
+                    }
                     if let (Ok(report), Some(tree)) = (&mut outcome, tree.filter(|tree| tree.exists())) {
                         let listed = tokio::time::timeout(LISTING_TIMEOUT, git::ignored(&tree)).await;
                         report.ignored =
@@ -126,6 +135,20 @@ fn filled(mut report: Report, loop_run: &LoopRun, from: u32) -> Report {
         report.iterations.push(iteration);
     }
     report
+}
+
+/// Leaves out the held-out checks: the report is for their own agent.
+fn hide_held_out(report: &mut Report) {
+    report.gates.rooms.final_checks.clear();
+    report.gates.rooms.hidden = None;
+    for iteration in &mut report.iterations {
+        // A warning may name a hidden file.
+        iteration.warnings.clear();
+        let proofs = iteration.verdict.iter_mut().flat_map(|verdict| &mut verdict.proofs);
+        for proof in proofs.filter(|proof| proof.layer == Layer::HeldOut) {
+            (proof.check, proof.output) = (None, None);
+        }
+    }
 }
 
 /// The length of a value as JSON.

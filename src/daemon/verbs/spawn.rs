@@ -27,6 +27,7 @@ use crate::protocol::{SpawnParams, Spawned};
 mod check;
 mod permissions;
 mod program;
+mod rooms;
 
 pub(crate) use check::{check, check_cost};
 

@@ -67,6 +67,7 @@ impl Worker {
             outage_since: None,
             stalls: 0,
             unseen: false,
+            tries_spent: false,
             succeeded: false,
             detail: None,
             last_end: None,

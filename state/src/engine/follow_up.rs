@@ -165,7 +165,8 @@ impl Worker {
             ralph.iteration = ralph.iteration.saturating_add(1);
             ralph.iteration_started = Some(now.wall);
             ralph.started_mono = now.mono;
-            (ralph.outage, ralph.unseen, ralph.detail) = (None, false, None);
+            (ralph.outage, ralph.detail) = (None, None);
+            (ralph.unseen, ralph.tries_spent) = (false, false);
             let (iteration, max) = (ralph.iteration, ralph.max_iterations);
             effects.push(Effect::Notify(Entry::IterationStarted { iteration, max }));
         }

@@ -55,16 +55,18 @@ impl Loop {
 
     /// Whether the permitted number of iterations without progress is reached.
     fn is_stalled(&self) -> bool {
-        self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1)) && self.paused.is_none()
+        self.budgets.no_progress.is_some_and(|limit| self.stalls >= limit.max(1))
     }
 
     /// Why the loop must be paused, if it must.
     pub(super) fn must_pause(&self) -> Option<PauseBy> {
-        match (self.unseen && self.paused.is_none(), self.is_stalled()) {
-            (true, _) => Some(PauseBy::BudgetUnseen),
-            (false, true) => Some(PauseBy::NoProgress),
-            (false, false) => None,
-        }
+        let causes = [
+            (self.unseen, PauseBy::BudgetUnseen),
+            (self.tries_spent, PauseBy::HeldOut),
+            (self.is_stalled(), PauseBy::NoProgress),
+        ];
+        let found = causes.into_iter().find(|(holds, _)| *holds && self.paused.is_none());
+        found.map(|(_, by)| by)
     }
 }
 
@@ -205,6 +207,7 @@ impl Worker {
         let Some(ralph) = &mut self.ralph else { return vec![] };
         let stands_still = verdict.moved == Some(false);
         ralph.unseen = verdict.unseen.is_some();
+        ralph.tries_spent = verdict.tries_spent;
         ralph.stalls = if stands_still { ralph.stalls.saturating_add(1) } else { 0 };
         if !ralph.gated {
             return vec![];

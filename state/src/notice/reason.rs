@@ -119,6 +119,9 @@ impl IterationExit {
     }
 }
 
+/// The state of a loop whose held-out checks failed too often.
+const HELD_OUT_SPENT: &str = "the held-out check failed in all tries";
+
 /// The origin of a pause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,6 +134,8 @@ pub enum PauseBy {
     NoProgress,
     /// swarm, because an iteration did not report its usage, so that `--max-cost` or `--max-tokens` cannot be enforced.
     BudgetUnseen,
+    /// swarm, after as many failures of the held-out checks as `--final-tries` allows.
+    HeldOut,
 }
 
 impl PauseBy {
@@ -140,6 +145,7 @@ impl PauseBy {
             Self::User | Self::Shutdown => None,
             Self::NoProgress => Some("no_progress"),
             Self::BudgetUnseen => Some("budget_unseen"),
+            Self::HeldOut => Some("held_out"),
         }
     }
 
@@ -150,6 +156,7 @@ impl PauseBy {
             Self::Shutdown => "the daemon was stopped",
             Self::NoProgress => "no progress",
             Self::BudgetUnseen => "cost unknown",
+            Self::HeldOut => "held-out check failed",
         }
     }
 
@@ -160,6 +167,7 @@ impl PauseBy {
             Self::Shutdown => "paused when the daemon stopped".to_owned(),
             Self::NoProgress => "paused: no progress".to_owned(),
             Self::BudgetUnseen => format!("paused: {USAGE_UNKNOWN}"),
+            Self::HeldOut => format!("paused: {HELD_OUT_SPENT}"),
         }
     }
 
@@ -170,6 +178,7 @@ impl PauseBy {
             Self::Shutdown => "paused (the daemon is stopping)".to_owned(),
             Self::NoProgress => "paused (no progress)".to_owned(),
             Self::BudgetUnseen => format!("paused ({USAGE_UNKNOWN})"),
+            Self::HeldOut => format!("paused ({HELD_OUT_SPENT})"),
         }
     }
 
@@ -180,6 +189,7 @@ impl PauseBy {
             Self::Shutdown => "[PAUSE] reason=shutdown",
             Self::NoProgress => "[PAUSE] reason=no_progress",
             Self::BudgetUnseen => "[PAUSE] reason=budget_unseen",
+            Self::HeldOut => "[PAUSE] reason=held_out",
         }
     }
 

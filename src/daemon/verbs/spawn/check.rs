@@ -8,7 +8,7 @@ use swarm_state::model::PromptVia;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::{LoopSpec, Prompt, WorkerSpec};
 
-use super::{permissions, program};
+use super::{permissions, program, rooms};
 use crate::daemon::run::prompt;
 use crate::daemon::slot::Slot;
 use crate::daemon::supervisor::Supervisor;
@@ -110,6 +110,7 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
         return Ok(());
     }
     crate::loops::check_protect(&gates.protect)?;
+    rooms::check(spec, &gates.rooms)?;
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
 }
 

@@ -367,6 +367,21 @@ fn a_loop_whose_budget_cannot_be_held_is_paused_and_goes_on_by_word_alone() {
 }
 
 #[test]
+fn a_loop_whose_held_out_checks_failed_too_often_is_paused_until_it_is_resumed() {
+    let mut worker = verified(Budgets::default());
+    worker.step(Event::Start, at(0));
+    for (run, tries_spent) in [(1, false), (2, true), (3, false)] {
+        worker.step(Event::Up(Run(run)), at(0));
+        worker.step(Event::Exited(Run(run), Exit::Code(0)), at(0));
+        let verdict = Verdict { checks: vec![check(false)], tries_spent, ..Verdict::default() };
+        worker.step(Event::Judged(Run(run), verdict), at(0));
+        assert_eq!(*worker.phase() == Phase::Parked, tries_spent, "run {run}");
+        assert_eq!(worker.ralph().unwrap().paused, tries_spent.then_some(PauseBy::HeldOut));
+        worker.step(Event::Resume, at(0));
+    }
+}
+
+#[test]
 fn a_loop_in_which_nothing_moves_is_paused_with_that_reason() {
     let mut worker = verified(Budgets { no_progress: Some(2), ..Budgets::default() });
     let verdict = |moved| Verdict { checks: vec![check(false)], moved, ..Verdict::default() };

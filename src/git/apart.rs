@@ -1,0 +1,112 @@
+//! Checks a snapshot out into a repository of its own, outside of the user's.
+//!
+//! The new repository borrows the user's objects and has copies of its refs. The user's repository is only read: it
+//! gets no worktree, ref, setting or lock. No hook and no template is used. `refs/swarm/` is not copied.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::SHORT_TIMEOUT;
+use super::run::{GitOutput, LONG_TIMEOUT, ask, git, git_with};
+use super::snapshot::{BATCH_FILES, QUIET_OPTIONS};
+use crate::error::{Error, ErrorCode, Result};
+
+/// The refs that a check may use.
+const COPIED_REFS: [&str; 3] = ["refs/heads", "refs/remotes", "refs/tags"];
+
+/// The top of the working tree that holds `dir`.
+///
+/// # Errors
+/// When `dir` is not in a working tree.
+pub(crate) async fn top(dir: &Path) -> Result<PathBuf> {
+    let said = ask(dir, "not in a working tree", &["rev-parse", "--show-toplevel"]).await?;
+    Ok(said.path())
+}
+
+/// Makes the repository `to`, with the files of `commit` and with `head` checked out. `from` is in the user's working
+/// tree. The directory above `to` exists, `to` does not.
+///
+/// # Errors
+/// git's message, or when a file cannot be written.
+pub(crate) async fn check_out_apart(from: &Path, head: Option<&str>, commit: &str, to: &Path) -> Result<()> {
+    const CANNOT_READ: &str = "cannot read the repository";
+    let format = ask(from, CANNOT_READ, &["rev-parse", "--show-object-format"]).await?.text();
+    let place = async |name| {
+        let args = ["rev-parse", "--path-format=absolute", "--git-path", name];
+        Ok::<_, Error>(ask(from, CANNOT_READ, &args).await?.path())
+    };
+    let (objects, shallow) = (place("objects").await?, place("shallow").await?);
+    if objects.as_os_str().as_bytes().contains(&b'\n') {
+        return Err(Error::invalid("the repository's path contains a newline"));
+    }
+    let above = to.parent().unwrap_or(to);
+    let format = format!("--object-format={format}");
+    let args = ["init", "--quiet", "--template=", &format, "--"].map(OsStr::new);
+    // Below, the refs are written as a file.
+    let env = [("GIT_DEFAULT_REF_FORMAT", OsStr::new("files"))];
+    made(&git_with(above, SHORT_TIMEOUT, &env, &[&args[..], &[to.as_os_str()]].concat()).await?)?;
+    let refs = [&["for-each-ref", "--format=%(objectname) %(refname)"][..], &COPIED_REFS].concat();
+    // Without refs, only checks that name one fail.
+    let refs = git(from, SHORT_TIMEOUT, &refs).await?;
+    let own = to.join(".git");
+    let write = || {
+        fs::create_dir_all(own.join("objects/info"))?;
+        let line = [objects.as_os_str().as_bytes(), b"\n"].concat();
+        fs::write(own.join("objects/info/alternates"), line)?;
+        fs::write(own.join("packed-refs"), refs.bytes())?;
+        if let Some(head) = head {
+            fs::write(own.join("HEAD"), format!("{head}\n"))?;
+        }
+        if shallow.exists() { fs::copy(&shallow, own.join("shallow")).map(drop) } else { Ok(()) }
+    };
+    write().map_err(|e| Error::system(format!("cannot write in '{}'", to.display()), e))?;
+    let workers = ["-c", "checkout.workers=0", "read-tree", "--reset", "-u", commit];
+    made(&git(to, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &workers].concat()).await?)
+}
+
+/// Replaces files in such a repository by those of the commit `old`: the files that differ from `new` and that
+/// `is_meant` selects by their path from the top. Returns how many there are.
+///
+/// # Errors
+/// As [`check_out_apart`].
+pub(crate) async fn put_back(
+    top: &Path,
+    (old, new): (&str, &str),
+    is_meant: impl Fn(&Path) -> bool,
+) -> Result<usize> {
+    let args = ["diff", "--name-status", "-z", "--no-renames", "--no-ext-diff", old, new, "--"];
+    let listed = git(top, LONG_TIMEOUT, &[&QUIET_OPTIONS[..], &args].concat()).await?;
+    made(&listed)?;
+    let mut words = listed.bytes().split(|byte| *byte == 0);
+    let (mut added, mut others) = (vec![], vec![]);
+    while let (Some(status), Some(path)) = (words.next(), words.next()) {
+        let path = PathBuf::from(OsStr::from_bytes(path));
+        if is_meant(&path) {
+            if status == b"A" { &mut added } else { &mut others }.push(path);
+        }
+    }
+    for path in &added {
+        let whole = top.join(path);
+        let trouble = |e| Error::system(format!("cannot remove '{}'", whole.display()), e);
+        fs::remove_file(&whole).map_err(trouble)?;
+        // The old version may have a file in the directory's place.
+        for dir in path.ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty()) {
+            if fs::remove_dir(top.join(dir)).is_err() {
+                break;
+            }
+        }
+    }
+    for paths in others.chunks(BATCH_FILES) {
+        let words = [&QUIET_OPTIONS[..], &["--literal-pathspecs", "checkout", "--quiet", old, "--"]].concat();
+        let mut args: Vec<&OsStr> = words.into_iter().map(OsStr::new).collect();
+        args.extend(paths.iter().map(|path| path.as_os_str()));
+        made(&git(top, LONG_TIMEOUT, &args).await?)?;
+    }
+    Ok(added.len() + others.len())
+}
+
+fn made(said: &GitOutput) -> Result<()> {
+    if said.ok { Ok(()) } else { Err(Error::new(ErrorCode::System, said.complaint())) }
+}

@@ -1,0 +1,206 @@
+//! The gates that are tested outside of the agent's tree: clean checks, the red replay and held-out checks.
+//!
+//! A *room* is a temporary checkout of the iteration's snapshot. swarm makes one for each of these gates, once all
+//! others hold, and deletes it afterwards. Deliberately absent: making rooms (`loops` in the binary).
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Default number of failures of the held-out checks after which the loop pauses.
+const FINAL_TRIES: u32 = 3;
+
+/// The gates that are tested in a room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoomGates {
+    /// Held-out checks: shell commands that must exit with 0, with the files of `hidden`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub final_checks: Vec<String>,
+    /// The directory with the files of the held-out checks, absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<PathBuf>,
+    /// How many failures of the held-out checks pause the loop; at least 1.
+    #[serde(skip_serializing_if = "is_usual_tries")]
+    pub final_tries: u32,
+    /// Run the checks also in a room.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub clean_check: bool,
+    /// Shell commands that prepare a room.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+    /// The files of the fix: globs relative to the worker's directory. With their old versions, the checks must fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fix: Vec<String>,
+}
+
+impl Default for RoomGates {
+    fn default() -> Self {
+        Self {
+            final_checks: vec![],
+            hidden: None,
+            final_tries: FINAL_TRIES,
+            clean_check: false,
+            setup: vec![],
+            fix: vec![],
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires the signature")]
+fn is_usual_tries(tries: &u32) -> bool {
+    *tries == FINAL_TRIES
+}
+
+/// Why such gates are not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoomError {
+    /// An option without a command or a glob.
+    #[error("{0} cannot be empty")]
+    Empty(&'static str),
+    /// A command that no shell could be started with.
+    #[error("{0} cannot contain a NUL byte")]
+    NulByte(&'static str),
+    /// No try at all.
+    #[error("--final-tries must be at least 1")]
+    ZeroTries,
+    /// Hidden files that no check uses.
+    #[error("--hidden has no effect without a --final-check")]
+    HiddenAlone,
+    /// A setup for nothing.
+    #[error("--setup has no effect without a --clean-check, a --final-check or a --fix")]
+    SetupAlone,
+    /// A held-out check that the agent sees.
+    #[error("a --final-check is the same command as a --check, which the agent sees")]
+    SameAsCheck,
+    /// Nothing to repeat in a room.
+    #[error("{0} requires a --check")]
+    NoCheck(&'static str),
+    /// Held-out checks that would run after each iteration.
+    #[error("--final-check requires a --check or a --promise: it runs once they hold")]
+    FinalAlone,
+}
+
+impl RoomError {
+    /// The next step for the user.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Empty(_) | Self::NulByte(_) => {
+                "example: --final-check 'pytest hidden_tests' --setup 'npm ci' --fix 'src/**'"
+            }
+            Self::ZeroTries => "omit the option to use its default",
+            Self::HiddenAlone => "add the command that uses the files: --final-check COMMAND",
+            Self::SetupAlone => "add --clean-check to run the checks after it",
+            Self::SameAsCheck => "use a command and files that the agent does not know: --hidden DIR",
+            Self::NoCheck(_) | Self::FinalAlone => "add the condition for a complete loop: --check COMMAND",
+        }
+    }
+}
+
+impl RoomGates {
+    /// True if no gate needs a room.
+    pub fn is_empty(&self) -> bool {
+        self.final_checks.is_empty() && !self.clean_check && self.fix.is_empty()
+    }
+
+    /// Checks the gates of a loop with these `checks`. `gated`: the loop has a check or a promise.
+    ///
+    /// # Errors
+    ///
+    /// The first fault.
+    pub(crate) fn validate(&self, checks: &[String], gated: bool) -> Result<(), RoomError> {
+        for (option, texts) in
+            [("--final-check", &self.final_checks), ("--setup", &self.setup), ("--fix", &self.fix)]
+        {
+            if texts.iter().any(|text| text.trim().is_empty()) {
+                return Err(RoomError::Empty(option));
+            }
+            if texts.iter().any(|text| text.contains('\0')) {
+                return Err(RoomError::NulByte(option));
+            }
+        }
+        let is_known = |held_out: &String| checks.iter().any(|check| check.trim() == held_out.trim());
+        match self {
+            Self { final_tries: 0, .. } => Err(RoomError::ZeroTries),
+            _ if self.hidden.is_some() && self.final_checks.is_empty() => Err(RoomError::HiddenAlone),
+            _ if !self.setup.is_empty() && self.is_empty() => Err(RoomError::SetupAlone),
+            _ if self.final_checks.iter().any(is_known) => Err(RoomError::SameAsCheck),
+            _ if self.clean_check && checks.is_empty() => Err(RoomError::NoCheck("--clean-check")),
+            _ if !self.fix.is_empty() && checks.is_empty() => Err(RoomError::NoCheck("--fix")),
+            _ if !self.final_checks.is_empty() && !gated => Err(RoomError::FinalAlone),
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of the try within its round, and whether it is the last one, after which the loop pauses. `failed`
+    /// is how often the held-out checks failed before in this loop. Each resume permits another round.
+    pub fn next_try(&self, failed: u32) -> (u32, bool) {
+        let limit = self.final_tries.max(1);
+        let number = failed % limit + 1;
+        (number, number == limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn faults_are_refused() {
+        let base = RoomGates { final_checks: strings(&["make hidden"]), ..RoomGates::default() };
+        let fix = RoomGates { fix: strings(&["src/**"]), ..RoomGates::default() };
+        let clean = RoomGates { clean_check: true, ..RoomGates::default() };
+        let with = |setup: &[&str], gates: &RoomGates| RoomGates { setup: strings(setup), ..gates.clone() };
+        for (gates, checks, gated, expected) in [
+            (base.clone(), &["make test"][..], true, None),
+            (base.clone(), &[], true, None),
+            (base.clone(), &[], false, Some(RoomError::FinalAlone)),
+            (base.clone(), &[" make hidden\n"], true, Some(RoomError::SameAsCheck)),
+            (RoomGates { final_tries: 0, ..base.clone() }, &["a"], true, Some(RoomError::ZeroTries)),
+            (
+                RoomGates { final_checks: strings(&[" "]), ..base.clone() },
+                &["a"],
+                true,
+                Some(RoomError::Empty("--final-check")),
+            ),
+            (with(&["a\0"], &base), &["a"], true, Some(RoomError::NulByte("--setup"))),
+            (
+                RoomGates { hidden: Some("/h".into()), ..RoomGates::default() },
+                &["a"],
+                true,
+                Some(RoomError::HiddenAlone),
+            ),
+            (with(&["npm ci"], &RoomGates::default()), &["a"], true, Some(RoomError::SetupAlone)),
+            (with(&["npm ci"], &clean), &["a"], true, None),
+            (with(&["npm ci"], &fix), &["a"], true, None),
+            (clean, &[], true, Some(RoomError::NoCheck("--clean-check"))),
+            (fix, &[], true, Some(RoomError::NoCheck("--fix"))),
+        ] {
+            assert_eq!(gates.validate(&strings(checks), gated).err(), expected, "{gates:?} {checks:?}");
+        }
+    }
+
+    #[test]
+    fn each_round_has_its_tries() {
+        let tries = |limit, failed| RoomGates { final_tries: limit, ..RoomGates::default() }.next_try(failed);
+        let three: Vec<_> = (0..5).map(|failed| tries(3, failed)).collect();
+        assert_eq!(three, [(1, false), (2, false), (3, true), (1, false), (2, false)]);
+        assert_eq!([tries(1, 0), tries(1, 7)], [(1, true), (1, true)]);
+    }
+
+    #[test]
+    fn gates_of_an_older_release_have_no_rooms() {
+        let gates: crate::gates::Gates = serde_json::from_str(r#"{"checks":["a"]}"#).unwrap();
+        assert_eq!(gates.rooms, RoomGates::default());
+        let text = serde_json::to_string(&gates).unwrap();
+        assert!(!text.contains("final"), "{text}");
+        let rooms = RoomGates { final_tries: 2, final_checks: strings(&["b"]), ..RoomGates::default() };
+        let gates = crate::gates::Gates { rooms, ..gates };
+        let text = serde_json::to_string(&gates).unwrap();
+        assert_eq!(serde_json::from_str::<crate::gates::Gates>(&text).unwrap(), gates, "{text}");
+    }
+}
