@@ -47,7 +47,9 @@ use repo::{Repo, check_branch, same_path};
 pub(crate) use run::is_below_ours;
 use run::{GitOutput, LONG_TIMEOUT, SHORT_TIMEOUT, git, git_patient};
 pub(crate) use settle::settle_worktree;
-pub(crate) use snapshot::{TreeSnapshot, diff, diff_stat, exclude, nested, restore, snapshot, tree};
+pub(crate) use snapshot::{
+    TreeSnapshot, changed_between, diff, diff_stat, exclude, nested, restore, snapshot, tree,
+};
 
 /// The first line in the reflog of a branch that swarm made.
 const MADE_BY: &str = "swarm: made for worker";

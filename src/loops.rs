@@ -23,7 +23,7 @@ mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};
 pub(crate) use progress::{check as check_progress, forget as forget_progress};
-pub(crate) use protect::{check as check_protect, check_fix};
+pub(crate) use protect::{check as check_protect, check_fix, check_tests, is_program};
 pub(crate) use room::sweep as sweep_rooms;
 pub(crate) use run::{Finished, LoopRun, TASK_FILE, read_base};
 pub(crate) use verdict::set as hurried;

@@ -40,6 +40,11 @@
 //! cached_price = 0.125        # those from the cache; as input_price when left out
 //! output_price = 10.0
 //! outage = { login = ["sign in again"] }
+//!
+//! [runners.mytests]           # a test runner that swarm does not know; a known one can be changed
+//! commands = ["mytests"]
+//! config = ["mytests.ini", "pyproject.toml#tool.mytests"]
+//! tests = ["tests/**"]
 //! ```
 //!
 //! Environment variables are not settings. A command is a list and never one string, whose meaning would depend on a
@@ -51,6 +56,7 @@ use std::path::{Path, PathBuf};
 use swarm_state::outage::OutageKind;
 use swarm_state::profiles::Profile;
 use swarm_state::promise::Promise;
+use swarm_state::runners::Runner;
 
 use crate::error::{Error, Result};
 use crate::files::read_bounded;
@@ -58,6 +64,7 @@ use crate::files::read_bounded;
 mod agents;
 mod outage;
 mod read;
+mod runners;
 #[cfg(test)]
 mod tests;
 
@@ -83,6 +90,8 @@ pub struct Settings {
     /// The profiles. Those that the settings changed or added come first, so that the first profile that matches a
     /// command is the right one.
     pub agents: Vec<Profile>,
+    /// The test runners that the settings change or add.
+    pub runners: Vec<Runner>,
     /// The existing files, in the order in which they were read.
     pub files: Vec<PathBuf>,
     /// Every key of every file, in the order in which they were read.
@@ -181,6 +190,7 @@ impl Settings {
         settings.agents = agents::merge(built_in, &changes.agents).map_err(|error| vec![error])?;
         outage::spread(&changes.outage, &mut settings.agents);
         settings.check_agent(&changes.agent_place).map_err(|error| vec![error])?;
+        runners::check(&settings.runners).map_err(|error| vec![error])?;
         Ok(settings)
     }
 
@@ -189,7 +199,7 @@ impl Settings {
         self.files.push(path.to_owned());
         let file = SettingsFile::new(path, text);
         let faults = file.each(|entry| {
-            entry.collect(if entry.key == "agents" { 2 } else { 1 }, &mut self.values);
+            entry.collect(if ["agents", "runners"].contains(&entry.key) { 2 } else { 1 }, &mut self.values);
             self.read(entry, changes)
         });
         let faults = faults.err().unwrap_or_default();
@@ -235,9 +245,17 @@ impl Settings {
                     Ok(())
                 })
             }),
-            _ => {
-                Err(entry.unknown(&["command", "ralph", "ralph_loop", "outage", "tmux", "daemon", "agents"]))
-            }
+            "runners" => entry.each(|row| runners::read(&mut self.runners, row)),
+            _ => Err(entry.unknown(&[
+                "command",
+                "ralph",
+                "ralph_loop",
+                "outage",
+                "tmux",
+                "daemon",
+                "agents",
+                "runners",
+            ])),
         }
     }
 }
@@ -300,6 +318,11 @@ pub fn agent_keys() -> impl Iterator<Item = &'static str> {
     agents::KEYS.iter().map(|(key, _, _)| *key)
 }
 
+/// Every key of `[runners.NAME]`.
+pub fn runner_keys() -> impl Iterator<Item = &'static str> {
+    runners::KEYS.iter().map(|(key, _)| *key)
+}
+
 /// The sections that have a key, for messages.
 fn sections_of(key: &str) -> Vec<String> {
     let keys = keys();
@@ -308,7 +331,8 @@ fn sections_of(key: &str) -> Vec<String> {
         None => (full == key).then(|| "the top level, above all sections".to_owned()),
     };
     let agents = agent_keys().any(|known| known == key).then(|| "[agents.NAME]".to_owned());
-    keys.iter().filter_map(|(full, _)| section(full)).chain(agents).collect()
+    let runners = runner_keys().any(|known| known == key).then(|| "[runners.NAME]".to_owned());
+    keys.iter().filter_map(|(full, _)| section(full)).chain(agents).chain(runners).collect()
 }
 
 fn set<T>(field: &mut Option<T>, value: Result<T, Fault>) -> Result<(), Fault> {

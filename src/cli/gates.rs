@@ -62,6 +62,12 @@ pub struct GateArgs {
     /// iteration counts as done. `swarm ralph approve NAME` accepts the change.
     #[arg(long, value_name = "GLOB")]
     pub protect: Vec<String>,
+    /// Watch the test files that exist before the loop
+    ///
+    /// The tests of a known runner, such as pytest or cargo test. A change needs approval, as with --protect. The agent
+    /// may add test files. Without this option, `swarm why` and `swarm report` list changed test files.
+    #[arg(hide_short_help = true, long)]
+    pub protect_tests: bool,
     /// Watch no files; changed checks need no approval
     #[arg(hide_short_help = true, long)]
     pub allow_changed_checks: bool,

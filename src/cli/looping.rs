@@ -34,18 +34,20 @@ of your own; it accepts the same gates and budgets.";
 const LOOP_NOTES: &str = "\
 Watched files:
 swarm watches the files that decide whether the work is done, so that an agent cannot weaken them:
-  - programs and scripts named in a check's command
-  - the makefile or justfile that a check uses
-  - the scripts in package.json, and the settings of npm, pnpm, yarn or bun,
-    if a check uses one of them
+  - programs and scripts that a check's command runs, also those behind make,
+    just, npm, tox and shell scripts
+  - the configuration of known test runners (pytest, cargo test, jest, go test,
+    make and others), also of a file that does not exist yet
+  - test files that exist before the loop, with --protect-tests
   - files named with --protect
   - the task file
 
 An iteration that changes a watched file does not count as done until the file is restored or you run `swarm ralph \
 approve NAME`. The loop continues meanwhile. Not watched, unless git tracks them or --protect names them without a wildcard: caches of \
 test runners and compiled files (__pycache__), files that git ignored before the loop, and files that the checks \
-write by themselves. `swarm why NAME` lists the watched files. swarm does not watch other \
-files that these scripts run; name them with --protect.
+write by themselves. `swarm why NAME` lists the watched files and, without --protect-tests, changed test files. \
+swarm-promises(7) names what swarm does not watch; name it with --protect. swarm-config(5) describes how to add a \
+test runner.
 
 Background processes:
 When the agent ends, and again before the checks run, swarm ends every process that the agent left running, also \

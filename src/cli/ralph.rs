@@ -113,8 +113,8 @@ Examples:
     Restore(RalphRestore),
     /// Accept changes to check scripts
     #[command(long_about = "Accept changes to check scripts and protected files.\n\n\
-        An iteration does not count as done while a watched file is changed: a script or makefile that a check uses, a \
-        file named with --protect, or the loop's task file (swarm loop --help lists them all). Look at the change \
+        An iteration does not count as done while a watched file is changed: a script, program or configuration file that a check \
+        uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). Look at the change \
         (swarm ralph diff NAME), and accept it with this command if it is right.\n\n\
         An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
         not through a worker that it spawned. swarm also refuses the command from an orphan without a terminal that was \

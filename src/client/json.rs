@@ -176,6 +176,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
+    fields.set("gates", gates(&report.gates));
     fields.set("outages", report.outages);
     fields.set("outage_seconds", report.outage_seconds);
     fields.set("agent_seconds", agent_seconds(shown));
@@ -225,12 +226,13 @@ fn tokens(report: &Report) -> Option<u64> {
     report.iterations.iter().any(is_known).then_some(report.tokens)
 }
 
-/// The gates.
+/// The gates of a loop.
 fn gates(gates: &Gates) -> Value {
     let mut fields = Fields::of(gates);
     fields.fill(&["final_checks", "setup", "fix"], json!([]));
     fields.fill(&["hidden"], Value::Null);
-    fields.fill(&["clean_check"], false);
+    fields.fill(&["clean_check", "protect_tests"], false);
+    fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
     fields.into_value()
 }
@@ -262,7 +264,7 @@ fn iteration(it: &Iteration) -> Value {
         of.set("checks", checks(&verdict.checks));
         of.fill(&["promise_seen", "api_error", "unseen"], Value::Null);
         of.fill(&["transcript_lost", "worked", "tries_spent"], false);
-        of.fill(&["changed_in_checks"], json!([]));
+        of.fill(&["changed_tests", "changed_in_checks"], json!([]));
         of.set("proofs", proofs(&verdict.proofs));
         fields.set("verdict", of.into_value());
     }

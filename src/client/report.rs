@@ -88,6 +88,7 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
     if verdict.done_pattern == Some(true) {
         lines.push("  PASS  the done pattern appeared".into());
     }
+    lines.extend(verdict.notes().iter().map(|note| format!("  note: {}", printable(note))));
     lines.extend(it.warnings.iter().map(|warning| format!("  warning: {}", printable(warning))));
     lines
 }

@@ -159,6 +159,7 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     let inactivity_timeout = inactivity(args, settings).unwrap_or(DEFAULT_INACTIVITY_SECONDS);
     let params = RalphParams::new(prompt_file(&file)?, max_iterations, inactivity_timeout);
     let mut gates = gates(&args.gates)?;
+    gates.runners.clone_from(&settings.runners);
     let root = directory(args.cwd.as_deref())?;
     for (option, globs) in [("--protect", &mut gates.protect), ("--fix", &mut gates.rooms.fix)] {
         *globs = globs.iter().map(|glob| relative(&root, option, glob)).collect::<Result<_>>()?;
@@ -199,6 +200,8 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
         rooms: rooms(&args.rooms)?,
+        protect_tests: args.protect_tests,
+        runners: vec![],
     };
     gates.validated().map_err(Error::of_gates)
 }

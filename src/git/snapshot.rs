@@ -294,6 +294,21 @@ pub(crate) async fn diff_stat(dir: &Path, from: &str, to: &str) -> Result<(DiffS
     Ok((counted(said.bytes()), changes_rules))
 }
 
+/// The files below `dir`, relative to it, that exist in `from` and differ or are missing in `to`.
+///
+/// # Errors
+/// When git fails.
+pub(crate) async fn changed_between(dir: &Path, from: &str, to: &str) -> Result<Vec<String>> {
+    let args =
+        ["diff", "--name-only", "--diff-filter=MDT", "-z", "--relative", "--no-ext-diff", "--no-renames"];
+    let said = git(dir, LONG_TIMEOUT, &[&args[..], &[from, to, "--"]].concat()).await?;
+    if !said.ok {
+        return Err(Error::new(ErrorCode::System, format!("cannot compare: {}", said.complaint())));
+    }
+    let text = String::from_utf8_lossy(said.bytes()).into_owned();
+    Ok(text.split_terminator('\0').map(str::to_owned).collect())
+}
+
 /// Sums the output of `--numstat`: `ADDED<tab>REMOVED<tab>FILE`, with `-` for a binary file.
 pub(super) fn counted(output: &[u8]) -> DiffStat {
     let mut stat = DiffStat::default();

@@ -2,12 +2,12 @@
 //!
 //! It is taken once for each loop. If the daemon dies meanwhile, the next one takes it again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Base;
 use swarm_state::notice::named;
-use swarm_state::runners;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
@@ -65,11 +65,8 @@ impl LoopRun {
         let mut base = Base { id: self.id.clone(), ..Base::default() };
         if !self.gates.is_empty() {
             progress::begin(&self.cwd, &self.root).await?;
-            let table = runners::table();
-            base.runners =
-                self.gates.checks.iter().flat_map(|check| runners::recognize(&table, check)).collect();
-            protect::begin(self, &mut base).await?;
-            base.warnings = protect::warnings(self, &base.protected)?;
+            base = protect::begin(self, base).await?;
+            base.warnings = protect::warnings(self, &base)?;
         }
         match git::nested(&self.cwd).await {
             Ok(None) if !self.gates.is_empty() => base.warnings.push(OUTSIDE_GIT.to_owned()),
@@ -97,7 +94,7 @@ impl LoopRun {
     ) -> Result<(Base, Vec<String>)> {
         let mut warnings = vec![];
         if !self.gates.is_empty() {
-            base.checks = self.run_checks(0, on_step, until).await?;
+            base.checks = self.run_checks(&base, 0, on_step, until).await?;
             protect::leave_out_written(self, &mut base).await?;
         }
         match self.snapshot(0).await {
@@ -165,19 +162,28 @@ impl LoopRun {
         Ok(changed)
     }
 
-    /// Runs the checks. Their output goes into the iteration's folder.
+    /// Runs the checks. Their output goes into the iteration's folder. The caches of runners that an agent could fill
+    /// are replaced by an empty directory.
     pub(super) async fn run_checks(
         &self,
+        base: &Base,
         iteration: u32,
         on_step: OnCheckStep<'_>,
         until: Option<Instant>,
     ) -> Result<Vec<CheckResult>> {
         let folder = self.iteration_dir(iteration);
         crate::paths::private_dir(&folder)?;
+        let caches = folder.join("caches");
+        let mut env = BTreeMap::clone(&self.env);
+        for variable in base.runners.iter().flat_map(|using| &using.runner.cache_variables) {
+            env.entry(variable.clone()).or_insert_with(|| caches.join(variable).display().to_string());
+        }
+        // A directory that cannot be removed is not empty, but private.
+        let _ = std::fs::remove_dir_all(&caches);
         let plan = CheckPlan {
             commands: &self.gates.checks,
             cwd: &self.cwd,
-            env: &self.env,
+            env: &env,
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
             until,
             kept: KEPT_OUTPUT_BYTES,
@@ -186,6 +192,8 @@ impl LoopRun {
             stem: "check",
             on_step,
         };
-        plan.run().await
+        let results = plan.run().await;
+        let _ = std::fs::remove_dir_all(&caches);
+        results
     }
 }

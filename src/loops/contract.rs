@@ -41,6 +41,8 @@ impl LoopRun {
             max_iterations: max,
             checks: &self.gates.checks,
             protected: &self.protected(base),
+            configured: &configured(base),
+            tests: self.gates.protect_tests,
             promise: self.gates.promise.as_ref(),
             changes: diff.as_deref().map_or(Changes::NoRepository, Changes::Diff),
             failed: &failed,
@@ -56,7 +58,7 @@ impl LoopRun {
     fn protected(&self, base: &Base) -> Vec<String> {
         let globs = &self.gates.protect;
         let set = protect::globs(globs).unwrap_or_default();
-        base.protected.keys().filter(|file| !set.is_match(file)).chain(globs).cloned().collect()
+        base.scripts.iter().filter(|file| !set.is_match(file)).chain(globs).cloned().collect()
     }
 }
 
@@ -68,4 +70,15 @@ fn failed_apart(verdict: &Verdict) -> Vec<(String, String)> {
         Some((format!("{check} (in a fresh checkout)"), checks::tail(proof.output.as_ref()?)))
     };
     failed.filter_map(output).collect()
+}
+
+/// The names of the runners whose configuration is watched, each once.
+fn configured(base: &Base) -> Vec<String> {
+    let mut names: Vec<String> = vec![];
+    for using in &base.runners {
+        if !base.protected.is_empty() && !names.contains(&using.runner.name) {
+            names.push(using.runner.name.clone());
+        }
+    }
+    names
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use swarm_state::gates::Verdict;
 use swarm_state::ledger::Base;
+use swarm_state::notice::counted;
 use swarm_state::pattern::Pattern;
 use swarm_state::promise::{Claim, Source, Work};
+use swarm_state::proof::{Layer, Proof, ProofOutcome};
 use swarm_state::screen::ScreenReader;
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
@@ -75,6 +77,7 @@ impl LoopRun {
         verdict.proofs.extend(self.end_survivors().await);
         // Before the checks, because they may write into the tree.
         verdict.changed = self.changed(base, finished, verdict).await;
+        verdict.proofs.extend(self.prove_programs(base, finished, verdict).await);
         if verdict.outage.is_some() {
             // There is no work to check.
             verdict.trouble = Some("the agent could not work".into());
@@ -85,7 +88,7 @@ impl LoopRun {
         }
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
         let start = Instant::now();
-        match self.run_checks(finished.iteration, on_step, until).await {
+        match self.run_checks(base, finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
@@ -118,6 +121,28 @@ impl LoopRun {
                 vec![]
             }
         }
+    }
+
+    /// The results for the programs of the checks, and for what they load. A changed program is a changed watched file.
+    async fn prove_programs(&self, base: &Base, finished: &Finished<'_>, verdict: &Verdict) -> Vec<Proof> {
+        if self.gates.allow_changed_checks || verdict.trouble.is_some() {
+            return vec![];
+        }
+        let count = base.programs.len() as u64;
+        let is_same = count > 0 && !verdict.changed.iter().any(|file| protect::is_program(file));
+        let same = is_same.then(|| {
+            let found = format!("{} of the checks unchanged since the baseline", counted(count, "program"));
+            Proof::of_all(Layer::Programs, ProofOutcome::Holds, found)
+        });
+        let changed = tokio::select! {
+            changed = protect::changed_dependencies(self, base) => changed.unwrap_or_default(),
+            () = long_over(finished.until) => vec![],
+        };
+        let changed = (!changed.is_empty()).then(|| {
+            let found = format!("the installed dependencies changed: {}", changed.join(", "));
+            Proof::of_all(Layer::Programs, ProofOutcome::Unproven, found)
+        });
+        same.into_iter().chain(changed).collect()
     }
 
     /// The promise as a gate. If the loop started in a repository that swarm can no longer read, there is no evidence

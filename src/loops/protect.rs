@@ -1,41 +1,83 @@
-//! Watched files, which no iteration may change: files that the user named, scripts that checks run, and the task.
+//! Watched files, which no iteration may change: files that the user named, scripts that checks run, the task, the
+//! configuration of known test runners, and the programs that checks start.
 //!
 //! An agent that deletes the failing test has made the check pass without doing the work. The hashes are in the
 //! loop's folder, outside the agent's tree. Not watched, although a glob matches them: caches, files that git ignored
 //! before the first iteration, and files that the checks write by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
-use sha2::{Digest, Sha256};
+use swarm_state::gates::Gates;
 use swarm_state::ignored::is_generated;
 use swarm_state::ledger::Base;
 use swarm_state::notice::counted;
+use swarm_state::runners::Expansion;
 use swarm_state::screen::printable;
-use swarm_state::scripts;
+use swarm_state::{runners, scripts};
 
 use super::run::LoopRun;
 use crate::error::{Error, Result};
 use crate::git;
 
+mod config;
+mod dependencies;
+mod hashing;
+mod programs;
 mod tree;
 
+pub(super) use config::tests;
+use hashing::Hashes;
+pub(super) use hashing::hash;
+pub(crate) use programs::is_program;
 pub(super) use tree::globs;
-use tree::{IgnoreRules, bare};
+use tree::{IgnoreRules, bare, within};
 
-/// Watches the files as they are now: sets `ignore_rules` and `protected` of a new baseline.
+/// The largest script or makefile that is searched for commands.
+const MAX_FOLLOWED_BYTES: u64 = 1 << 20;
+
+/// Watches the files as they are now: sets everything in a new baseline that [`hashes`] depends on.
 ///
 /// # Errors
 /// When a glob is invalid or a file cannot be read.
-pub(super) async fn begin(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
-    let globs = &loop_run.gates.protect;
-    let tracked = if globs.is_empty() { vec![] } else { git::tracked(&loop_run.cwd).await? };
-    base.ignore_rules = tree::ignore_rules(&loop_run.cwd, globs);
-    base.protected = hashes_with(loop_run, base, Some(tracked.into_iter().collect())).await?;
-    Ok(())
+pub(super) async fn begin(loop_run: &LoopRun, base: Base) -> Result<Base> {
+    let tracked = git::tracked(&loop_run.cwd).await?.into_iter().collect();
+    let loop_run = loop_run.clone();
+    blocking(move || begin_now(&loop_run, base, tracked)).await
+}
+
+fn begin_now(loop_run: &LoopRun, mut base: Base, tracked: BTreeSet<String>) -> Result<Base> {
+    let root = &loop_run.cwd;
+    let found = expanded(root, &loop_run.gates);
+    base.runners = found.runners;
+    base.taken = chrono::Utc::now().timestamp();
+    if loop_run.gates.allow_changed_checks {
+        return Ok(base);
+    }
+    base.ignore_rules = tree::ignore_rules(root, &loop_run.gates.protect, !base.runners.is_empty());
+    programs::begin(loop_run, &mut base, found.programs);
+    dependencies::begin(root, &mut base);
+    base.scripts = by_name(loop_run, &found.scripts).into_iter().collect();
+    base.protected = hash_all(loop_run, &base, Some(&tracked))?;
+    Ok(base)
+}
+
+/// Everything that the checks start.
+fn expanded(root: &Path, gates: &Gates) -> Expansion {
+    let read = |file: &str| {
+        String::from_utf8(crate::files::read_bounded(&root.join(file), MAX_FOLLOWED_BYTES).ok()?).ok()
+    };
+    runners::expand(&runners::table_with(&gates.runners), &gates.checks, &read)
+}
+
+/// Refuses `--protect-tests` if no check starts a runner whose tests are known.
+pub(crate) fn check_tests(root: &Path, gates: &Gates) -> Result<()> {
+    let has_tests = || expanded(root, gates).runners.iter().any(|using| !using.runner.tests.is_empty());
+    if !gates.protect_tests || has_tests() {
+        return Ok(());
+    }
+    Err(Error::usage("--protect-tests requires a check with a known test runner")
+        .hint("name the test files: --protect GLOB; or describe the runner: man swarm-config"))
 }
 
 /// Stops watching what the checks wrote since [`begin`]. Call it before any agent works.
@@ -43,29 +85,20 @@ pub(super) async fn begin(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
 /// # Errors
 /// As [`begin`].
 pub(super) async fn leave_out_written(loop_run: &LoopRun, base: &mut Base) -> Result<()> {
-    let known = base.protected.keys().cloned().collect();
-    let now = hashes_with(loop_run, base, Some(known)).await?;
+    let now = hashes(loop_run, base).await?;
     base.leave_out_written(&now);
     Ok(())
 }
 
-/// The watched files and their hashes, relative to the worker's directory. Empty if changes are allowed. A script that
-/// the baseline does not contain is part of the work.
+/// The watched files and their hashes. The names are relative to the worker's directory if the files are in it; a part
+/// of a file stands in brackets after its name. Empty if changes are allowed. A script that the baseline does not
+/// contain is part of the work.
 ///
 /// # Errors
 /// As [`begin`].
 pub(super) async fn hashes(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<String, String>> {
-    hashes_with(loop_run, base, None).await
-}
-
-async fn hashes_with(
-    loop_run: &LoopRun,
-    base: &Base,
-    tracked: Option<BTreeSet<String>>,
-) -> Result<BTreeMap<String, String>> {
     let (loop_run, base) = (loop_run.clone(), base.clone());
-    let work = tokio::task::spawn_blocking(move || hash_all(&loop_run, &base, tracked.as_ref()));
-    work.await.map_err(|e| Error::system("cannot read the watched files", e))?
+    blocking(move || hashes_now(&loop_run, &base)).await
 }
 
 /// As [`hashes`], blocking.
@@ -76,59 +109,62 @@ pub(super) fn hashes_now(loop_run: &LoopRun, base: &Base) -> Result<BTreeMap<Str
     hash_all(loop_run, base, None)
 }
 
-/// `tracked` is set while the baseline is taken: every script is watched then, and these files although they are in a
+/// The dependency folders that changed since the baseline.
+///
+/// # Errors
+/// When the work is canceled.
+pub(super) async fn changed_dependencies(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
+    let (root, base) = (loop_run.cwd.clone(), base.clone());
+    blocking(move || Ok(dependencies::changed(&root, &base))).await
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let work = tokio::task::spawn_blocking(work);
+    work.await.map_err(|e| Error::system("cannot read the watched files", e))?
+}
+
+/// `tracked` is set while the baseline is taken: the files that git tracks are then watched although they are in a
 /// cache or git ignores them. A file that `--protect` names without a wildcard is always watched.
 fn hash_all(
     loop_run: &LoopRun,
     base: &Base,
     tracked: Option<&BTreeSet<String>>,
 ) -> Result<BTreeMap<String, String>> {
-    let mut hashes = BTreeMap::new();
+    let mut hashes = Hashes { root: &loop_run.cwd, found: BTreeMap::new() };
     if loop_run.gates.allow_changed_checks {
-        return Ok(hashes);
+        return Ok(hashes.found);
     }
-    let mut keep = |name: String, file: &Path, hash: fn(&Path) -> io::Result<String>| {
-        let path = loop_run.cwd.join(file);
-        let hash = hash(&path).map_err(|e| Error::system(format!("cannot read '{}'", path.display()), e))?;
-        hashes.insert(name, hash);
-        Ok::<_, Error>(())
+    base.scripts.iter().chain(base.protected.keys()).try_for_each(|name| hashes.known(name))?;
+    let rules = IgnoreRules::new(&base.ignore_rules);
+    let protect = &loop_run.gates.protect;
+    let is_own = |name: &str| {
+        base.protected.contains_key(name)
+            || tracked.is_some_and(|files| files.contains(name))
+            || protect.iter().any(|text| bare(text) == name)
     };
-    for file in by_name(loop_run) {
-        let name = script_name(&file);
-        // A file that a runner would read instead of a known file counts as known.
-        let anchors = scripts::anchors(&file.to_string_lossy());
-        let is_known = |file: &str| base.protected.contains_key(file);
-        let replaces = || anchors.iter().any(|anchor| is_known(&script_name(Path::new(anchor))));
-        if tracked.is_some() || is_known(&name) || replaces() {
-            keep(name, &file, if scripts::is_shared(&file.to_string_lossy()) { hash_scripts } else { hash })?;
+    let is_left_out =
+        |name: &str| is_generated(name) || base.is_written(name) || rules.ignore(&loop_run.cwd.join(name));
+    if !protect.is_empty() {
+        for file in tree::matching(&loop_run.cwd, protect, &globs(protect)?) {
+            let name = file.to_string_lossy();
+            if is_own(&name) || !is_left_out(&name) {
+                hashes.file(&name)?;
+            }
         }
     }
-    if loop_run.gates.protect.is_empty() {
-        return Ok(hashes);
-    }
-    let (globs, rules) = (globs(&loop_run.gates.protect)?, IgnoreRules::new(&base.ignore_rules));
-    for file in tree::matching(&loop_run.cwd, &loop_run.gates.protect, &globs) {
-        let name = file.to_string_lossy().into_owned();
-        let is_own = base.protected.contains_key(&name) || tracked.is_some_and(|files| files.contains(&name));
-        let is_own = is_own || loop_run.gates.protect.iter().any(|text| bare(text) == name);
-        let is_left_out =
-            is_generated(&name) || base.is_written(&name) || rules.ignore(&loop_run.cwd.join(&file));
-        if is_own || !is_left_out {
-            keep(name, &file, hash)?;
-        }
-    }
-    Ok(hashes)
-}
-
-/// The name of a check's script among the watched files.
-fn script_name(file: &Path) -> String {
-    let name = file.to_string_lossy();
-    if scripts::is_shared(&name) { format!("{name} (its scripts)") } else { name.into_owned() }
+    config::add(loop_run, base, tracked, &rules, &mut hashes)?;
+    dependencies::add(base, &mut hashes)?;
+    programs::add(loop_run, base, &mut hashes);
+    hashes.found.retain(|name, _| !base.is_written(name));
+    // The baseline of an older release has the scripts of a package under this name.
+    let older = base.protected.iter().filter(|(name, _)| name.ends_with(" (its scripts)"));
+    hashes.found.extend(older.map(|(name, hash)| (name.clone(), hash.clone())));
+    Ok(hashes.found)
 }
 
 /// Warnings about what is watched and what is not.
-pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -> Result<Vec<String>> {
-    let gates = &loop_run.gates;
+pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
+    let (gates, watched) = (&loop_run.gates, &base.protected);
     if gates.allow_changed_checks {
         return Ok(vec![]);
     }
@@ -145,7 +181,9 @@ pub(super) fn warnings(loop_run: &LoopRun, watched: &BTreeMap<String, String>) -
     let is_bare = |check: &&String| {
         let files =
             scripts::candidates(check).into_iter().filter_map(|word| within(&loop_run.cwd, Path::new(&word)));
-        !files.map(|file| script_name(&file)).any(|name| watched.contains_key(&name))
+        let has_runner = base.runners.iter().any(|using| using.check == **check);
+        !has_runner
+            && !files.map(|file| file.to_string_lossy().into_owned()).any(|name| watched.contains_key(&name))
     };
     let bare: Vec<&String> = gates.checks.iter().filter(is_bare).collect();
     if let ([first, rest @ ..], false) = (bare.as_slice(), named) {
@@ -200,57 +238,9 @@ pub(crate) fn check_fix(root: &Path, texts: &[String]) -> Result<()> {
 }
 
 /// The scripts that checks run, if they are in the tree, and the task file.
-fn by_name(loop_run: &LoopRun) -> BTreeSet<PathBuf> {
-    let words = loop_run.gates.checks.iter().flat_map(|check| scripts::candidates(check));
-    let scripts = words.filter_map(|word| within(&loop_run.cwd, Path::new(&word)));
+fn by_name(loop_run: &LoopRun, scripts: &[String]) -> BTreeSet<String> {
+    let scripts = scripts.iter().filter_map(|word| within(&loop_run.cwd, Path::new(word)));
     let task = loop_run.task_file.iter().filter(|file| file.is_file());
     let task = task.map(|file| within(&loop_run.cwd, file).unwrap_or_else(|| file.clone()));
-    scripts.chain(task).collect()
-}
-
-/// The path relative to the tree, if it is a file in it, or a file next to it that a check names from inside.
-fn within(root: &Path, path: &Path) -> Option<PathBuf> {
-    let relative: PathBuf = if path.is_absolute() {
-        path.strip_prefix(root).ok()?.to_owned()
-    } else {
-        path.components().filter(|part| *part != Component::CurDir).collect()
-    };
-    if !root.join(&relative).is_file() {
-        return None;
-    }
-    if relative.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Some(relative);
-    }
-    // The part before `..` may be a link, so this asks the disk.
-    let dir = root.join(&relative).parent()?.canonicalize().ok()?;
-    let whole = dir.join(relative.file_name()?);
-    Some(
-        root.canonicalize()
-            .ok()
-            .and_then(|root| Some(whole.strip_prefix(root).ok()?.to_owned()))
-            .unwrap_or(relative),
-    )
-}
-
-/// Hashes the scripts in a file that also holds other things.
-fn hash_scripts(path: &Path) -> io::Result<String> {
-    Ok(hex(&Sha256::digest(scripts::scripts_of(&fs::read(path)?))))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn hash(path: &Path) -> io::Result<String> {
-    let mut hasher = Sha256::new();
-    if fs::symlink_metadata(path)?.is_symlink() {
-        hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());
-    }
-    // The execute permission is part of what a file is.
-    hasher.update([u8::from(fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o111 != 0))]);
-    // A link's target counts too, if it is a file.
-    if path.is_file() {
-        io::copy(&mut fs::File::open(path)?, &mut hasher)?;
-    }
-    Ok(hex(&hasher.finalize()))
+    scripts.chain(task).map(|file| file.to_string_lossy().into_owned()).collect()
 }

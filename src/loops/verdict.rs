@@ -15,9 +15,9 @@ use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::sleep;
 
-use super::account;
 use super::gates::Before;
 use super::run::{Finished, LoopRun, SNAPSHOT_GRACE, long_over};
+use super::{account, protect};
 use crate::checks::OnCheckStep;
 use crate::error::{Result, sentence};
 use crate::git;
@@ -234,6 +234,9 @@ impl LoopRun {
                     }
                     it.diff = stat.map(|(size, _)| size);
                 }
+                if let Some(from) = &base.commit {
+                    verdict.changed_tests = self.changed_tests(base, from, &taken.commit).await;
+                }
                 verdict.tree = Some(taken.tree);
                 (it.commit, it.head) = (Some(taken.commit), taken.head.clone());
                 taken.head
@@ -250,6 +253,19 @@ impl LoopRun {
                 None
             }
         }
+    }
+
+    /// The test files of the baseline that an iteration changed or removed, if they are not watched.
+    async fn changed_tests(&self, base: &Base, from: &str, to: &str) -> Vec<String> {
+        let globs = protect::tests(base);
+        if globs.is_empty() {
+            return vec![];
+        }
+        let mut files = git::changed_between(&self.cwd, from, to).await.unwrap_or_default();
+        files.retain(|file| {
+            !base.protected.contains_key(file) && globs.iter().any(|glob| glob.is_match(file))
+        });
+        files
     }
 
     /// Writes down that an iteration had no agent, and why, so that reports show it.

@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn failed_held_out_checks_call_for_a_review() {
         let cause = Some(&Cause::Paused { by: PauseBy::HeldOut });
-        let (name, is_loop, is_paused, iteration) = ("a", true, true, 3);
-        let of = Situation { name, status: Status::Paused, is_loop, is_paused, iteration, cause };
+        let (name, is_loop, is_paused, raise) = ("a", true, true, None);
+        let of = Situation { name, status: Status::Paused, is_loop, is_paused, cause, raise };
         let step = "review the work (swarm ralph diff a), and fix the task or the hidden check; \
                     for more tries: swarm ralph resume a";
         assert_eq!(next_step(&of).as_deref(), Some(step));

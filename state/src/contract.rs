@@ -50,6 +50,10 @@ pub struct Contract<'a> {
     pub checks: &'a [String],
     /// Files that must stay as they are.
     pub protected: &'a [String],
+    /// The test runners whose configuration must stay as it is.
+    pub configured: &'a [String],
+    /// Their test files must stay as they are too.
+    pub tests: bool,
     /// The promise that the agent must print when it is done.
     pub promise: Option<&'a Promise>,
     /// The changes so far.
@@ -107,6 +111,20 @@ impl Contract<'_> {
         if !self.protected.is_empty() {
             rules.push_str("- These files must stay as they are; as long as one of them is changed, nothing counts as done:\n");
             self.protected.iter().for_each(|file| line(&mut rules, format_args!("  - `{file}`")));
+        }
+        if !self.configured.is_empty() {
+            let runners = self.configured.join(", ");
+            let tests = if self.tests {
+                ", and so must the test files that existed before the first iteration"
+            } else {
+                ""
+            };
+            line(
+                &mut rules,
+                format_args!(
+                    "- The configuration of {runners} and the programs that these commands start must stay as they are{tests}; as long as one of them is changed, nothing counts as done. You may add tests."
+                ),
+            );
         }
         if let Some(promise) = self.promise {
             let marker = promise.marker();

@@ -7,16 +7,21 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
-use crate::proof::Proof;
+use crate::proof::{Proof, ProofOutcome};
 use crate::rooms::{RoomError, RoomGates};
+use crate::runners::Runner;
 
 #[cfg(test)]
 mod tests;
 
 /// Default time limit of a check, seconds.
 pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
+
+/// How many changed test files a note names.
+const MAX_NAMED_FILES: usize = 10;
 
 /// Why a check was ended before its own time limit.
 pub const TIME_OVER: &str = "the loop's time was over";
@@ -62,6 +67,12 @@ pub struct Gates {
     /// The gates that are tested outside of the agent's tree.
     #[serde(flatten)]
     pub rooms: RoomGates,
+    /// Watch the test files of known runners that exist before the loop.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protect_tests: bool,
+    /// Runners that the settings change or add.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runners: Vec<Runner>,
 }
 
 impl Default for Gates {
@@ -77,6 +88,8 @@ impl Default for Gates {
             protect: vec![],
             allow_changed_checks: false,
             rooms: RoomGates::default(),
+            protect_tests: false,
+            runners: vec![],
         }
     }
 }
@@ -99,6 +112,9 @@ pub enum GatesError {
     /// A fault of the gates that are tested outside of the agent's tree.
     #[error(transparent)]
     Rooms(#[from] RoomError),
+    /// Protected tests without a check, which would run them.
+    #[error("--protect-tests has no effect without a --check that runs the tests")]
+    NoTests,
 }
 
 impl GatesError {
@@ -107,6 +123,7 @@ impl GatesError {
         match self {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
             Self::ZeroLimit => "omit the option to use its default",
+            Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
             Self::Rooms(fault) => fault.hint(),
         }
@@ -130,6 +147,8 @@ impl Gates {
             Err(GatesError::ZeroLimit)
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
+        } else if self.checks.is_empty() && self.protect_tests {
+            Err(GatesError::NoTests)
         } else {
             self.rooms.validate(&self.checks, !self.is_empty())?;
             Ok(self)
@@ -209,6 +228,9 @@ pub struct Verdict {
     pub excused: Vec<String>,
     /// Watched files that were changed, relative to the worker's directory.
     pub changed: Vec<String>,
+    /// Test files of the baseline that were changed although nobody protects them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changed_tests: Vec<String>,
     /// Watched files that changed while the checks ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed_in_checks: Vec<String>,
@@ -265,6 +287,14 @@ impl Verdict {
     /// The required checks that did not pass.
     pub fn failed_checks(&self) -> impl Iterator<Item = &CheckResult> {
         self.checks.iter().filter(|check| !check.passed && !self.excused.contains(&check.name))
+    }
+
+    /// Findings that do not keep the loop from being complete: changed tests, and what could not be proven.
+    pub fn notes(&self) -> Vec<String> {
+        let tests = (!self.changed_tests.is_empty())
+            .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NAMED_FILES)));
+        let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
+        tests.into_iter().chain(unproven.map(Proof::remark)).collect()
     }
 
     /// Why the loop is not complete, one sentence for each gate; empty when every requested gate holds.

@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::gates::{CheckResult, Verdict};
 use crate::notice::{Counts, IterationExit};
-use crate::runners::RunnerUse;
+use crate::runners::{CheckProgram, RunnerUse};
+
+/// Before the name of each program among the watched files.
+pub const PROGRAM_PREFIX: &str = "program ";
 
 /// The state before the first iteration: the tree, the results of all checks, and the watched files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,9 +30,24 @@ pub struct Base {
     pub checks: Vec<CheckResult>,
     /// Watched files, relative to the worker's directory, with the hashes of their contents.
     pub protected: BTreeMap<String, String>,
+    /// The scripts of checks and the task file, of the watched files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<String>,
     /// The known test runners that the checks start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runners: Vec<RunnerUse>,
+    /// The programs that the checks start, as far as they exist. `first` is empty if there is no such directory.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<CheckProgram>,
+    /// Programs on the PATH in front of another program of the same name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_front: Vec<String>,
+    /// Directories that a package manager fills, with a digest of the names, sizes and times of their files.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dependencies: BTreeMap<String, String>,
+    /// When the watched files were read, seconds since 1970.
+    #[serde(skip_serializing_if = "crate::model::is_default")]
+    pub taken: i64,
     /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
     /// watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -62,6 +80,9 @@ impl Base {
     pub fn leave_out_written(&mut self, now: &BTreeMap<String, String>) {
         let had_files = |dir: &str| self.protected.keys().any(|file| file.starts_with(dir));
         let written = changed(&self.protected, now).into_iter().map(|file| {
+            if file.starts_with('/') || file.starts_with(PROGRAM_PREFIX) {
+                return file;
+            }
             let ends = file.match_indices('/').map(|(at, _)| at + 1);
             let new_dir = ends.map(|end| file.split_at(end).0.to_owned()).find(|dir| !had_files(dir));
             new_dir.unwrap_or(file)
@@ -199,6 +220,14 @@ mod tests {
         let base = Base { protected: files(&[("a", "1"), ("b", "2")]), ..Base::default() };
         assert_eq!(base.changed(&files(&[("a", "1"), ("b", "2")])), Vec::<String>::new());
         assert_eq!(base.changed(&files(&[("b", "3"), ("c", "4")])), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn only_the_program_that_the_checks_changed_is_left_out() {
+        let files = |list: &[(&str, &str)]| list.iter().map(|(f, h)| ((*f).into(), (*h).into())).collect();
+        let mut base = Base { protected: files(&[("program x: /a/x", "1")]), ..Base::default() };
+        base.leave_out_written(&files(&[("program x: /b/x", "1"), ("/home/u/.rc", "2")]));
+        assert_eq!(base.written, ["/home/u/.rc", "program x: /a/x", "program x: /b/x"]);
     }
 
     #[test]

@@ -3,20 +3,40 @@
 //! A row is data, like a row of [`crate::profiles`]. Settings (`[runners.NAME]`) can change or add rows. The rows that
 //! a loop uses are stored in its baseline, so that a loop keeps those that it was started with. The daemon watches a
 //! runner's configuration, reads its summary, and adds its canary. Deliberately absent: the disk and running anything;
-//! callers read the files in which a command like `make` or `npm` finds the command that it runs
-//! ([`Runner::delegates`]).
+//! the caller of [`expand`] reads the files in which a command like `make` or `npm` finds the command that it runs.
 
 use serde::{Deserialize, Serialize};
 
-use crate::scripts::placed_commands;
-
+mod delegated;
+mod expand;
+mod forms;
+mod parts;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+pub use expand::{CheckProgram, Expansion, expand};
+pub use parts::parts_of;
+
 /// All built-in rows.
 pub fn table() -> Vec<Runner> {
     rows::table()
+}
+
+/// Files that Python loads when it starts, relative to a dependency folder. They count as configuration.
+pub const STARTUP_HOOKS: [&str; 3] = [
+    "lib*/python*/site-packages/*.pth",
+    "lib*/python*/site-packages/sitecustomize.py",
+    "lib*/python*/site-packages/usercustomize.py",
+];
+
+/// Directories that a package manager fills, by name. A Python environment of any name has a `pyvenv.cfg`.
+pub const DEPENDENCY_DIRS: [&str; 5] = ["node_modules", ".venv", "venv", "vendor", ".tox"];
+
+/// The built-in rows behind the rows of the settings. Of two rows with the same name, the first one counts.
+pub fn table_with(own: &[Runner]) -> Vec<Runner> {
+    let is_new = |row: &Runner| own.iter().all(|other| other.name != row.name);
+    own.iter().cloned().chain(table().into_iter().filter(is_new)).collect()
 }
 
 /// The facts about one test runner that swarm uses.
@@ -42,17 +62,33 @@ pub struct Runner {
     /// The place of the command that it runs, if it only runs others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delegates: Option<Delegation>,
+    /// Options whose value is one more file of its configuration.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub config_options: Vec<String>,
+    /// Options whose value is the directory that it runs in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dir_options: Vec<String>,
+    /// Globs of the directories with its own code, relative to a dependency folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<String>,
+    /// Variables that are set to a new directory for its caches, unless the environment has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cache_variables: Vec<String>,
 }
 
 /// A file or glob that configures a runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerConfig {
-    /// The glob.
+    /// The glob, relative to the directory that the runner runs in, or to the home directory after `~/`. Without
+    /// wildcards, the directories above count too.
     pub glob: String,
-    /// The part of the file that configures the runner; the rest may change. The whole file if empty. A path of keys
-    /// in TOML (`tool.pytest`) or JSON (`scripts`), or the name of an INI section.
+    /// The parts of the file that configure the runner, as in [`parts_of`]; the rest may change. The whole file if
+    /// empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<String>,
+    /// The file hides a module of the runner. A file that exists before the loop may change.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hides: bool,
 }
 
 /// The format in which a runner prints how many tests ran.
@@ -120,6 +156,8 @@ pub enum Delegation {
     Just,
     /// `scripts` of `package.json`.
     Package,
+    /// `commands` of `tox.ini`.
+    Tox,
 }
 
 /// A runner in a check's command.
@@ -133,43 +171,64 @@ pub struct RunnerUse {
     pub dir: String,
     /// Its arguments, after the words that start it.
     pub args: Vec<String>,
+    /// More files that configure it, relative to `dir`: those that its arguments or its makefile name, and files that
+    /// `make` would take for a target that is already built.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
 }
 
 /// Finds the known runners that a check's command starts directly, in order.
 pub fn recognize(table: &[Runner], check: &str) -> Vec<RunnerUse> {
-    let mut found = vec![];
-    for command in placed_commands(check) {
-        let known = table.iter().find_map(|runner| Some((runner, runner.args_of(&command.words)?)));
-        if let Some((runner, args)) = known {
-            found.push(RunnerUse {
-                check: check.to_owned(),
-                runner: runner.clone(),
-                dir: command.dir,
-                args: args.to_vec(),
-            });
-        }
-    }
-    found
+    expand(table, &[check.to_owned()], &|_| None).runners
 }
 
 impl Runner {
     /// The arguments of a command that starts this runner; `None` if it does not.
     fn args_of<'a>(&self, words: &'a [String]) -> Option<&'a [String]> {
-        self.commands.iter().find_map(|command| {
-            let parts: Vec<&str> = command.split(' ').collect();
-            let (start, rest) = words.split_at_checked(parts.len())?;
-            let is_same = start.iter().zip(&parts).enumerate().all(|(at, (word, part))| match at {
-                0 => program_name(word) == *part,
-                _ => word == part,
-            });
-            is_same.then_some(rest)
-        })
+        self.commands.iter().find_map(|command| after(command, words))
     }
+}
+
+/// The words after those of `command`. Options may stand between its words.
+fn after<'a>(command: &str, words: &'a [String]) -> Option<&'a [String]> {
+    let mut parts = command.split(' ');
+    let (first, mut rest) = words.split_first()?;
+    if program_name(first) != parts.next()? {
+        return None;
+    }
+    for part in parts {
+        let at = starts(rest).find(|at| rest[*at] == part)?;
+        rest = &rest[at + 1..];
+    }
+    Some(rest)
+}
+
+/// The places of the word after the options at the beginning. The word after an option may be its value.
+fn starts(words: &[String]) -> impl Iterator<Item = usize> {
+    let is_option = |word: &String| word.starts_with(['-', '+']);
+    let is_before = move |at: usize| is_option(&words[at]) || at > 0 && is_option(&words[at - 1]);
+    let end = (0..words.len()).find(|at| !is_before(*at)).unwrap_or(words.len());
+    (0..words.len()).take_while(move |at| *at <= end)
+}
+
+/// The values of options: `-f FILE`, `-fFILE`, `--file FILE`, `--file=FILE`.
+fn option_values(words: &[String], options: &[String]) -> Vec<String> {
+    let next = words.iter().skip(1).map(Some).chain([None]);
+    let value = |(word, next): (&String, Option<&String>)| match word.split_once('=') {
+        Some((option, value)) if options.iter().any(|known| known == option) => Some(value.to_owned()),
+        _ if options.contains(word) => next.cloned(),
+        _ => {
+            let short = options.iter().filter(|option| option.len() == 2);
+            let value = short.filter_map(|option| word.strip_prefix(option.as_str())).next();
+            value.filter(|value| !value.is_empty()).map(str::to_owned)
+        }
+    };
+    words.iter().zip(next).filter_map(value).collect()
 }
 
 /// The base name of a program without a version: `python` for `/usr/bin/python3.12`.
 fn program_name(word: &str) -> &str {
     let name = word.rsplit('/').next().unwrap_or(word);
-    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-');
     if bare.is_empty() { name } else { bare }
 }

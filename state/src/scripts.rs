@@ -1,13 +1,9 @@
-//! Finds the files that a check runs: the words of its shell command in the position of a program or script.
+//! Reads the shell commands of checks: their programs, directories, and the files that they run.
 //!
 //! An agent that cannot make a check pass may make the check easier. swarm therefore watches the files that a check
-//! runs directly ([`crate::ledger::Base::protected`]), and the file that a program like `make` reads. This is not a
-//! shell: it finds the plain cases, and the user names other files with `--protect`. Deliberately absent: the disk;
-//! the caller drops words that are not files.
-
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+//! runs directly ([`crate::ledger::Base::protected`]); [`crate::runners`] adds the files that a known runner reads.
+//! This is not a shell: it finds the plain cases, and the user names other files with `--protect`. Deliberately
+//! absent: the disk; the caller drops words that are not files.
 
 /// Programs that run the file in their first argument.
 const INTERPRETERS: [&str; 12] =
@@ -21,33 +17,6 @@ const PREFIXES: [&str; 18] = [
 
 /// The word before the body of a loop.
 const DO: &str = "do";
-
-/// Programs that run commands from a file of the directory: its possible names, and the flags that name another file.
-const BUILDERS: [(&str, &[&str], &[&str]); 7] = [
-    ("make", &MAKEFILES, &["-f", "--file", "--makefile"]),
-    ("gmake", &MAKEFILES, &["-f", "--file", "--makefile"]),
-    ("just", &JUSTFILES, &["-f", "--justfile"]),
-    ("npm", &PACKAGES, &[]),
-    ("pnpm", &PACKAGES, &[]),
-    ("yarn", &PACKAGES, &[]),
-    ("bun", &PACKAGES, &[]),
-];
-
-/// The files that `make` reads.
-const MAKEFILES: [&str; 3] = ["GNUmakefile", "makefile", "Makefile"];
-
-/// The files that `just` reads.
-const JUSTFILES: [&str; 3] = ["justfile", "Justfile", ".justfile"];
-
-/// The file that holds scripts among other things.
-const PACKAGE: &str = "package.json";
-
-/// `package.json`, and the settings that choose the shell or program for its scripts.
-const PACKAGES: [&str; 6] =
-    [PACKAGE, ".npmrc", ".yarnrc", ".yarnrc.yml", "bunfig.toml", "pnpm-workspace.yaml"];
-
-/// Flags of such a program that name its working directory.
-const INTO: [&str; 5] = ["-C", "--directory", "--prefix", "--dir", "--cwd"];
 
 /// Words that a shell runs itself: those of dash, bash, ksh, zsh and busybox.
 const SHELL_WORDS: &str = " . : alias autoload bg bind break builtin caller case cd chdir command compgen complete \
@@ -63,36 +32,114 @@ const DEPTH: u8 = 4;
 /// The words that may name files which the command runs, in order, without duplicates.
 pub fn candidates(command: &str) -> Vec<String> {
     let mut found = vec![];
-    gather(command, "", DEPTH, &mut found);
+    for file in placed_commands(command).iter().flat_map(PlacedCommand::files) {
+        if !found.contains(&file) {
+            found.push(file);
+        }
+    }
     found
 }
 
 /// One command of a line, from its program on.
+#[derive(Clone, Debug)]
 pub(crate) struct PlacedCommand {
     /// The directory that it runs in: empty, or with a `/` at its end.
     pub(crate) dir: String,
+    /// The programs before it that start it, such as `timeout` and `env`.
+    pub(crate) starters: Vec<String>,
     /// Its program and arguments, without assignments and words such as `timeout 30` before them.
     pub(crate) words: Vec<String>,
+    /// The files with the commands of a shell: `sh <FILE`, `cat FILE | sh`.
+    inputs: Vec<String>,
 }
 
-/// The commands of a line, also those within `sh -c TEXT`, in order.
-pub(crate) fn placed_commands(command: &str) -> Vec<PlacedCommand> {
-    let mut placed = vec![];
-    place(command, "", DEPTH, &mut placed);
-    placed
-}
-
-fn place(command: &str, dir: &str, depth: u8, placed: &mut Vec<PlacedCommand>) {
-    let mut dir = dir.to_owned();
-    for Simple { words, .. } in simple_commands(command) {
-        if let Some(to) = entered(&words) {
-            let base = if to.starts_with('/') { "" } else { dir.as_str() };
-            dir = format!("{base}{}/", to.trim_end_matches('/'));
-        } else if let Some(text) = text_of(&words).filter(|_| depth > 0) {
-            place(text, &dir, depth - 1, placed);
-        } else if let Some(at) = words.iter().position(|word| is_program(word)) {
-            placed.push(PlacedCommand { dir: dir.clone(), words: words[at..].to_vec() });
+impl PlacedCommand {
+    /// The words that may name files which it runs: its program, the script or module of an interpreter, and the files
+    /// that a shell reads.
+    pub(crate) fn files(&self) -> Vec<String> {
+        let Some((program, rest)) = self.words.split_first() else { return vec![] };
+        let mut found = vec![program.clone()];
+        if is_interpreter(program) {
+            if let Some(module) = rest.iter().skip_while(|word| *word != "-m").nth(1) {
+                let path = module.replace('.', "/");
+                found.extend([format!("{path}.py"), format!("{path}/__main__.py")]);
+            }
+            // The first word may be the value of an option: `python -X dev check.py`.
+            let mut named = rest.iter().filter(|word| !word.starts_with('-'));
+            let is_path = |word: &&String| word.contains(['.', '/']);
+            let first = named.next();
+            found.extend(first.cloned());
+            let has_options = rest.first().is_some_and(|word| word.starts_with('-'));
+            if has_options && first.is_some_and(|word| !is_path(&word)) {
+                found.extend(named.next().filter(is_path).cloned());
+            }
         }
+        found.extend(self.inputs.iter().cloned());
+        found.iter().map(|word| placed(&self.dir, word)).collect()
+    }
+}
+
+/// A path that starts at a directory, relative to where the directory starts.
+pub(crate) fn placed(dir: &str, path: &str) -> String {
+    let path = path.strip_prefix("$PWD/").or(path.strip_prefix("${PWD}/")).unwrap_or(path);
+    if path.starts_with('/') { path.to_owned() } else { format!("{dir}{path}") }
+}
+
+/// The directory after `cd`. If it is not plain text, the same one.
+fn changed_dir(dir: &str, to: &str) -> String {
+    if to.is_empty() || to.contains('$') || to.starts_with('~') {
+        return dir.to_owned();
+    }
+    let mut parts: Vec<String> = vec![];
+    let path = placed(dir, to);
+    for part in path.split('/').filter(|part| !["", "."].contains(part)) {
+        match parts.last() {
+            Some(last) if part == ".." && last != ".." => drop(parts.pop()),
+            Some(_) | None => parts.push(part.to_owned()),
+        }
+    }
+    let root = if path.starts_with('/') { "/" } else { "" };
+    root.to_owned() + &parts.iter().map(|part| format!("{part}/")).collect::<String>()
+}
+
+/// The commands of a text, also those within `sh -c TEXT`, in order.
+pub(crate) fn placed_commands(text: &str) -> Vec<PlacedCommand> {
+    let mut found = vec![];
+    place(text, "", DEPTH, &mut found);
+    found
+}
+
+fn place(text: &str, dir: &str, depth: u8, found: &mut Vec<PlacedCommand>) {
+    // One for each level of brackets: a directory that was entered within brackets is left again.
+    let mut dirs = vec![dir.to_owned()];
+    let mut before: Vec<String> = vec![];
+    for Simple { words, input, level } in simple_commands(text) {
+        dirs.truncate(level + 1);
+        let mut dir = dirs.last().cloned().unwrap_or_default();
+        dirs.resize(level + 1, dir.clone());
+        if let Some(to) = entered(&words) {
+            dir = changed_dir(&dir, to);
+        } else if let Some(at) = words.iter().position(|word| is_program(word)) {
+            let mut inputs = vec![];
+            if reads_its_text(&words) {
+                inputs.extend(input);
+                // `cat FILE | sh`
+                inputs.extend(before.strip_prefix(&["cat".to_owned()]).unwrap_or_default().iter().cloned());
+            }
+            let (starters, own) = words.split_at(at);
+            let is_starter = |word: &&String| PREFIXES.contains(&word.as_str());
+            found.push(PlacedCommand {
+                dir: dir.clone(),
+                starters: starters.iter().filter(is_starter).cloned().collect(),
+                words: own.to_vec(),
+                inputs,
+            });
+            if let Some(text) = text_of(&words).filter(|_| depth > 0) {
+                place(text, &dir, depth - 1, found);
+            }
+        }
+        dirs[level] = dir;
+        before = words;
     }
 }
 
@@ -110,77 +157,6 @@ pub fn plain_program(command: &str) -> Option<&str> {
     let is_program = first.chars().all(is_name) && !first.starts_with('-');
     let is_known = SHELL_WORDS.contains(&format!(" {first} "));
     (command.chars().all(is_plain) && is_program && !is_known).then_some(first)
-}
-
-/// The files that a program would read instead of this one, or together with it. If one of them existed and this file
-/// is new, the program's behavior has changed.
-pub fn anchors(file: &str) -> Vec<String> {
-    let (dir, name) = file.rsplit_once('/').map_or(("", file), |(dir, name)| (dir, name));
-    let beside: &[&str] = match name {
-        _ if MAKEFILES.contains(&name) => &MAKEFILES,
-        _ if JUSTFILES.contains(&name) => &JUSTFILES,
-        PACKAGE => &[],
-        _ if PACKAGES.contains(&name) => &PACKAGES[..1],
-        _ => &[],
-    };
-    let others = beside.iter().filter(|other| **other != name);
-    others.map(|other| if dir.is_empty() { (*other).to_owned() } else { format!("{dir}/{other}") }).collect()
-}
-
-/// True for a file that has other contents than scripts, which may change.
-pub fn is_shared(file: &str) -> bool {
-    file.rsplit('/').next() == Some(PACKAGE)
-}
-
-/// The scripts of such a file; the whole file when it cannot be parsed.
-pub fn scripts_of(content: &[u8]) -> Vec<u8> {
-    #[derive(Deserialize)]
-    struct Package {
-        #[serde(default)]
-        scripts: BTreeMap<String, serde_json::Value>,
-    }
-    let package = serde_json::from_slice::<Package>(content).ok();
-    package.and_then(|package| serde_json::to_vec(&package.scripts).ok()).unwrap_or_else(|| content.to_vec())
-}
-
-/// The same for a command that runs in `dir`, which is empty or ends in a slash.
-fn gather(command: &str, dir: &str, depth: u8, found: &mut Vec<String>) {
-    let mut dirs = vec![dir.to_owned()];
-    let mut before: Vec<String> = vec![];
-    for Simple { words, input } in simple_commands(command) {
-        if let Some(to) = entered(&words) {
-            let dir = dirs.last().map(String::as_str).filter(|_| !to.starts_with('/')).unwrap_or_default();
-            let dir = format!("{dir}{}/", to.trim_end_matches('/'));
-            // A directory that was entered within brackets is left again.
-            if !command.contains('(') {
-                dirs.clear();
-            }
-            dirs.push(dir);
-            continue;
-        }
-        let mut named = programs(&words);
-        named.extend(built_from(&words));
-        if reads_its_text(&words) {
-            named.extend(input);
-            // `cat FILE | sh`
-            named.extend(before.strip_prefix(&["cat".to_owned()]).unwrap_or_default().iter().cloned());
-        }
-        for word in named {
-            let word = word.strip_prefix("$PWD/").or(word.strip_prefix("${PWD}/")).unwrap_or(&word);
-            for dir in &dirs {
-                let word = if word.starts_with('/') { word.to_owned() } else { format!("{dir}{word}") };
-                if !found.contains(&word) {
-                    found.push(word);
-                }
-            }
-        }
-        if let Some(text) = text_of(&words).filter(|_| depth > 0) {
-            for dir in &dirs {
-                gather(text, dir, depth - 1, found);
-            }
-        }
-        before = words;
-    }
 }
 
 /// True for a word before a program.
@@ -202,7 +178,7 @@ fn reads_its_text(words: &[String]) -> bool {
     interprets && text_of(words).is_none() && rest.all(|word| word.starts_with('-'))
 }
 
-fn is_interpreter(program: &str) -> bool {
+pub(crate) fn is_interpreter(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or(program);
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&versioned)
@@ -214,6 +190,8 @@ struct Simple {
     words: Vec<String>,
     /// The file that it reads.
     input: Option<String>,
+    /// How many brackets are open around it.
+    level: usize,
 }
 
 /// The text that a shell is given to run: `sh -c TEXT`, `bash -euc TEXT`.
@@ -237,17 +215,25 @@ fn text_of(words: &[String]) -> Option<&str> {
 fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut commands, mut simple, mut word) = (vec![], Simple::default(), None::<String>);
     let mut chars = command.chars().peekable();
-    let (mut quote, mut redirected) = (None, None);
+    let (mut quote, mut redirected, mut level) = (None, None, 0_usize);
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(q), _) if c == q => quote = None,
             (Some('\''), _) => word.get_or_insert_default().push(c),
             (_, '\\') => word.get_or_insert_default().extend(chars.next()),
-            (Some(_), '`') => commands.push(evaluated(chars.by_ref().take_while(|c| *c != '`').collect())),
+            (Some(_), '`') => {
+                commands.push(evaluated(chars.by_ref().take_while(|c| *c != '`').collect(), level))
+            }
             (Some(_), '$') if chars.peek() == Some(&'(') => {
-                commands.push(evaluated(bracketed(&mut chars)));
+                commands.push(evaluated(bracketed(&mut chars), level));
+                word.get_or_insert_default().push_str("$()");
             }
             (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '$') if chars.peek() == Some(&'{') => {
+                let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                word.get_or_insert_default().push_str(&format!("${name}}}"));
+            }
+            (None, '#') if word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
             (None, '\'' | '"') => {
                 word.get_or_insert_default();
                 quote = Some(c);
@@ -263,21 +249,22 @@ fn simple_commands(command: &str) -> Vec<Simple> {
             {
                 end_word(&mut simple, &mut word, &mut redirected);
                 redirected = None;
-                commands.push(std::mem::take(&mut simple));
+                commands.push(Simple { level, ..std::mem::take(&mut simple) });
+                level = if c == '(' { level + 1 } else { level.saturating_sub(usize::from(c == ')')) };
             }
             (None, _) if c.is_whitespace() => end_word(&mut simple, &mut word, &mut redirected),
             (None, _) => word.get_or_insert_default().push(c),
         }
     }
     end_word(&mut simple, &mut word, &mut redirected);
-    commands.push(simple);
+    commands.push(Simple { level, ..simple });
     commands.retain(|simple| !simple.words.is_empty());
     commands
 }
 
 /// A command substitution within quotes.
-fn evaluated(text: String) -> Simple {
-    Simple { words: vec!["eval".to_owned(), text], input: None }
+fn evaluated(text: String, level: usize) -> Simple {
+    Simple { words: vec!["eval".to_owned(), text], input: None, level }
 }
 
 /// The text within the brackets that begin here.
@@ -305,55 +292,6 @@ fn end_word(simple: &mut Simple, word: &mut Option<String>, redirected: &mut Opt
         Some('<') => simple.input = Some(word),
         Some(_) => {}
     }
-}
-
-/// Returns the files that one simple command runs: its program, and the file that an interpreter is given.
-fn programs(words: &[String]) -> Vec<String> {
-    let mut rest = words.iter().skip_while(|word| is_assignment(word) || is_prefix(word));
-    let Some(program) = rest.find(|word| is_program(word)) else { return vec![] };
-    let mut found = vec![program.clone()];
-    if is_interpreter(program) {
-        // `sh -c TEXT` and `python -m MODULE` name no file; a text that is none is dropped by whoever looks.
-        found.extend(rest.find(|word| !word.starts_with('-')).cloned());
-    }
-    found
-}
-
-/// The files that a program like `make` does what they say: those that are named, else those that it looks for.
-fn built_from(words: &[String]) -> Vec<String> {
-    let name = |word: &String| word.rsplit('/').next().unwrap_or(word).to_owned();
-    // The words before the program are not its flags.
-    let before = |word: &&String| is_assignment(word) || is_prefix(word);
-    let Some((at, (_, defaults, flags))) = words.iter().enumerate().find_map(|(at, word)| {
-        let known = BUILDERS.iter().find(|(program, ..)| *program == name(word))?;
-        words[..at].iter().all(|word| before(&word) || is_option_or_number(word)).then_some((at, known))
-    }) else {
-        return vec![];
-    };
-    let values = |flags: &[&str]| -> Vec<String> {
-        let rest = words[at + 1..].iter();
-        let next = words[at + 1..].iter().skip(1).map(Some).chain([None]);
-        let value = |(word, next): (&String, Option<&String>)| match word.split_once('=') {
-            Some((flag, value)) if flags.contains(&flag) => Some(value.to_owned()),
-            _ if flags.contains(&word.as_str()) => next.cloned(),
-            // `-Csub`
-            _ => flags
-                .iter()
-                .filter(|flag| flag.len() == 2)
-                .find_map(|flag| word.strip_prefix(*flag))
-                .filter(|value| !value.is_empty())
-                .map(str::to_owned),
-        };
-        rest.zip(next).filter_map(value).collect()
-    };
-    let dir: String = values(&INTO).iter().map(|dir| format!("{}/", dir.trim_end_matches('/'))).collect();
-    let named = values(flags);
-    let files =
-        if named.is_empty() { defaults.iter().map(|file| (*file).to_owned()).collect() } else { named };
-    files
-        .iter()
-        .map(|file| if file.starts_with('/') { file.clone() } else { format!("{dir}{file}") })
-        .collect()
 }
 
 /// Whether a word is an option, or the number of one: `timeout 30`, `nice -n 5`.
@@ -416,10 +354,10 @@ mod tests {
         for (command, expected) in [
             ("./check.sh", &["./check.sh"][..]),
             ("sh check.sh --all", &["sh", "check.sh"]),
-            ("make test && ./scripts/lint 2>&1 | tail -5", &["make", "./scripts/lint", "1", "tail"]),
+            ("make test && ./scripts/lint 2>&1 | tail -5", &["make", "./scripts/lint", "tail"]),
             ("CI=1 bash -eu 'my checks/a b.sh'", &["bash", "my checks/a b.sh"]),
             ("timeout 30 ./check", &["./check"]),
-            ("nice -n 5 python3.11 -X dev tools/check.py", &["python3.11", "dev"]),
+            ("nice -n 5 python3.11 -X dev tools/check.py", &["python3.11", "tools/check.py"]),
             ("cd sub; ./x || exit 1", &["sub/./x", "sub/exit"]),
             ("cd t && sh run.sh", &["t/sh", "t/run.sh"]),
             ("sh $PWD/t/run.sh", &["sh", "t/run.sh"]),
@@ -428,6 +366,9 @@ mod tests {
             (". ./env.sh && go test ./...", &[".", "./env.sh", "go"]),
             ("cd s && sh ../t.sh", &["s/../t.sh"]),
             ("(cd s && ./x); sh t.sh", &["s/./x", "t.sh"]),
+            ("cd \"$(dirname \"$0\")/..\" && ./x", &["./x"]),
+            ("# it's here\n./x", &["./x"]),
+            ("python3 -m tools.check -v", &["tools/check.py", "tools/check/__main__.py"]),
             ("if ./t.sh; then exit 0; else sh u.sh; fi", &["./t.sh", "u.sh"]),
             ("for n in 1 2; do sh t.sh $n; done", &["t.sh"]),
             ("while ! sh t.sh; do ./wait; done", &["t.sh", "./wait"]),
@@ -441,7 +382,7 @@ mod tests {
             ("", &[]),
         ] {
             let found = candidates(command);
-            for word in expected.iter().filter(|word| !["1", "dev"].contains(word)) {
+            for word in expected {
                 assert!(found.contains(&(*word).to_owned()), "{command}: {found:?}");
             }
         }
@@ -451,6 +392,8 @@ mod tests {
             ("test $(wc -l <n) -ge 3", "n"),
             ("cmp - a < b", "b"),
             ("sh t.sh < data", "data"),
+            ("(cd s && ./x); sh t.sh", "s/t.sh"),
+            ("./x # ./y", "./y"),
             ("sh -c ./x < data", "data"),
             ("cat data | ./x", "data"),
             ("echo '$(sh t.sh)'", "t.sh"),
@@ -461,75 +404,7 @@ mod tests {
         assert!(candidates("./prog >out.txt 2>&1 | ./next").contains(&"./next".to_owned()));
     }
 
-    #[test]
-    fn what_a_builder_does_stands_in_a_file_that_nobody_names() {
-        let make = ["GNUmakefile", "makefile", "Makefile"];
-        for (command, expected) in [
-            ("make test", &make[..]),
-            ("CI=1 timeout 30 make -j4 test 2>&1 | tail", &make),
-            ("make -C sub check", &["sub/Makefile"]),
-            ("make -Csub/deep/ check", &["sub/deep/Makefile"]),
-            ("make --directory=sub check", &["sub/GNUmakefile"]),
-            ("cd sub && make -C x", &["sub/x/makefile"]),
-            ("make -f ci/Tests.mk", &["ci/Tests.mk"]),
-            ("/usr/bin/make --file=ci.mk", &["ci.mk"]),
-            ("npm test", &["package.json"]),
-            ("npm --prefix web run lint", &["web/package.json"]),
-            ("yarn --cwd web test", &["web/package.json"]),
-            ("pnpm -C web test", &["web/package.json"]),
-            ("bun test", &["package.json"]),
-            ("just check", &["justfile", "Justfile"]),
-            ("just --justfile ci.just check", &["ci.just"]),
-            ("sh -c 'make test'", &["Makefile"]),
-        ] {
-            let found = candidates(command);
-            for word in expected {
-                assert!(found.contains(&(*word).to_owned()), "{command}: {found:?}");
-            }
-        }
-        for (command, other) in [
-            ("make -f ci.mk", "Makefile"),
-            ("make -C sub", "Makefile"),
-            ("echo make", "Makefile"),
-            ("cargo test -- make", "Makefile"),
-            // There it means something else.
-            ("npm -f test", "test"),
-        ] {
-            assert!(!candidates(command).contains(&other.to_owned()), "{command}: {:?}", candidates(command));
-        }
-    }
-
-    #[test]
-    fn what_comes_in_the_place_of_a_builders_file_or_beside_it_is_known() {
-        assert_eq!(anchors("sub/GNUmakefile"), ["sub/makefile", "sub/Makefile"]);
-        assert_eq!(anchors(".justfile"), ["justfile", "Justfile"]);
-        assert_eq!(anchors("web/.npmrc"), ["web/package.json"]);
-        for file in ["package.json", "t.sh", "", "a/"] {
-            assert_eq!(anchors(file), [""; 0], "{file}");
-        }
-        for (command, settings) in [("npm test", ".npmrc"), ("yarn --cwd web test", "web/.yarnrc.yml")] {
-            assert!(candidates(command).contains(&settings.to_owned()), "{command}");
-        }
-    }
-
-    #[test]
-    fn of_a_package_only_its_scripts_are_run() {
-        assert!(is_shared("package.json") && is_shared("web/package.json") && !is_shared("Makefile"));
-        let package = |scripts: &str, more: &str| format!(r#"{{"name":"x","scripts":{scripts}{more}}}"#);
-        let part = |text: String| scripts_of(text.as_bytes());
-        let one = part(package(r#"{"test":"jest"}"#, ""));
-        assert_eq!(part(package(r#"{ "test": "jest" }"#, r#","dependencies":{"left":"1"}"#)), one);
-        assert_ne!(part(package(r#"{"test":"true"}"#, "")), one);
-        assert_ne!(scripts_of(br#"{"name":"x"}"#), one, "they are gone");
-        assert_eq!(scripts_of(b"no JSON"), b"no JSON");
-    }
-
     proptest! {
-        #[test]
-        fn any_builder_is_read_without_a_panic(text in "(make|npm|just)( (-C|-f|--dir=|--file=|x|-)[a=/]{0,3}){0,5}") {
-            candidates(&text);
-        }
-
         #[test]
         fn any_text_is_read_without_a_panic(text in ".{0,80}") {
             candidates(&text);

@@ -57,6 +57,7 @@ mod respawn;
 mod restart;
 mod restores;
 mod rotation;
+mod runners;
 mod runs;
 mod sessions;
 mod settings;

@@ -16,7 +16,7 @@ use crate::daemon::verbs::ralph_resume::limits_to_raise;
 use crate::daemon::views;
 use crate::error::{Error, ErrorCode, Result};
 use crate::git;
-use crate::loops::LoopRun;
+use crate::loops::{LoopRun, is_program};
 use crate::protocol::{Report, ReportParams, Watched};
 use crate::store::read_bounded;
 
@@ -116,8 +116,9 @@ fn filled(mut report: Report, loop_run: &LoopRun, from: u32) -> Report {
     let mut room = MAX_ANSWER_BYTES;
     if from == 1 {
         if let Some(base) = loop_run.read_base() {
-            let files = base.protected.keys().take(MAX_WATCHED_FILES).cloned().collect();
-            report.watched = Some(Watched { count: base.protected.len() as u64, files });
+            let files = base.protected.keys().filter(|file| !is_program(file));
+            let first = files.clone().take(MAX_WATCHED_FILES).cloned().collect();
+            report.watched = Some(Watched { count: files.count() as u64, files: first });
             (report.baseline, report.warnings) = (base.checks, base.warnings);
             report.unapproved = loop_run.unapproved().unwrap_or_default();
             report.unapproved.truncate(MAX_WATCHED_FILES);

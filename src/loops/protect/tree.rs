@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use swarm_state::runners::DEPENDENCY_DIRS;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::error::{Error, Result};
@@ -47,16 +48,21 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
 /// The files that match, relative to `root`, except those of git and of swarm's progress. `texts` are the globs as
 /// the user typed them.
 pub(super) fn matching(root: &Path, texts: &[String], globs: &GlobSet) -> Vec<PathBuf> {
-    walk(root, texts).filter(|path| globs.is_match(path)).collect()
+    walk(root, texts, &|_| false).filter(|path| globs.is_match(path)).collect()
 }
 
 /// The ignore rules that apply to protected files: those of git's repository, of the directories above `root` in it,
-/// and of the directories that [`matching`] reads. The keys are absolute directories.
-pub(super) fn ignore_rules(root: &Path, texts: &[String]) -> BTreeMap<String, String> {
+/// and of the directories that [`matching`] reads, or of `all` directories. Dependency folders are left out. The keys
+/// are absolute directories.
+pub(super) fn ignore_rules(root: &Path, texts: &[String], all: bool) -> BTreeMap<String, String> {
     let mut rules = BTreeMap::new();
     let Some(top) = root.ancestors().find(|dir| dir.join(".git").exists()) else { return rules };
     let above = root.ancestors().take_while(|dir| dir.starts_with(top)).map(|dir| dir.join(RULES_FILE));
-    let below = walk(root, texts).filter(|path| path.ends_with(RULES_FILE)).map(|path| root.join(path));
+    let all = ["**".to_owned()].into_iter().filter(|_| all);
+    let texts: Vec<String> = texts.iter().cloned().chain(all).collect();
+    let below = walk(root, &texts, &is_dependency_dir)
+        .filter(|path| path.ends_with(RULES_FILE))
+        .map(|path| root.join(path));
     for file in above.chain(below).chain([top.join(".git/info/exclude")]) {
         let dir = if file.ends_with(RULES_FILE) { file.parent().unwrap_or(top) } else { top };
         if let Ok(text) = crate::files::read_bounded(&file, MAX_RULES_BYTES) {
@@ -87,20 +93,34 @@ impl IgnoreRules {
 
     /// Whether git ignores a file that it does not track. `path` is absolute.
     pub(super) fn ignore(&self, path: &Path) -> bool {
+        self.is_ignored(path, false)
+    }
+
+    /// Whether git ignores the untracked files in a directory.
+    pub(super) fn ignore_dir(&self, path: &Path) -> bool {
+        self.is_ignored(path, true)
+    }
+
+    fn is_ignored(&self, path: &Path, is_dir: bool) -> bool {
         let own = self.0.iter().filter(|rules| path.starts_with(rules.path()));
-        let mut verdicts = own.map(|rules| rules.matched_path_or_any_parents(path, false));
+        let mut verdicts = own.map(|rules| rules.matched_path_or_any_parents(path, is_dir));
         verdicts.find(|verdict| !verdict.is_none()).is_some_and(|verdict| verdict.is_ignore())
     }
 }
 
 /// All files that a glob may match. A linked directory is entered only if a glob names it, or a directory in it:
 /// `**` does not leave the tree.
-fn walk(root: &Path, texts: &[String]) -> impl Iterator<Item = PathBuf> {
+fn walk<'a>(
+    root: &Path,
+    texts: &[String],
+    is_left_out: &'a dyn Fn(&str) -> bool,
+) -> impl Iterator<Item = PathBuf> + use<'a> {
     let prefixes: Vec<PathBuf> = texts.iter().map(|text| literal_prefix(bare(text))).collect();
     let root = root.to_owned();
     let top = root.clone();
     let may_enter = move |entry: &DirEntry| {
-        if [".git", ".swarm"].map(Some).contains(&entry.file_name().to_str()) {
+        let name = entry.file_name().to_string_lossy();
+        if [".git", ".swarm"].contains(&name.as_ref()) || entry.file_type().is_dir() && is_left_out(&name) {
             return false;
         }
         let Ok(path) = entry.path().strip_prefix(&top) else { return true };
@@ -130,6 +150,35 @@ fn walk(root: &Path, texts: &[String]) -> impl Iterator<Item = PathBuf> {
 /// The directories at the start of a glob, without wildcards.
 fn literal_prefix(glob: &str) -> PathBuf {
     glob.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '\\'])).collect()
+}
+
+/// The path relative to the tree, if it is a file in it, or a file next to it that a check names from inside.
+pub(super) fn within(root: &Path, path: &Path) -> Option<PathBuf> {
+    let relative: PathBuf = if path.is_absolute() {
+        path.strip_prefix(root).ok()?.to_owned()
+    } else {
+        path.components().filter(|part| *part != Component::CurDir).collect()
+    };
+    if !root.join(&relative).is_file() {
+        return None;
+    }
+    if relative.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Some(relative);
+    }
+    // The part before `..` may be a link, so this asks the disk.
+    let dir = root.join(&relative).parent()?.canonicalize().ok()?;
+    let whole = dir.join(relative.file_name()?);
+    Some(
+        root.canonicalize()
+            .ok()
+            .and_then(|root| Some(whole.strip_prefix(root).ok()?.to_owned()))
+            .unwrap_or(relative),
+    )
+}
+
+/// Whether a package manager fills directories of this name. `vendor` and `venv` can be directories of the project.
+pub(super) fn is_dependency_dir(name: &str) -> bool {
+    DEPENDENCY_DIRS.contains(&name) && !["vendor", "venv"].contains(&name)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ fn bare(task: &str) -> Contract<'_> {
         max_iterations: 25,
         checks: &[],
         protected: &[],
+        configured: &[],
+        tests: false,
         promise: None,
         changes: Changes::Diff(""),
         failed: &[],

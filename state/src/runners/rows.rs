@@ -1,23 +1,16 @@
 //! The rows: one function for each runner.
 
+mod more;
+mod python;
+
+use super::forms::{part, row, whole, wholes, words};
 use super::{CanaryTemplate, Runner, RunnerConfig, SummaryFormat};
 
 pub(super) fn table() -> Vec<Runner> {
-    vec![pytest(), unittest(), cargo(), node()]
-}
-
-fn words(list: &[&str]) -> Vec<String> {
-    list.iter().map(|&word| word.to_owned()).collect()
-}
-
-/// A file that configures a runner as a whole.
-fn whole(glob: &str) -> RunnerConfig {
-    RunnerConfig { glob: glob.into(), parts: vec![] }
-}
-
-/// A file of which some parts configure a runner.
-fn part(glob: &str, parts: &[&str]) -> RunnerConfig {
-    RunnerConfig { glob: glob.into(), parts: words(parts) }
+    let mut rows = vec![pytest(), unittest(), nextest(), cargo(), node()];
+    rows.extend(python::rows());
+    rows.extend(more::rows());
+    rows
 }
 
 fn canary(dir: &str, file: &str, text: &str) -> Option<CanaryTemplate> {
@@ -28,14 +21,10 @@ fn pytest() -> Runner {
     Runner {
         name: "pytest".into(),
         commands: words(&["pytest", "py.test", "python -m pytest"]),
-        config: vec![
-            whole("**/conftest.py"),
-            whole("pytest.ini"),
-            whole(".pytest.ini"),
-            part("pyproject.toml", &["tool.pytest"]),
-            part("tox.ini", &["pytest"]),
-            part("setup.cfg", &["tool:pytest"]),
-        ],
+        config: [python::pytest_config(), python::start_config()].concat(),
+        config_options: words(&["-c", "--config-file"]),
+        packages: words(&["lib*/python*/site-packages/{pytest,_pytest,pluggy,iniconfig,xdist,pytest_cov}"]),
+        cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test_*.py", "**/*_test.py"]),
         summary: SummaryFormat::Pytest,
         canary: canary(
@@ -51,6 +40,8 @@ fn unittest() -> Runner {
     Runner {
         name: "unittest".into(),
         commands: words(&["python -m unittest"]),
+        config: python::start_config(),
+        cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test*.py"]),
         summary: SummaryFormat::Unittest,
         canary: canary(
@@ -67,11 +58,9 @@ fn cargo() -> Runner {
     Runner {
         name: "cargo".into(),
         commands: words(&["cargo test", "cargo t"]),
-        config: vec![
-            whole(".cargo/config.toml"),
-            whole(".cargo/config"),
-            part("**/Cargo.toml", &["test", "lib", "package.autotests", "package.build"]),
-        ],
+        config: cargo_config(),
+        config_options: words(&["--manifest-path", "--config"]),
+        dir_options: words(&["-C"]),
         tests: words(&["**/tests/**/*.rs"]),
         summary: SummaryFormat::Libtest,
         canary: canary(
@@ -83,11 +72,41 @@ fn cargo() -> Runner {
     }
 }
 
+fn cargo_config() -> Vec<RunnerConfig> {
+    let files = [".cargo/config.toml", ".cargo/config", "~/.cargo/config.toml", "~/.cargo/config"];
+    let manifest = [
+        "test",
+        "lib",
+        "package.autotests",
+        "package.build",
+        "package.edition",
+        "profile",
+        "workspace.default-members",
+        "workspace.exclude",
+    ];
+    [
+        wholes(&files),
+        wholes(&["**/build.rs", "rust-toolchain", "rust-toolchain.toml"]),
+        vec![part("**/Cargo.toml", &manifest)],
+    ]
+    .concat()
+}
+
+fn nextest() -> Runner {
+    Runner {
+        config: [cargo_config(), wholes(&[".config/nextest.toml"])].concat(),
+        dir_options: words(&["-C"]),
+        config_options: words(&["--manifest-path", "--config", "--config-file"]),
+        ..row("nextest", &["cargo nextest"], &[], &["**/tests/**/*.rs"], SummaryFormat::Nextest)
+    }
+}
+
 fn node() -> Runner {
     Runner {
         name: "node".into(),
         commands: words(&["node --test"]),
-        config: vec![whole(".noderc"), part("package.json", &["scripts", "type"])],
+        config: vec![whole("node.config.json"), part("package.json", &["type"])],
+        config_options: words(&["--import", "--require", "-r", "--env-file", "--experimental-config-file"]),
         tests: words(&["**/*.test.js", "**/*.test.mjs", "**/*.test.cjs", "**/test/**/*.js"]),
         summary: SummaryFormat::Tap,
         canary: canary(
