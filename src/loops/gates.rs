@@ -92,6 +92,7 @@ impl LoopRun {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
+        verdict.proofs.extend(self.end_late_survivors().await);
         let seconds = (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64());
         let failed = base.failed();
         verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));

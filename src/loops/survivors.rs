@@ -28,29 +28,14 @@ const SURVIVOR_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const MAX_NAMED: usize = 8;
 
 impl LoopRun {
-    /// Ends the processes that the agent left, and describes them. `None` if the agent is not a process of its own.
+    /// Ends the processes that the agent left, before the checks run, and describes them. `None` if the agent is not a
+    /// process of its own.
     pub(super) async fn end_survivors(&self) -> Option<Proof> {
         self.env.get(marks::WORKER)?;
-        let proof = |outcome, found: String| Some(Proof::of_all(Layer::Survivors, outcome, found));
         if !cfg!(target_os = "linux") {
             return proof(ProofOutcome::Unproven, "processes cannot be listed on this system".into());
         }
-        let mut ended: Vec<Proc> = vec![];
-        let mut found = self.survivors().await;
-        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-            let until = Instant::now() + SURVIVOR_GRACE;
-            while !found.own.is_empty() && Instant::now() < until {
-                for proc in found.own {
-                    let is_new = !ended.contains(&proc);
-                    if is_new || signal == Signal::SIGKILL {
-                        procs::signal_same(proc.pid, proc.start_time, signal);
-                    }
-                    ended.extend(is_new.then_some(proc));
-                }
-                sleep(SURVIVOR_POLL_INTERVAL).await;
-                found = self.survivors().await;
-            }
-        }
+        let (ended, found) = self.end_all(false).await;
         if !found.own.is_empty() {
             let names = named(&found.own);
             return proof(ProofOutcome::Fails, format!("processes of the agent could not be ended: {names}"));
@@ -70,10 +55,49 @@ impl LoopRun {
         proof(ProofOutcome::Holds, parts.join("; "))
     }
 
-    async fn survivors(&self) -> Survivors {
-        let this = self.clone();
-        tokio::task::spawn_blocking(move || Survivors::of(&this)).await.unwrap_or_default()
+    /// Ends the processes that were started while the checks ran, and describes them. `None` if there are none.
+    pub(super) async fn end_late_survivors(&self) -> Option<Proof> {
+        self.env.get(marks::WORKER)?;
+        let (ended, _) = self.end_all(true).await;
+        let found = format!("processes of the agent ran during the checks: {}", named(&ended));
+        if ended.is_empty() { None } else { proof(ProofOutcome::Fails, found) }
     }
+
+    /// Ends all processes that are to be ended. Returns those that were found, and what is left. With `near`, jobs of
+    /// tmux count only in the worker's directory; others can come from another worker.
+    async fn end_all(&self, near: bool) -> (Vec<Proc>, Survivors) {
+        let mut ended: Vec<Proc> = vec![];
+        let mut found = self.survivors(near).await;
+        let until = Instant::now() + SURVIVOR_GRACE;
+        while found.is_starting && Instant::now() < until {
+            sleep(SURVIVOR_POLL_INTERVAL).await;
+            found = self.survivors(near).await;
+        }
+        for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+            let until = Instant::now() + SURVIVOR_GRACE;
+            while !found.own.is_empty() && Instant::now() < until {
+                for proc in found.own {
+                    let is_new = !ended.contains(&proc);
+                    if is_new || signal == Signal::SIGKILL {
+                        procs::signal_same(proc.pid, proc.start_time, signal);
+                    }
+                    ended.extend(is_new.then_some(proc));
+                }
+                sleep(SURVIVOR_POLL_INTERVAL).await;
+                found = self.survivors(near).await;
+            }
+        }
+        (ended, found)
+    }
+
+    async fn survivors(&self, near: bool) -> Survivors {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || Survivors::of(&this, near)).await.unwrap_or_default()
+    }
+}
+
+fn proof(outcome: ProofOutcome, found: String) -> Option<Proof> {
+    Some(Proof::of_all(Layer::Survivors, outcome, found))
 }
 
 /// The processes that run after the agent's end.
@@ -83,10 +107,12 @@ struct Survivors {
     own: Vec<Proc>,
     /// To be named.
     kept: BTreeSet<String>,
+    /// The tmux server has a child that has not started its program yet.
+    is_starting: bool,
 }
 
 impl Survivors {
-    fn of(run: &LoopRun) -> Self {
+    fn of(run: &LoopRun, near: bool) -> Self {
         let me = i32::try_from(std::process::id()).unwrap_or(0);
         let above = procs::ancestors(me);
         let socket = Paths::new(run.root.clone()).tmux_socket();
@@ -97,15 +123,17 @@ impl Survivors {
         for proc in all {
             let env = procs::environment(proc.pid);
             let workers = marks::workers(proc.pid, &env, &run.root);
+            let is_near = || procs::cwd(proc.pid).is_some_and(|cwd| cwd.starts_with(&run.cwd));
             let is_own = workers.first() == Some(&run.name)
-                || (git::is_below_ours(&env)
-                    && procs::cwd(proc.pid).is_some_and(|cwd| cwd.starts_with(&run.cwd))
-                    && !procs::ancestors(proc.pid).contains(&me));
-            // A child of the server that has not started its program yet looks like a server.
-            let is_job = servers.contains(&proc.ppid)
+                || (git::is_below_ours(&env) && is_near() && !procs::ancestors(proc.pid).contains(&me));
+            // Until a child of the server starts its program, it looks like a server.
+            let is_child = servers.contains(&proc.ppid);
+            found.is_starting |= is_child && servers.contains(&proc.pid);
+            let is_job = is_child
                 && !servers.contains(&proc.pid)
                 && !wrapper::is_helper(proc.pid)
-                && !tmux::is_idle_program(proc.pid);
+                && !tmux::is_idle_program(proc.pid)
+                && (!near || is_near());
             if is_job && procs::arguments(proc.pid).len() == 1 {
                 found.kept.insert(format!("{} in swarm's tmux server", named(&[proc])));
             } else if is_own || is_job {

@@ -152,3 +152,17 @@ fn a_worker_that_the_agent_spawned_is_named() {
     let expected = "running during the checks: worker 'b', which the agent spawned";
     assert_eq!(survivors(&d, 1), ("unproven".to_owned(), expected.to_owned()));
 }
+
+#[test]
+fn a_job_that_starts_during_the_checks_fails_the_iteration() {
+    let d = Desk::new();
+    let stay = stayer(&d, "");
+    let job =
+        format!("tmux -S '{}' run-shell -b \"{stay}\"; {}", d.w.tmux_socket().display(), until_it_runs(&d));
+    let agent = d.agent(&[&format!("touch x; {DONE}")]);
+    d.run(&["--check", &format!("if [ -e x ]; then {job}; fi"), "-n", "1"], &agent).code(1);
+    let (outcome, found) = survivors(&d, 1);
+    assert_eq!((outcome.as_str(), found.as_str()), ("holds", "no process of the agent was left"));
+    let why = d.w.swarm(&["why", "a"]).ok().says("FAIL  processes of the agent ran during the checks: ");
+    assert!(why.out.contains(&format!("sh ({})", d.read("pid").trim())), "{}", why.out);
+}
