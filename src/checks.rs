@@ -84,8 +84,10 @@ pub struct CheckPlan<'a> {
     pub until: Option<Instant>,
     /// How many run at the same time; at least 1.
     pub jobs: usize,
-    /// The folder for their output: `check-1.txt`, `check-2.txt`, …
+    /// The folder for their output.
     pub folder: &'a Path,
+    /// The beginning of its files' names: with `check`, they are `check-1.txt`, `check-2.txt`, …
+    pub stem: &'a str,
     /// How many bytes of each output are kept; see [`KEPT_OUTPUT_BYTES`].
     pub kept: u64,
     /// Called when a check starts and when it ends.
@@ -102,6 +104,8 @@ pub enum Step<'a> {
     Started(&'a str),
     /// The command ended with this result.
     Ended(&'a CheckResult),
+    /// This crash point for tests was reached.
+    Reached(&'static str),
 }
 
 impl CheckPlan<'_> {
@@ -143,7 +147,7 @@ impl CheckPlan<'_> {
     }
 
     fn start(&self, index: usize, command: &str) -> Result<Running> {
-        let path = self.folder.join(format!("check-{}.txt", index + 1));
+        let path = self.folder.join(format!("{}-{}.txt", self.stem, index + 1));
         let trouble = |e| Error::system(format!("cannot run the check '{command}'"), e);
         let mut private = File::options();
         // Appends, so that late output during the shortening goes to the end.
@@ -262,6 +266,7 @@ impl Running {
             output,
             seconds,
             cut: matches!(end, CheckEnd::LoopOver),
+            tests: None,
         })
     }
 
@@ -314,7 +319,7 @@ fn ended_by(status: ExitStatus) -> Option<String> {
 }
 
 /// The end of the output: enough bytes for the characters that are kept.
-fn tail(path: &Path) -> String {
+pub(crate) fn tail(path: &Path) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|mut file| {

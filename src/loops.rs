@@ -8,14 +8,17 @@
 
 mod account;
 mod base;
+mod canary;
 mod contract;
 mod gates;
+mod inventory;
 mod progress;
 mod protect;
 mod run;
 mod verdict;
 
 pub(crate) use account::{last_growth, session_id, story};
+pub(crate) use canary::{check as check_canary, undo_canaries, undo_canary};
 pub(crate) use progress::{check as check_progress, forget as forget_progress};
 pub(crate) use protect::check as check_protect;
 pub(crate) use run::{Finished, LoopRun, TASK_FILE, read_base};

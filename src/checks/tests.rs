@@ -35,6 +35,7 @@ impl Bench {
             kept: KEPT_OUTPUT_BYTES,
             jobs,
             folder: self.dir.path(),
+            stem: "check",
             on_step: &|_| {},
         };
         plan.run().await.unwrap()

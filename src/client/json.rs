@@ -10,7 +10,7 @@ use swarm_state::budget::Budgets;
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
 use swarm_state::engine::Why;
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, Gates};
 use swarm_state::ignored::{IgnoredFiles, IgnoredGroup};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::{Exit, Status};
@@ -172,6 +172,7 @@ pub(super) fn report(report: &Report, shown: &[Iteration]) -> Value {
     fields.rename("cost", "cost_usd");
     fields.set("cost_usd", cost(report));
     fields.set("tokens", tokens(report));
+    fields.set("gates", gates(&report.gates));
     fields.set("budgets", budgets(&report.budgets));
     fields.set("baseline", checks(&report.baseline));
     fields.set("outages", report.outages);
@@ -211,6 +212,14 @@ pub(super) fn cost(report: &Report) -> Option<f64> {
 fn tokens(report: &Report) -> Option<u64> {
     let is_known = |it: &Iteration| it.verdict.as_ref().is_some_and(|verdict| verdict.tokens.is_some());
     report.iterations.iter().any(is_known).then_some(report.tokens)
+}
+
+/// The gates.
+fn gates(gates: &Gates) -> Value {
+    let mut fields = Fields::of(gates);
+    fields.fill(&["no_canary"], false);
+    fields.fill(&["canaries", "reports"], json!([]));
+    fields.into_value()
 }
 
 /// The budgets, with the cost in US dollars.
@@ -262,6 +271,7 @@ fn checks(checks: &[CheckResult]) -> Vec<Value> {
     let check = |check| {
         let mut fields = Fields::of(check);
         fields.fill(&["cut"], false);
+        fields.fill(&["tests"], Value::Null);
         fields.into_value()
     };
     checks.iter().map(check).collect()

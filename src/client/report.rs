@@ -5,6 +5,7 @@ use swarm_state::gates::CheckResult;
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
+use swarm_state::proof::ProofOutcome;
 use swarm_state::screen::printable;
 
 use super::connect::SLOW_TIMEOUT;
@@ -77,6 +78,8 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
         lines.push(format!("  {word}  {}", printable(&check.name)));
     }
     lines.extend(verdict.other_remarks().iter().map(|remark| format!("  FAIL  {}", printable(remark))));
+    let unproven = verdict.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
+    lines.extend(unproven.map(|proof| format!("  unproven: {}", printable(&proof.remark()))));
     if verdict.promise.is_some_and(swarm_state::promise::Claim::holds) {
         let seen = verdict.promise_seen.map(|source| format!(" (promise seen in: {})", source.word()));
         lines.push(format!("  PASS  the agent printed its promise{}", seen.unwrap_or_default()));

@@ -13,6 +13,7 @@ use swarm_state::pattern::Pattern;
 use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::spec::{Prompt, WorktreeSpec};
+use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
@@ -195,8 +196,18 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         allow_preexisting: args.allow_preexisting,
         protect: args.protect.clone(),
         allow_changed_checks: args.allow_changed_checks,
+        tests: test_gates(args).map_err(|fault| Error::of_gates(fault.into()))?,
     };
     gates.validated().map_err(Error::of_gates)
+}
+
+/// Builds the options for the tests of the checks from the command line.
+fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
+    Ok(TestGates {
+        no_canary: args.no_canary,
+        canaries: args.canary.iter().map(|text| OwnCanary::parse(text)).collect::<Result<_, _>>()?,
+        reports: args.report.iter().map(|text| ReportFile::parse(text)).collect::<Result<_, _>>()?,
+    })
 }
 
 /// Builds the budgets from the command line.

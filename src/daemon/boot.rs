@@ -21,7 +21,7 @@ use crate::daemon::views;
 use crate::error::{Error, Result};
 use crate::store::{Mark, Problem, RalphRead};
 use crate::tmux::PaneRow;
-use crate::{checks, procs, wrapper};
+use crate::{checks, loops, procs, wrapper};
 
 /// The label of a worker whose record is gone.
 pub(crate) const RECORD_LOST: &str = "record-lost";
@@ -117,10 +117,16 @@ impl Supervisor {
         }
     }
 
-    /// Ends checks that an earlier daemon started: they run again, and two at once would disturb each other.
+    /// Ends checks that an earlier daemon started, and removes its canaries. The checks run again, and two at once
+    /// would disturb each other.
     async fn sweep_checks(&self) {
         let folder = self.store.paths().ralph_root();
-        let ended = tokio::task::spawn_blocking(move || checks::sweep(&folder)).await.unwrap_or(0);
+        let sweep = move || {
+            let ended = checks::sweep(&folder);
+            loops::undo_canaries(&folder);
+            ended
+        };
+        let ended = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);
         if ended > 0 {
             tracing::warn!(ended, "ended processes of checks that an earlier daemon had started");
         }

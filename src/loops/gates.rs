@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// How long the checks may run if the loop's time ended together with the agent. Finished work counts, if that can be
 /// seen quickly.
-const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
+pub(super) const FINAL_CHECK_TIME: Duration = Duration::from_secs(5);
 
 /// The state of the work at one time.
 pub(super) struct Before {
@@ -34,7 +34,7 @@ pub(super) struct Before {
 }
 
 impl LoopRun {
-    /// Tests the gates. Returns the seconds that the checks took.
+    /// Tests the gates. Returns the seconds that the checks took, also with their canaries.
     #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
     pub(super) async fn try_gates(
         &self,
@@ -78,11 +78,11 @@ impl LoopRun {
         }
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
         let start = Instant::now();
+        let reports = self.report_stamps();
         match self.run_checks(finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
-        let seconds = (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64());
         let failed = base.failed();
         verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));
         if let Some(claim) = verdict.promise {
@@ -92,7 +92,9 @@ impl LoopRun {
         let mut changed = self.changed(base, finished, verdict).await;
         changed.retain(|file| !verdict.changed.contains(file));
         verdict.changed_in_checks = changed;
-        seconds
+        self.judge_tests(base, finished.iteration, &reports, verdict);
+        self.try_canaries(base, (finished.iteration, until), verdict, on_step).await;
+        (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64())
     }
 
     /// The watched files that changed. If they cannot be read in the loop's time, the gates cannot hold.

@@ -124,6 +124,7 @@ impl CommandAgent {
             // The output is read whole.
             kept: u64::MAX,
             jobs: 1,
+            stem: "check",
             folder: &place,
             on_step: &|_| {},
         };

@@ -7,9 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::inventory::TestCounts;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::Proof;
+use crate::test_gates::{TestGates, TestGatesError};
 
 #[cfg(test)]
 mod tests;
@@ -58,6 +60,9 @@ pub struct Gates {
     pub protect: Vec<String>,
     /// Allow iterations to change watched files.
     pub allow_changed_checks: bool,
+    /// The options for the tests of the checks.
+    #[serde(flatten)]
+    pub tests: TestGates,
 }
 
 impl Default for Gates {
@@ -72,6 +77,7 @@ impl Default for Gates {
             allow_preexisting: false,
             protect: vec![],
             allow_changed_checks: false,
+            tests: TestGates::default(),
         }
     }
 }
@@ -91,6 +97,9 @@ pub enum GatesError {
     /// Protected files, although no gate could fail because of them.
     #[error("--protect has no effect without a --check or a --promise")]
     NothingToProtect,
+    /// A fault of the options for tests.
+    #[error(transparent)]
+    Tests(#[from] TestGatesError),
 }
 
 impl GatesError {
@@ -100,6 +109,7 @@ impl GatesError {
             Self::EmptyCheck | Self::NulByte => "example: --check 'cargo test'",
             Self::ZeroLimit => "omit the option to use its default",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
+            Self::Tests(fault) => fault.hint(),
         }
     }
 }
@@ -122,6 +132,7 @@ impl Gates {
         } else if self.is_empty() && !self.protect.is_empty() {
             Err(GatesError::NothingToProtect)
         } else {
+            self.tests.validate(!self.checks.is_empty())?;
             Ok(self)
         }
     }
@@ -159,13 +170,16 @@ pub struct CheckResult {
     /// True when the loop's time limit ended or prevented the check. Its result then proves nothing about the work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The tests that ran, from the summary of a known runner; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
 }
 
 impl CheckResult {
     /// The result of a check that did not run because the loop's time limit was reached.
     pub fn not_run(name: &str) -> Self {
         let output = format!("not run: {TIME_OVER}");
-        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true }
+        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true, tests: None }
     }
 
     /// Why it did not pass.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scripts::placed_commands;
 
+mod canaries;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -223,6 +223,7 @@ impl IterationRun<'_> {
                 return self.context.report(RunReport::Notice(entry));
             }
             Step::Ended(check) => check,
+            Step::Reached(word) => return crash::point(word),
         };
         let seconds = Duration::try_from_secs_f64(check.seconds).unwrap_or_default().as_secs();
         let (check, passed) = (check.name.clone(), check.passed);

@@ -1,6 +1,6 @@
 //! The rows: one function for each runner.
 
-use super::{CanaryTemplate, Runner, RunnerConfig, SummaryFormat};
+use super::{Runner, RunnerConfig, SummaryFormat, canaries};
 
 pub(super) fn table() -> Vec<Runner> {
     vec![pytest(), unittest(), cargo(), node()]
@@ -20,10 +20,6 @@ fn part(glob: &str, parts: &[&str]) -> RunnerConfig {
     RunnerConfig { glob: glob.into(), parts: words(parts) }
 }
 
-fn canary(dir: &str, file: &str, text: &str) -> Option<CanaryTemplate> {
-    Some(CanaryTemplate { file: file.into(), text: text.into(), dir: dir.into(), package: String::new() })
-}
-
 fn pytest() -> Runner {
     Runner {
         name: "pytest".into(),
@@ -38,11 +34,7 @@ fn pytest() -> Runner {
         ],
         tests: words(&["**/test_*.py", "**/*_test.py"]),
         summary: SummaryFormat::Pytest,
-        canary: canary(
-            "",
-            "test_swarm_canary_{id}.py",
-            "def test_swarm_canary_{id}():\n    raise AssertionError(\"{token}\")\n",
-        ),
+        canary: canaries::pytest(),
         ..Runner::default()
     }
 }
@@ -53,12 +45,7 @@ fn unittest() -> Runner {
         commands: words(&["python -m unittest"]),
         tests: words(&["**/test*.py"]),
         summary: SummaryFormat::Unittest,
-        canary: canary(
-            "",
-            "test_swarm_canary_{id}.py",
-            "import unittest\n\n\nclass SwarmCanary(unittest.TestCase):\n    def test_swarm_canary_{id}(self):\n        \
-             raise AssertionError(\"{token}\")\n",
-        ),
+        canary: canaries::unittest(),
         ..Runner::default()
     }
 }
@@ -74,11 +61,7 @@ fn cargo() -> Runner {
         ],
         tests: words(&["**/tests/**/*.rs"]),
         summary: SummaryFormat::Libtest,
-        canary: canary(
-            "tests",
-            "aa_swarm_canary_{id}.rs",
-            "#[test]\nfn swarm_canary_{id}() {\n    panic!(\"{token}\");\n}\n",
-        ),
+        canary: canaries::cargo(),
         ..Runner::default()
     }
 }
@@ -90,12 +73,7 @@ fn node() -> Runner {
         config: vec![whole(".noderc"), part("package.json", &["scripts", "type"])],
         tests: words(&["**/*.test.js", "**/*.test.mjs", "**/*.test.cjs", "**/test/**/*.js"]),
         summary: SummaryFormat::Tap,
-        canary: canary(
-            "test",
-            "swarm_canary_{id}.test.mjs",
-            "import test from \"node:test\";\n\ntest(\"swarm canary {id}\", () => {\n  throw new \
-             Error(\"{token}\");\n});\n",
-        ),
+        canary: canaries::node(),
         ..Runner::default()
     }
 }

@@ -110,6 +110,7 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
         return Ok(());
     }
     crate::loops::check_protect(&gates.protect)?;
+    crate::loops::check_canary(&spec.cwd, &gates)?;
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
 }
 
