@@ -270,6 +270,7 @@ impl Running {
             output,
             seconds,
             cut: matches!(end, CheckEnd::LoopOver),
+            tests: None,
         })
     }
 

@@ -126,6 +126,7 @@ where
         let cwd = if self.config.use_worktree { self.worktree(&root)? } else { root };
         let id = fresh_id();
         let folder = Folder::make(self.folder.as_deref(), &self.name, &id)?;
+        crate::loops::undo_canary(&folder.path);
         let loop_run = LoopRun {
             name: self.name.clone(),
             id,

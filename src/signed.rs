@@ -41,6 +41,8 @@ pub(crate) enum Purpose<'a> {
     Baseline(&'a str),
     /// The result of an iteration: the worker, the loop's id and the number.
     Iteration(&'a str, &'a str, u32),
+    /// The reports of tests of the last iteration: the worker and the loop's id.
+    Reports(&'a str, &'a str),
     /// The verdict on a run: the worker, the loop's id, if it is one, and the run.
     Verdict(&'a str, Option<&'a str>, u64),
     /// The hash of the index of a loop's snapshots: the worker and the loop's id.
@@ -57,6 +59,7 @@ impl fmt::Display for Purpose<'_> {
             Self::Baseline(name) => write!(f, "baseline {name}"),
             Self::Iteration(name, loop_id, number) => write!(f, "iteration {name} {loop_id} {number}"),
             Self::Index(name, loop_id) => write!(f, "index {name} {loop_id}"),
+            Self::Reports(name, loop_id) => write!(f, "reports {name} {loop_id}"),
             Self::Verdict(name, loop_id, run) => write!(f, "verdict {name} {} {run}", id(loop_id)),
             Self::Output(name, loop_id, run) => write!(f, "output {name} {} {run}", id(loop_id)),
         }

@@ -71,6 +71,27 @@ pub struct GateArgs {
     /// Watch no files; changed checks need no approval
     #[arg(hide_short_help = true, long)]
     pub allow_changed_checks: bool,
+    /// Do not add a failing test to prove that checks can fail
+    ///
+    /// When every gate holds, swarm adds a test that must fail, runs each check with a known test runner again, and
+    /// removes the test. If a check still passes, the iteration does not count. This costs one more run of the check,
+    /// also before the first iteration.
+    #[arg(hide_short_help = true, long)]
+    pub no_canary: bool,
+    /// Failing test for another runner (repeatable)
+    ///
+    /// swarm adds such a test by itself for the runners that it knows. PATH is a new file in the worker's directory,
+    /// which the check runs as a test. TEXT must contain {token}; swarm replaces it in each run. `swarm why` shows
+    /// whether a check runs this test.
+    #[arg(hide_short_help = true, long, value_name = "PATH=TEXT")]
+    pub canary: Vec<String>,
+    /// Report of tests that a check writes (repeatable)
+    ///
+    /// FORMAT is junit, tap or libtest (the JSON of Rust's test harness). PATH is relative to the worker's directory.
+    /// For a directory, swarm reads all files *.xml in it. A test that ran before the first iteration and did not run
+    /// in an iteration needs approval: `swarm ralph approve NAME`.
+    #[arg(hide_short_help = true, long, value_name = "FORMAT=PATH")]
+    pub report: Vec<String>,
     /// Gates that are tested outside of the worker's directory.
     #[command(flatten)]
     pub rooms: RoomArgs,

@@ -229,9 +229,9 @@ fn tokens(report: &Report) -> Option<u64> {
 /// The gates of a loop.
 fn gates(gates: &Gates) -> Value {
     let mut fields = Fields::of(gates);
-    fields.fill(&["final_checks", "setup", "fix"], json!([]));
+    fields.fill(&["final_checks", "setup", "fix", "canaries", "reports"], json!([]));
     fields.fill(&["hidden"], Value::Null);
-    fields.fill(&["clean_check", "protect_tests"], false);
+    fields.fill(&["clean_check", "protect_tests", "no_canary"], false);
     fields.remove("runners");
     fields.set("final_tries", gates.rooms.final_tries);
     fields.into_value()
@@ -286,6 +286,7 @@ fn checks(checks: &[CheckResult]) -> Vec<Value> {
     let check = |check| {
         let mut fields = Fields::of(check);
         fields.fill(&["cut"], false);
+        fields.fill(&["tests"], Value::Null);
         fields.into_value()
     };
     checks.iter().map(check).collect()

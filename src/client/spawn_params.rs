@@ -14,6 +14,7 @@ use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
 use swarm_state::rooms::RoomGates;
 use swarm_state::spec::{Prompt, WorktreeSpec};
+use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
@@ -202,6 +203,7 @@ pub(super) fn gates(args: &GateArgs) -> Result<Gates> {
         rooms: rooms(&args.rooms)?,
         protect_tests: args.protect_tests,
         runners: vec![],
+        tests: test_gates(args).map_err(|fault| Error::of_gates(fault.into()))?,
     };
     gates.validated().map_err(Error::of_gates)
 }
@@ -215,6 +217,15 @@ fn rooms(args: &RoomArgs) -> Result<RoomGates> {
         clean_check: args.clean_check,
         setup: args.setup.clone(),
         fix: args.fix.clone(),
+    })
+}
+
+/// Builds the options for the tests of the checks from the command line.
+fn test_gates(args: &GateArgs) -> Result<TestGates, TestGatesError> {
+    Ok(TestGates {
+        no_canary: args.no_canary,
+        canaries: args.canary.iter().map(|text| OwnCanary::parse(text)).collect::<Result<_, _>>()?,
+        reports: args.report.iter().map(|text| ReportFile::parse(text)).collect::<Result<_, _>>()?,
     })
 }
 

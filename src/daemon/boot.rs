@@ -117,13 +117,14 @@ impl Supervisor {
         }
     }
 
-    /// Ends checks that an earlier daemon started, and removes the rooms in which they ran. The checks run again, and
-    /// two at once would disturb each other.
+    /// Ends checks that an earlier daemon started, and removes its canaries and the rooms in which they ran. The checks
+    /// run again, and two at once would disturb each other.
     async fn sweep_checks(&self) {
         let folder = self.store.paths().ralph_root();
         let sweep = move || {
             let ended = checks::sweep(&folder);
             loops::sweep_rooms(&folder);
+            loops::undo_canaries(&folder);
             ended
         };
         let ended = tokio::task::spawn_blocking(sweep).await.unwrap_or(0);

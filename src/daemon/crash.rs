@@ -13,8 +13,10 @@
 //!   `concluded`, `result` and `verdict` of the end of a run, `leave` (what follows from the verdict is saved, the
 //!   run's folder still exists), `birth` and `remove` of a worker and its worktree, and two in a clean-up: the
 //!   worktree is removed (`clean_tree+`), everything but the record is removed (`clean_files+`);
-//! - where the daemon has seen the end of a run and has not reported it (`exited`);
-//! - while a room exists: it was made (`room`), or its checks have run (`clean_room`, `red_replay`, `held_out`).
+//! - around a canary: its journal exists (`canary_journal`), it is in the tree (`canary_written`), its check has ended
+//!   (`canary_run`), it was removed (`canary_removed`);
+//! - while a room exists: it was made (`room`), or its checks have run (`clean_room`, `red_replay`, `held_out`);
+//! - where the daemon has seen the end of a run and has not reported it (`exited`).
 
 use std::io::Write;
 use std::sync::OnceLock;

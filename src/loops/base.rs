@@ -11,6 +11,7 @@ use swarm_state::notice::named;
 use swarm_state::screen::printable;
 use tokio::time::Instant;
 
+use super::canary::undo_canary;
 use super::run::{BASELINE_FILE, LoopRun};
 use super::{progress, protect};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
@@ -94,8 +95,14 @@ impl LoopRun {
     ) -> Result<(Base, Vec<String>)> {
         let mut warnings = vec![];
         if !self.gates.is_empty() {
+            undo_canary(&self.folder);
+            let before = self.report_stamps();
             base.checks = self.run_checks(&base, 0, on_step, until).await?;
+            self.count_tests(&base.runners, 0, &mut base.checks);
+            base.reports = self.read_reports(&before);
+            self.refuse_bad_reports(&base.reports)?;
             protect::leave_out_written(self, &mut base).await?;
+            self.begin_canaries(&mut base, on_step, until).await?;
         }
         match self.snapshot(0).await {
             Ok(Some(taken)) => {
@@ -149,17 +156,19 @@ impl LoopRun {
         )))
     }
 
-    /// Accepts the watched files as they are now. Returns those that changed.
+    /// Accepts the watched files as they are now, and the tests that ran in the last `iteration`. Returns the files
+    /// that changed, and why the tests were refused.
     ///
     /// # Errors
     /// When the loop has no baseline yet, or it cannot be written.
-    pub(crate) async fn approve(&self) -> Result<Vec<String>> {
+    pub(crate) async fn approve(&self, iteration: u32) -> Result<(Vec<String>, Vec<String>)> {
         let mut base = self.read_base().ok_or_else(|| self.no_base())?;
         let now = protect::hashes(self, &base).await?;
         let changed = base.changed(&now);
         base.protected = now;
+        let tests = self.approve_tests(&mut base, iteration);
         self.write_base(&base)?;
-        Ok(changed)
+        Ok((changed, tests))
     }
 
     /// Runs the checks. Their output goes into the iteration's folder. The caches of runners that an agent could fill
@@ -187,9 +196,9 @@ impl LoopRun {
             limit: Duration::from_secs(self.gates.check_timeout.max(1)),
             until,
             kept: KEPT_OUTPUT_BYTES,
+            stem: "check",
             jobs: usize::try_from(self.gates.check_jobs).unwrap_or(1),
             folder: &folder,
-            stem: "check",
             on_step,
         };
         let results = plan.run().await;

@@ -36,7 +36,7 @@ pub(super) struct Before {
 }
 
 impl LoopRun {
-    /// Tests the gates. Returns the seconds that the checks took.
+    /// Tests the gates. Returns the seconds that the checks took, also with their canaries.
     #[expect(clippy::too_many_arguments, reason = "the parts of a verdict; it has one caller")]
     pub(super) async fn try_gates(
         &self,
@@ -88,12 +88,12 @@ impl LoopRun {
         }
         let until = finished.until.map(|until| until.max(Instant::now() + FINAL_CHECK_TIME));
         let start = Instant::now();
+        let reports = self.report_stamps();
         match self.run_checks(base, finished.iteration, on_step, until).await {
             Ok(checks) => verdict.checks = checks,
             Err(error) => verdict.trouble = Some(error.to_string()),
         }
         verdict.proofs.extend(self.end_late_survivors().await);
-        let seconds = (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64());
         let failed = base.failed();
         verdict.worked |= verdict.checks.iter().any(|check| check.passed && failed.contains(&check.name));
         if let Some(claim) = verdict.promise {
@@ -103,7 +103,9 @@ impl LoopRun {
         let mut changed = self.changed(base, finished, verdict).await;
         changed.retain(|file| !verdict.changed.contains(file));
         verdict.changed_in_checks = changed;
-        seconds
+        self.judge_tests(base, finished.iteration, &reports, verdict);
+        self.try_canaries(base, (finished.iteration, until), verdict, on_step).await;
+        (!self.gates.checks.is_empty()).then(|| start.elapsed().as_secs_f64())
     }
 
     /// The watched files that changed. If they cannot be read in the loop's time, the gates cannot hold.

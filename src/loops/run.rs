@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
+use serde::{Deserialize, Serialize};
 use swarm_state::engine::Ended;
 use swarm_state::gates::Gates;
+use swarm_state::inventory::KnownReport;
 use swarm_state::ledger;
 use swarm_state::model::Exit;
 use swarm_state::pattern::Pattern;
@@ -130,6 +132,22 @@ impl LoopRun {
     pub(super) fn write_base(&self, base: &ledger::Base) -> Result<()> {
         write_signed(&self.key, Purpose::Baseline(&self.name), &self.folder.join(BASELINE_FILE), base)
     }
+
+    /// The reports of tests of the last iteration that wrote some.
+    pub(super) fn last_reports(&self) -> Vec<KnownReport> {
+        let purpose = Purpose::Reports(&self.name, &self.id);
+        let read: Option<LastReports> = read_signed(&self.key, purpose, &self.folder.join(REPORTS_FILE));
+        read.map(|last| last.reports).unwrap_or_default()
+    }
+
+    /// Writes the reports of tests of an iteration.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn write_reports(&self, reports: Vec<KnownReport>) -> Result<()> {
+        let purpose = Purpose::Reports(&self.name, &self.id);
+        write_signed(&self.key, purpose, &self.folder.join(REPORTS_FILE), &LastReports { reports })
+    }
 }
 
 /// The baseline of the loop with this folder.
@@ -143,6 +161,15 @@ pub(crate) const BASELINE_FILE: &str = "base.json";
 /// An iteration's [`ledger::Iteration`] in its folder.
 pub(crate) const RESULT_FILE: &str = "result.json";
 
+/// The content of [`REPORTS_FILE`].
+#[derive(Serialize, Deserialize)]
+struct LastReports {
+    reports: Vec<KnownReport>,
+}
+
+/// The reports of tests of the last iteration.
+const REPORTS_FILE: &str = "reports.json";
+
 /// The task, if it was given as text.
 pub(crate) const TASK_FILE: &str = "task.md";
 
@@ -154,7 +181,7 @@ pub(super) fn read_signed<T: serde::de::DeserializeOwned>(
     key.open(purpose, &read_bounded(path, MAX_LOOP_FILE_BYTES).ok()?)
 }
 
-pub(super) fn write_signed<T: serde::Serialize>(
+pub(super) fn write_signed<T: Serialize>(
     key: &SigningKey,
     purpose: Purpose<'_>,
     path: &Path,

@@ -15,6 +15,7 @@ use swarm_state::screen::{ScreenReader, printable};
 use swarm_state::transcript::{Account, ApiError};
 use tokio::time::sleep;
 
+use super::canary::undo_canary;
 use super::gates::Before;
 use super::run::{Finished, LoopRun, SNAPSHOT_GRACE, long_over};
 use super::{account, protect};
@@ -40,6 +41,7 @@ impl LoopRun {
         on_step: OnCheckStep<'_>,
         hurry: &AtomicBool,
     ) -> Iteration {
+        undo_canary(&self.folder);
         let known = self.read_base();
         let blind = known.is_none() && !self.gates.is_empty();
         let base = known.unwrap_or_default();

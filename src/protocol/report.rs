@@ -167,4 +167,7 @@ pub struct Restored {
 pub struct Approved {
     /// The files that had changed and are now accepted, relative to the worker's directory.
     pub files: Vec<String>,
+    /// Why the last iteration's tests were refused, as phrases. They are now accepted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests: Vec<String>,
 }

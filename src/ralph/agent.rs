@@ -124,8 +124,8 @@ impl CommandAgent {
             // The output is read whole.
             kept: u64::MAX,
             jobs: 1,
-            folder: &place,
             stem: "check",
+            folder: &place,
             on_step: &|_| {},
         };
         // The command runs as a check does: in a process group of its own, with a time limit, and with its output in

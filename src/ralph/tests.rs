@@ -374,3 +374,30 @@ fn a_loop_leaves_its_folder_only_where_it_is_wanted_and_runs_inside_of_a_runtime
         assert!(kept.join(file).is_file(), "{file}");
     }
 }
+
+#[test]
+fn a_check_that_cannot_fail_is_not_believed() {
+    for (work, success) in [
+        ("def add(a, b): return a + b\n", true),
+        ("import os\nos.write(2, b'Ran 1 test in 0.001s\\n\\nOK\\n')\nos._exit(0)\n", false),
+    ] {
+        let (_place, repo) = repo();
+        fs::write(repo.join("calc.py"), "def add(a, b): return a - b\n").unwrap();
+        let test = "import unittest\nfrom calc import add\n\n\nclass T(unittest.TestCase):\n    def test_add(self):\n        \
+                    self.assertEqual(add(1, 2), 3)\n";
+        fs::write(repo.join("test_calc.py"), test).unwrap();
+        let config = RalphConfig { max_iterations: 1, ..config("python3 -m unittest") };
+        let agent = |context: &AgentContext<'_>| {
+            let file = context.cwd.join("calc.py");
+            move |_: &str| {
+                fs::write(&file, work).unwrap();
+                AgentState { output: "<promise>COMPLETE</promise>".into(), ..AgentState::default() }
+            }
+        };
+        let result = RalphLoop::new(config, agent, &repo).run().unwrap();
+        assert_eq!(result.success, success, "{result:?}");
+        assert!(result.iterations[0].all_checks_passed);
+        let left = fs::read_dir(&repo).unwrap().flatten().map(|entry| entry.file_name());
+        assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("canary")));
+    }
+}

@@ -7,12 +7,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::inventory::TestCounts;
 use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::{Proof, ProofOutcome};
 use crate::rooms::{RoomError, RoomGates};
 use crate::runners::Runner;
+use crate::test_gates::{TestGates, TestGatesError};
 
 #[cfg(test)]
 mod tests;
@@ -73,6 +75,9 @@ pub struct Gates {
     /// Runners that the settings change or add.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runners: Vec<Runner>,
+    /// The options for the tests of the checks.
+    #[serde(flatten)]
+    pub tests: TestGates,
 }
 
 impl Default for Gates {
@@ -90,6 +95,7 @@ impl Default for Gates {
             rooms: RoomGates::default(),
             protect_tests: false,
             runners: vec![],
+            tests: TestGates::default(),
         }
     }
 }
@@ -115,6 +121,9 @@ pub enum GatesError {
     /// Protected tests without a check, which would run them.
     #[error("--protect-tests has no effect without a --check that runs the tests")]
     NoTests,
+    /// A fault of the options for tests.
+    #[error(transparent)]
+    Tests(#[from] TestGatesError),
 }
 
 impl GatesError {
@@ -126,6 +135,7 @@ impl GatesError {
             Self::NoTests => "add the check that runs the tests, or protect files: --protect GLOB",
             Self::NothingToProtect => "add the condition for a complete loop: --check COMMAND",
             Self::Rooms(fault) => fault.hint(),
+            Self::Tests(fault) => fault.hint(),
         }
     }
 }
@@ -151,6 +161,7 @@ impl Gates {
             Err(GatesError::NoTests)
         } else {
             self.rooms.validate(&self.checks, !self.is_empty())?;
+            self.tests.validate(!self.checks.is_empty())?;
             Ok(self)
         }
     }
@@ -188,13 +199,16 @@ pub struct CheckResult {
     /// True when the loop's time limit ended or prevented the check. Its result then proves nothing about the work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// The tests that ran, from the summary of a known runner; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tests: Option<TestCounts>,
 }
 
 impl CheckResult {
     /// The result of a check that did not run because the loop's time limit was reached.
     pub fn not_run(name: &str) -> Self {
         let output = format!("not run: {TIME_OVER}");
-        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true }
+        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true, tests: None }
     }
 
     /// Why it did not pass.

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::canary::Canary;
 use crate::gates::{CheckResult, Verdict};
+use crate::inventory::KnownReport;
 use crate::notice::{Counts, IterationExit};
 use crate::runners::{CheckProgram, RunnerUse};
 
@@ -48,6 +50,12 @@ pub struct Base {
     /// When the watched files were read, seconds since 1970.
     #[serde(skip_serializing_if = "crate::model::is_default")]
     pub taken: i64,
+    /// The failing tests that prove that checks can fail.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub canaries: Vec<Canary>,
+    /// The reports of tests that the checks wrote.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<KnownReport>,
     /// Files and directories (with a `/` at the end) that the checks wrote before any agent worked. They are not
     /// watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]

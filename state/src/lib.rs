@@ -62,7 +62,7 @@
 //! 1. [`model`] and [`spec`]: the nouns, and what the user asked for
 //! 2. [`engine`]: the heart, a worker as states x events -> effects
 //! 3. [`gates`], [`rooms`], [`proof`], [`proof_summary`], [`promise`], [`budget`], [`outage`]: when a loop is complete,
-//!    must end or has to wait
+//!    must end or has to wait; [`test_gates`], [`canary`], [`inventory`]: whether a check runs its tests
 //! 4. [`ends`], [`cause`], [`advice`], [`notice`], [`words`]: why it is in its state, and the text for people
 //! 5. [`screen`], [`pattern`], [`profiles`], [`delivery`]: captured screens and typing
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
@@ -119,6 +119,12 @@ pub mod ledger;
 pub mod scripts;
 
 pub mod runners;
+
+pub mod canary;
+
+pub mod inventory;
+
+pub mod test_gates;
 
 pub mod ends;
 

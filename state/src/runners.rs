@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+mod canaries;
 mod delegated;
 mod expand;
 mod forms;

@@ -13,15 +13,18 @@ pub(super) async fn run(ctx: &ClientContext, args: &RalphApprove) -> CommandResu
     let name = args.name.as_str();
     let call = Call::RalphApprove(Named { name: name.to_owned() });
     let approved: Approved = ctx.call(&call, QUICK_TIMEOUT).await?;
-    if approved.files.is_empty() {
+    if approved.files.is_empty() && approved.tests.is_empty() {
         ctx.out.warn(&format!("no protected file of '{name}' has changed"));
     }
     if args.format == PageFormat::Json {
-        ctx.out.json(&json!({"name": name, "files": approved.files}))?;
+        ctx.out.json(&json!({"name": name, "files": approved.files, "tests": approved.tests}))?;
         return Ok(0);
     }
     for file in &approved.files {
         ctx.out.line(&format!("approved {}", printable(file)))?;
+    }
+    for tests in &approved.tests {
+        ctx.out.line(&format!("approved the tests that ran: {}", printable(tests)))?;
     }
     Ok(0)
 }

@@ -11,13 +11,14 @@ impl Supervisor {
     pub(crate) fn ralph_approve(&mut self, name: &str, peer: Option<i32>, reply: Reply) {
         let found = self.find_loop(name).and_then(|(_, slot)| {
             refuse_own(slot, peer, "approve its own changes")?;
-            Ok(course_of(slot))
+            Ok((course_of(slot), slot.engine.ralph().map_or(0, |ralph| ralph.iteration)))
         });
         match found {
             Err(error) => reply.refuse(error),
-            Ok(loop_run) => {
+            Ok((loop_run, last)) => {
                 tokio::spawn(async move {
-                    reply.answer(loop_run.approve().await.map(|files| Approved { files }));
+                    let approved = loop_run.approve(last).await;
+                    reply.answer(approved.map(|(files, tests)| Approved { files, tests }));
                 });
             }
         }

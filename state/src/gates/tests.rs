@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(name: &str, passed: bool) -> CheckResult {
-    CheckResult { name: name.into(), passed, output: String::new(), seconds: 0.0, cut: false }
+    CheckResult { name: name.into(), passed, output: String::new(), seconds: 0.0, cut: false, tests: None }
 }
 
 #[test]

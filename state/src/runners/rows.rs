@@ -4,17 +4,13 @@ mod more;
 mod python;
 
 use super::forms::{part, row, whole, wholes, words};
-use super::{CanaryTemplate, Runner, RunnerConfig, SummaryFormat};
+use super::{Runner, RunnerConfig, SummaryFormat, canaries};
 
 pub(super) fn table() -> Vec<Runner> {
     let mut rows = vec![pytest(), unittest(), nextest(), cargo(), node()];
     rows.extend(python::rows());
     rows.extend(more::rows());
     rows
-}
-
-fn canary(dir: &str, file: &str, text: &str) -> Option<CanaryTemplate> {
-    Some(CanaryTemplate { file: file.into(), text: text.into(), dir: dir.into(), package: String::new() })
 }
 
 fn pytest() -> Runner {
@@ -27,11 +23,7 @@ fn pytest() -> Runner {
         cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test_*.py", "**/*_test.py"]),
         summary: SummaryFormat::Pytest,
-        canary: canary(
-            "",
-            "test_swarm_canary_{id}.py",
-            "def test_swarm_canary_{id}():\n    raise AssertionError(\"{token}\")\n",
-        ),
+        canary: canaries::pytest(),
         ..Runner::default()
     }
 }
@@ -44,12 +36,7 @@ fn unittest() -> Runner {
         cache_variables: words(&[python::CACHE_VARIABLE]),
         tests: words(&["**/test*.py"]),
         summary: SummaryFormat::Unittest,
-        canary: canary(
-            "",
-            "test_swarm_canary_{id}.py",
-            "import unittest\n\n\nclass SwarmCanary(unittest.TestCase):\n    def test_swarm_canary_{id}(self):\n        \
-             raise AssertionError(\"{token}\")\n",
-        ),
+        canary: canaries::unittest(),
         ..Runner::default()
     }
 }
@@ -63,11 +50,7 @@ fn cargo() -> Runner {
         dir_options: words(&["-C"]),
         tests: words(&["**/tests/**/*.rs"]),
         summary: SummaryFormat::Libtest,
-        canary: canary(
-            "tests",
-            "aa_swarm_canary_{id}.rs",
-            "#[test]\nfn swarm_canary_{id}() {\n    panic!(\"{token}\");\n}\n",
-        ),
+        canary: canaries::cargo(),
         ..Runner::default()
     }
 }
@@ -95,6 +78,7 @@ fn cargo_config() -> Vec<RunnerConfig> {
 fn nextest() -> Runner {
     Runner {
         config: [cargo_config(), wholes(&[".config/nextest.toml"])].concat(),
+        canary: canaries::cargo(),
         dir_options: words(&["-C"]),
         config_options: words(&["--manifest-path", "--config", "--config-file"]),
         ..row("nextest", &["cargo nextest"], &[], &["**/tests/**/*.rs"], SummaryFormat::Nextest)
@@ -109,12 +93,7 @@ fn node() -> Runner {
         config_options: words(&["--import", "--require", "-r", "--env-file", "--experimental-config-file"]),
         tests: words(&["**/*.test.js", "**/*.test.mjs", "**/*.test.cjs", "**/test/**/*.js"]),
         summary: SummaryFormat::Tap,
-        canary: canary(
-            "test",
-            "swarm_canary_{id}.test.mjs",
-            "import test from \"node:test\";\n\ntest(\"swarm canary {id}\", () => {\n  throw new \
-             Error(\"{token}\");\n});\n",
-        ),
+        canary: canaries::node(),
         ..Runner::default()
     }
 }

@@ -3,10 +3,11 @@
 use swarm_state::advice::{Situation, next_step, raise_and_resume};
 use swarm_state::cause::Cause;
 use swarm_state::ends::LoopEnd;
-use swarm_state::gates::Verdict;
+use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{StopReason, duration};
+use swarm_state::proof::Layer;
 use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
@@ -124,6 +125,12 @@ pub(super) fn step(report: &Report) -> Option<String> {
             "review the changed checks (swarm ralph diff {name}); to accept them: swarm ralph approve {name}{again}"
         ));
     }
+    if lacks_tests(report) && report.end.is_none_or(is_unfinished) {
+        let again = report.end.map(|_| format!(", then {}", again(report))).unwrap_or_default();
+        return Some(format!(
+            "review the tests (swarm ralph diff {name}); to accept their number: swarm ralph approve {name}{again}"
+        ));
+    }
     if let Some(end) = report.end {
         return Some(after(report, end));
     }
@@ -139,6 +146,20 @@ pub(super) fn step(report: &Report) -> Option<String> {
         Some(Cause::Checking { .. }) => None,
         _ => next_step(&situation),
     }
+}
+
+/// Whether the last iteration was refused because of its tests, and nobody approved them since.
+fn lacks_tests(report: &Report) -> bool {
+    let Some(verdict) = report.iterations.last().and_then(|it| it.verdict.as_ref()) else { return false };
+    let is_approved = |name: &str| {
+        let tests =
+            |checks: &[CheckResult]| checks.iter().find(|check| check.name == name).map(|check| check.tests);
+        tests(&report.baseline) == tests(&verdict.checks)
+    };
+    verdict.proofs.iter().any(|proof| {
+        let is_open = proof.check.as_ref().is_none_or(|name| !is_approved(name));
+        proof.fails() && proof.layer == Layer::Inventory && is_open
+    })
 }
 
 /// Suggests the next step after the loop's end.

@@ -112,6 +112,7 @@ fn check_loop(spec: &WorkerSpec, ralph: &LoopSpec, root: &Path) -> Result<()> {
     crate::loops::check_protect(&gates.protect)?;
     rooms::check(spec, &gates.rooms)?;
     crate::loops::check_tests(&spec.cwd, &gates)?;
+    crate::loops::check_canary(&spec.cwd, &gates)?;
     if spec.worktree.is_none() { crate::loops::check_progress(&spec.cwd, root) } else { Ok(()) }
 }
 

@@ -27,7 +27,14 @@ fn entries(effects: &[Effect]) -> Vec<&Entry> {
 }
 
 fn check(passed: bool) -> CheckResult {
-    CheckResult { name: "make test".into(), passed, output: String::new(), seconds: 1.0, cut: false }
+    CheckResult {
+        name: "make test".into(),
+        passed,
+        output: String::new(),
+        seconds: 1.0,
+        cut: false,
+        tests: None,
+    }
 }
 
 #[test]

@@ -1,0 +1,100 @@
+//! The tests that must fail, one for each kind of runner.
+//!
+//! Names and texts pass the usual linters. `{token}` and `{id}` are explained at [`CanaryTemplate`].
+
+use super::CanaryTemplate;
+
+fn template(dir: &str, file: &str, text: &str) -> Option<CanaryTemplate> {
+    Some(CanaryTemplate { file: file.into(), text: text.into(), dir: dir.into(), package: String::new() })
+}
+
+pub(super) fn pytest() -> Option<CanaryTemplate> {
+    template(
+        "",
+        "test_swarm_canary_{id}.py",
+        "def test_swarm_canary_{id}():\n    raise AssertionError(\"{token}\")\n",
+    )
+}
+
+pub(super) fn unittest() -> Option<CanaryTemplate> {
+    template(
+        "",
+        "test_swarm_canary_{id}.py",
+        "import unittest\n\n\nclass SwarmCanary(unittest.TestCase):\n    def test_swarm_canary_{id}(self):\n        \
+         raise AssertionError(\"{token}\")\n",
+    )
+}
+
+/// For `cargo test` and nextest. Binaries run in the order of their names, until one fails.
+pub(super) fn cargo() -> Option<CanaryTemplate> {
+    template(
+        "tests",
+        "aa_swarm_canary_{id}.rs",
+        "#[test]\nfn swarm_canary_{id}() {\n    panic!(\"{token}\");\n}\n",
+    )
+}
+
+/// For `node --test`.
+pub(super) fn node() -> Option<CanaryTemplate> {
+    template(
+        "test",
+        "swarm_canary_{id}.test.mjs",
+        "import test from \"node:test\";\n\ntest(\"swarm canary {id}\", () => {\n  throw new \
+         Error(\"{token}\");\n});\n",
+    )
+}
+
+/// Works as a module and as a script, since Jest has a global `test`.
+pub(super) fn jest() -> Option<CanaryTemplate> {
+    template(
+        "",
+        "swarm_canary_{id}.test.js",
+        "test(\"swarm canary {id}\", () => {\n  throw new Error(\"{token}\");\n});\n",
+    )
+}
+
+pub(super) fn vitest() -> Option<CanaryTemplate> {
+    template(
+        "",
+        "swarm_canary_{id}.test.js",
+        "import { test } from \"vitest\";\n\ntest(\"swarm canary {id}\", () => {\n  throw new \
+         Error(\"{token}\");\n});\n",
+    )
+}
+
+/// Its name fits the patterns `*.js`, `*.test.js` and `*.spec.js` of projects only in part: the baseline shows it.
+pub(super) fn mocha() -> Option<CanaryTemplate> {
+    template(
+        "test",
+        "swarm_canary_{id}.test.js",
+        "it(\"swarm canary {id}\", () => {\n  throw new Error(\"{token}\");\n});\n",
+    )
+}
+
+pub(super) fn go() -> Option<CanaryTemplate> {
+    let template = template(
+        "",
+        "swarm_canary_{id}_test.go",
+        "package {package}\n\nimport \"testing\"\n\nfunc TestSwarmCanary{id}(t \
+         *testing.T) {\n\tt.Fatal(\"{token}\")\n}\n",
+    );
+    template.map(|template| CanaryTemplate { package: r"(?m)^package\s+(\w+)".into(), ..template })
+}
+
+pub(super) fn rspec() -> Option<CanaryTemplate> {
+    template(
+        "spec",
+        "swarm_canary_{id}_spec.rb",
+        "# frozen_string_literal: true\n\nRSpec.describe \"swarm canary\" do\n  it(\"fails {id}\") { raise \"{token}\" }\nend\n",
+    )
+}
+
+/// PHPUnit requires a class with the name of its file.
+pub(super) fn phpunit() -> Option<CanaryTemplate> {
+    template(
+        "tests",
+        "SwarmCanary{id}Test.php",
+        "<?php\n\nfinal class SwarmCanary{id}Test extends \\PHPUnit\\Framework\\TestCase\n{\n    public function \
+         testFails(): void\n    {\n        $this->fail('{token}');\n    }\n}\n",
+    )
+}
