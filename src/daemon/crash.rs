@@ -13,7 +13,8 @@
 //!   `concluded`, `result` and `verdict` of the end of a run, `leave` (what follows from the verdict is saved, the
 //!   run's folder still exists), `birth` and `remove` of a worker and its worktree, and two in a clean-up: the
 //!   worktree is removed (`clean_tree+`), everything but the record is removed (`clean_files+`);
-//! - where the daemon has seen the end of a run and has not reported it (`exited`).
+//! - where the daemon has seen the end of a run and has not reported it (`exited`);
+//! - while a room exists: it was made (`room`), or its checks have run (`clean_room`, `red_replay`, `held_out`).
 
 use std::io::Write;
 use std::sync::OnceLock;

@@ -77,7 +77,7 @@ pub(super) fn add(
 }
 
 /// The globs of the test files of all runners, relative to the worker's directory.
-pub(in crate::loops) fn tests(base: &Base) -> Vec<GlobMatcher> {
+pub(crate) fn tests(base: &Base) -> Vec<GlobMatcher> {
     let of = |using: &swarm_state::runners::RunnerUse| -> Vec<String> {
         using.runner.tests.iter().map(|glob| format!("{}{glob}", using.dir)).collect()
     };

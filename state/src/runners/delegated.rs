@@ -53,8 +53,8 @@ pub(super) fn make(using: &mut RunnerUse, read: Read<'_>) -> String {
     let mut targets: Vec<String> = using.args.iter().filter(is_target).cloned().collect();
     targets.retain(|target| makefile.rules.iter().any(|rule| rule.targets.contains(target)));
     if targets.is_empty() {
-        let plain = makefile.rules.iter().flat_map(|rule| &rule.targets);
-        targets.extend(plain.cloned().find(|target| !target.starts_with('.') && !target.contains('%')));
+        let mut all = makefile.rules.iter().flat_map(|rule| &rule.targets);
+        targets.extend(all.find(|target| !target.starts_with('.') && !target.contains('%')).cloned());
     }
     for target in &targets {
         let recipe = makefile.recipe(target);
