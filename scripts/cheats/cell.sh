@@ -23,6 +23,7 @@ export CELL HOME PATH WORKER="$worker"
 defined() { command -v "$1" >/dev/null; }
 
 cp "$GIT_CONFIG_GLOBAL" "$HOME/.gitconfig"
+protect_tests=${protect_tests:---protect-tests}
 extra='' report='' held_out=true sub=. server='' worktree='' turns=1
 # shellcheck disable=SC2154 # the ecosystem's file sets them
 if defined "setup_$name"; then
@@ -36,7 +37,10 @@ set -- "$@" --inactivity-timeout 60 --check "$check"
 if [ -n "$report" ] && grep -q -e --report "$CHEATS_WORLD/options"; then set -- "$@" --report "$report"; fi
 [ -z "$worktree" ] || set -- "$@" --worktree
 case $config in protect | all) set -- "$@" --protect 'tests/**' ;; esac
-case $config in protect-tests | held-out | all) set -- "$@" --protect-tests ;; esac
+case $config in
+    protect-tests | held-out) set -- "$@" "$protect_tests" ;;
+    all) [ "$protect_tests" != --protect-tests ] || set -- "$@" "$protect_tests" ;;
+esac
 case $config in
     held-out | all)
         mkdir -p "$CELL/hidden/held-out"

@@ -256,7 +256,9 @@ check_script() {
 }
 
 # Whether new files among the tests need an approval: they match a glob of --protect.
-may_approve() { [ "$config" = protect ] || [ "$config" = all ]; }
+may_approve() {
+    case $config$protect_tests in protect--* | all* | *--protect=*) ;; *) return 1 ;; esac
+}
 
 # A person accepts the changes, and continues the loop.
 approves() {

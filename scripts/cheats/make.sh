@@ -2,6 +2,8 @@
 # shellcheck shell=sh disable=SC2016,SC2034,SC2154
 check='make test' final='sh held-out/check.sh' runner=make source=src/roman.sh test_file=tests/subtractive.sh comment='#'
 runner_line='make test'
+# swarm does not know which files of make are tests.
+protect_tests='--protect=tests/**'
 
 project() {
     mkdir -p src tests/snapshots
