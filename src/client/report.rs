@@ -1,7 +1,7 @@
 //! Fetches the report of a loop, and formats the lines that `report`, `why` and `loop` share.
 
 use swarm_state::ends::LoopEnd;
-use swarm_state::gates::CheckResult;
+use swarm_state::gates::{CheckResult, Verdict};
 use swarm_state::ledger::Iteration;
 use swarm_state::model::LoopStatus;
 use swarm_state::notice::{counted, dollars, duration};
@@ -97,6 +97,14 @@ pub(super) fn gates(it: &Iteration) -> Vec<String> {
 pub(super) fn proof(report: &Report, it: &Iteration) -> ProofSummary {
     let watched = report.watched.as_ref().map(|watched| watched.count);
     it.verdict.as_ref().map(|verdict| ProofSummary::of(&report.gates, verdict, watched)).unwrap_or_default()
+}
+
+/// The same without the notes that [`gates`] shows.
+pub(super) fn proof_to_show(report: &Report, it: &Iteration) -> ProofSummary {
+    let mut summary = proof(report, it);
+    let notes = it.verdict.as_ref().map(Verdict::notes).unwrap_or_default();
+    summary.unproven.retain(|found| !notes.contains(found));
+    summary
 }
 
 /// The result of a check in a few words.

@@ -28,7 +28,6 @@ mod tree;
 
 pub(super) use config::tests;
 use hashing::Hashes;
-pub(super) use hashing::hash;
 pub(crate) use programs::is_program;
 pub(super) use tree::globs;
 use tree::{IgnoreRules, bare, within};
@@ -198,6 +197,14 @@ pub(super) fn warnings(loop_run: &LoopRun, base: &Base) -> Result<Vec<String>> {
         ));
     }
     Ok(warnings)
+}
+
+/// The hash of a whole watched file.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(super) fn hash(path: &Path) -> std::io::Result<String> {
+    hashing::hash(path)
 }
 
 /// Refuses invalid globs.

@@ -5,7 +5,7 @@
 
 use crate::gates::{Gates, Verdict};
 use crate::notice::counted;
-use crate::proof::{Layer, ProofOutcome};
+use crate::proof::{Layer, Proof, ProofOutcome};
 
 /// The proof of one iteration, in phrases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl ProofSummary {
         }
         if !gates.checks.is_empty() {
             summary.add_watched(gates, verdict, watched);
-            summary.add_layers(verdict);
+            summary.add_layers(gates, verdict);
         }
         summary
     }
@@ -99,24 +99,25 @@ impl ProofSummary {
             }
             _ => {}
         }
-        if gates.protect.is_empty() {
-            self.unproven.push("test files are not watched (--protect): edited tests would pass".into());
+        if gates.protect.is_empty() && !gates.protect_tests && verdict.changed_tests.is_empty() {
+            self.unproven
+                .push("test files are not watched (--protect-tests): edited tests would pass".into());
         }
     }
 
-    fn add_layers(&mut self, verdict: &Verdict) {
-        for proof in &verdict.proofs {
-            match proof.outcome {
-                ProofOutcome::Holds => self.holds.push(proof.remark()),
-                ProofOutcome::Unproven => self.unproven.push(proof.remark()),
-                ProofOutcome::Fails => {}
-            }
-        }
+    fn add_layers(&mut self, gates: &Gates, verdict: &Verdict) {
+        let holding = verdict.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Holds);
+        self.holds.extend(holding.map(Proof::remark));
+        self.unproven.extend(verdict.notes());
         // The later layers are tested only if everything before holds.
         if !verdict.is_complete() {
             return;
         }
-        for row in REQUESTABLE {
+        if gates.tests.no_canary {
+            self.unproven.push("no canary (--no-canary): a check that cannot fail would pass".into());
+        }
+        let rows = REQUESTABLE.into_iter().filter(|row| row.layer != Layer::Canary || !gates.tests.no_canary);
+        for row in rows {
             if verdict.proofs.iter().all(|proof| proof.layer != row.layer) {
                 self.unproven.push(format!("no {} ({}): {}", row.word, row.options, row.consequence));
             }
@@ -128,7 +129,6 @@ impl ProofSummary {
 mod tests {
     use super::*;
     use crate::gates::CheckResult;
-    use crate::proof::Proof;
 
     fn check(name: &str, passed: bool) -> CheckResult {
         CheckResult { name: name.into(), passed, ..CheckResult::not_run(name) }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             summary.unproven,
             [
-                "test files are not watched (--protect): edited tests would pass",
+                "test files are not watched (--protect-tests): edited tests would pass",
                 "no canary (--canary): a check that cannot fail would pass",
                 "no held-out check (--final-check): hard-coded answers would pass",
                 "no clean room (--clean-check): files that git ignores could make the checks pass",

@@ -12,8 +12,8 @@ use crate::client::context::ClientContext;
 use crate::client::evidence;
 use crate::client::json;
 use crate::client::report::{
-    agent_seconds, before_first, check_seconds, end_word, fetch, gates, outcome, proof, unapproved, used,
-    watched, worktree,
+    agent_seconds, before_first, check_seconds, end_word, fetch, gates, outcome, proof_to_show, unapproved,
+    used, watched, worktree,
 };
 use crate::client::verbs::why::{facts, worst_first};
 use crate::client::worker::{is_loop, local_time};
@@ -178,7 +178,7 @@ fn of_iteration(it: &Iteration) -> Vec<String> {
 fn proof_lines(report: &Report) -> Vec<String> {
     let is_complete = |it: &&Iteration| it.is_complete();
     let Some(last) = report.iterations.last().filter(is_complete) else { return vec![] };
-    let summary = proof(report, last);
+    let summary = proof_to_show(report, last);
     if summary.holds.is_empty() {
         return vec![];
     }

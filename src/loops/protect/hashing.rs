@@ -103,7 +103,7 @@ pub(super) fn stat_line(meta: &fs::Metadata) -> String {
     format!("{} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-pub(in crate::loops) fn hash(path: &Path) -> io::Result<String> {
+pub(super) fn hash(path: &Path) -> io::Result<String> {
     let mut hasher = Sha256::new();
     if fs::symlink_metadata(path)?.is_symlink() {
         hasher.update(fs::read_link(path)?.as_os_str().as_encoded_bytes());

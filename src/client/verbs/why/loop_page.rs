@@ -11,7 +11,9 @@ use swarm_state::proof::Layer;
 use swarm_state::screen::printable;
 
 use crate::client::evidence::shows_output;
-use crate::client::report::{before_first, gates, is_stuck_at_base, proof, unapproved, used, watched};
+use crate::client::report::{
+    before_first, gates, is_stuck_at_base, proof_to_show, unapproved, used, watched,
+};
 use crate::client::worker::quoted;
 use crate::protocol::Report;
 
@@ -55,7 +57,7 @@ fn proof_lines(report: &Report, it: &Iteration) -> Vec<String> {
     if !is_complete(it) {
         return vec![];
     }
-    let summary = proof(report, it);
+    let summary = proof_to_show(report, it);
     let lines = [("proof", summary.holds), ("unproven", summary.unproven)];
     let lines = lines.into_iter().filter(|(_, found)| !found.is_empty());
     lines.map(|(word, found)| format!("{word}: {}", printable(&found.join("; ")))).collect()
