@@ -208,17 +208,6 @@ pub fn all() -> Vec<Proc> {
     Vec::new()
 }
 
-/// Whether a process has a controlling terminal.
-pub fn has_terminal(pid: i32) -> bool {
-    #[cfg(target_os = "linux")]
-    return linux::stat(pid).is_some_and(|stat| stat.tty_nr != 0);
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = pid;
-        true
-    }
-}
-
 /// The processes whose current directory is below `dir` and whose initial environment has all these lines
 /// (`NAME=value`).
 pub fn marked_in(dir: &std::path::Path, marks: &[Vec<u8>]) -> Vec<Proc> {

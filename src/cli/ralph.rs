@@ -117,8 +117,7 @@ Examples:
         uses, a file named with --protect, a test file with --protect-tests, or the loop's task file (swarm loop --help lists them all). Look at the change \
         (swarm ralph diff NAME), and accept it with this command if it is right.\n\n\
         An agent cannot approve its own work: not from its pane, not from a check or a process that it left running, and \
-        not through a worker that it spawned. swarm also refuses the command from an orphan without a terminal that was \
-        started after the worker and works in the worker's directory, and in a window that you opened inside swarm's \
+        not through a worker that it spawned. swarm also refuses the command in a window that you opened inside swarm's \
         tmux (for example while attached); use another terminal. The same rules apply to ralph set, ralph resume, respawn \
         and spawn --replace.")]
     Approve(RalphApprove),

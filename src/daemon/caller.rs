@@ -13,15 +13,14 @@
 //! * belongs to a worker that this worker spawned, directly or indirectly,
 //! * is a filter or hook of a repository that swarm's own git runs.
 //!
-//! An orphan without a terminal that was started after the worker and works in its directory counts as its own too, and
-//! so does a caller that has ended.
+//! A caller that has ended counts as the worker's own too. An orphan that cleared its environment does not: it looks
+//! like a script of the user's.
 //!
 //! In addition, a request from inside swarm's own tmux server must come from another worker's pane. A window or job
 //! that swarm did not create was created through the server's socket, usually by an agent. A person who splits a
 //! window while attached looks the same, and has a terminal of their own.
 
-use crate::daemon::clock::local_now;
-use crate::daemon::slot::{Slot, course_of};
+use crate::daemon::slot::Slot;
 use crate::error::{Error, ErrorCode, Result};
 use crate::store::Store;
 use crate::{checks, git, marks, procs, tmux, wrapper};
@@ -53,32 +52,13 @@ pub(crate) fn refuse_own(slot: &Slot, peer: Option<i32>, what: &str) -> Result<(
         );
         return refuse(message, "run the command in your own terminal, outside `swarm attach`");
     }
-    if is_stray(&line, slot) {
+    if cfg!(target_os = "linux") && peer > 0 && !procs::is_alive(peer) {
         let message = format!(
-            "this request comes from a background process and could be from worker '{name}', which may not {what}"
+            "the process that sent this request has ended; it could be from worker '{name}', which may not {what}"
         );
         return refuse(message, "run the command in your own terminal");
     }
     Ok(())
-}
-
-/// Whether a caller could be an orphan of the worker that cleared its environment: it has ended, or it has no terminal
-/// and works in the worker's directory, and its outermost ancestor lost its parents and was started after the worker.
-fn is_stray(line: &[i32], slot: &Slot) -> bool {
-    let Some(&peer) = line.first().filter(|pid| **pid > 0 && cfg!(target_os = "linux")) else { return false };
-    if !procs::is_alive(peer) {
-        return true;
-    }
-    let is_system = |pid: &i32| *pid == 1 || procs::name(*pid).is_some_and(|name| name == "systemd");
-    // A process that entered a container from outside has no first process above it.
-    let top = line.iter().skip(1).position(is_system).and_then(|at| line.get(at));
-    let cwd = &course_of(slot).cwd;
-    top.is_some_and(|top| {
-        let since = (local_now() - slot.origin.started).to_std().unwrap_or_default();
-        !line.iter().any(|pid| procs::has_terminal(*pid))
-            && procs::age(*top).is_some_and(|age| age < since)
-            && line.iter().any(|pid| procs::cwd(*pid).is_some_and(|dir| dir.starts_with(cwd)))
-    })
 }
 
 /// Whether a process is inside swarm's own tmux server, but not in the pane of a worker.

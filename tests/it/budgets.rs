@@ -169,11 +169,9 @@ fn why_an_agent_was_not_started_is_told_by_all_who_are_asked() {
         assert_eq!(result["iterations"][1]["error"], format!("the agent was not started: {cause}"));
         let why = d.w.swarm(&["why", "a"]).ok().says(&format!("FAIL  the agent was not started: {cause}\n"));
         assert!(why.out.contains(&format!("{reason}: {cause}\n")), "{}", why.out);
-        assert!(
-            why.out.contains("next: fix why the agent did not start, then swarm ralph set a max_"),
-            "{}",
-            why.out
-        );
+        // A resume would be refused until the directory exists.
+        let next = "next: fix why the agent did not start, then swarm respawn a\n";
+        assert!(why.out.contains(next), "{}", why.out);
         d.w.swarm(&["report", "a"]).ok().says("| not started |").says(&cause);
         let state = d.w.ralph_state("a");
         assert_eq!((&state["reason"], &state["message"]), (&json!(slug), &json!(cause)));

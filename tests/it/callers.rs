@@ -1,10 +1,9 @@
-//! Processes that an agent leaves behind control no loop, whatever they do to their environment.
+//! Processes that an agent leaves behind control no loop.
 
 use crate::verified::{DONE, Desk};
 use crate::world::SWARM;
 
-/// A script outside of the tree that tries to approve, with the worker's variables changed by `env`, once the
-/// process `parent` has ended.
+/// A script outside of the tree that tries to approve, with the variables of `env`, once the process `parent` ended.
 fn orphan(d: &Desk, env: &str, parent: &str) -> String {
     let (script, [said, there]) = (d.path("approve.sh"), ["said", "there"].map(|name| d.path(name)));
     let text = format!(
@@ -23,52 +22,19 @@ fn orphan(d: &Desk, env: &str, parent: &str) -> String {
 
 #[test]
 fn an_orphan_cannot_approve() {
-    let own = "this request comes from a background process and could be from worker 'a', which may not";
-    let cases = [
-        ("SWARM_DIR=$SWARM_DIR/.", "worker 'a' may not approve its own changes"),
-        ("-u SWARM_WORKER", own),
-        ("-i HOME=$HOME SWARM_DIR=$SWARM_DIR PATH=$PATH", own),
-    ];
-    for (env, refused) in cases {
+    let refused = "worker 'a' may not approve its own changes";
+    for env in ["SWARM_DIR=$SWARM_DIR/.", "X=1"] {
         let d = Desk::new();
         d.commit("check.sh", "exit 1\n");
         let turn = format!("echo 'exit 0' >check.sh; {}; kill -9 $PPID; sleep 600", orphan(&d, env, "$PPID"));
         // A process with the worker's name is ended before the second iteration.
         let gone = "until [ -e \"$D/said.end\" ] || [ -e \"$D/ended\" ]; do sleep 0.02; done";
         let agent = d.agent(&[&turn, &format!("{gone}; {DONE}")]);
-        let is_ended = env.starts_with("SWARM_DIR");
-        if is_ended {
-            std::fs::write(d.path("ended"), "").unwrap();
-        }
+        std::fs::write(d.path("ended"), "").unwrap();
         d.run(&["--check", "sh check.sh", "-n", "2"], &agent).code(1);
         let said = d.read("said");
-        assert!(said.contains(refused) || (is_ended && said.is_empty()), "{env}: {said}");
+        assert!(said.contains(refused) || said.is_empty(), "{env}: {said}");
         d.w.swarm(&["why", "a"]).ok().says("FAIL  protected files were changed: check.sh");
-    }
-}
-
-#[test]
-fn an_orphan_of_a_check_or_a_filter_cannot_approve() {
-    let env = "-i SWARM_DIR=\"$SWARM_DIR\" PATH=\"$PATH\"";
-    for place in ["check", "filter"] {
-        let d = Desk::new();
-        let start = orphan(&d, env, "$$").replace("$SWARM_DIR", &d.w.swarm_dir().display().to_string());
-        d.commit("check.sh", &format!("if [ -e go ]; then {start}; fi\nexit 1\n"));
-        let filter = d.path("filter.sh");
-        std::fs::write(&filter, format!("if [ -e go ]; then {start}; fi\ncat\n")).unwrap();
-        let attribute =
-            if place == "filter" { "echo 'a.x filter=f' >.gitattributes; touch a.x;" } else { "" };
-        d.git(&["config", "filter.f.clean", &format!("sh '{}'", filter.display())]);
-        let change = if place == "filter" { "echo 'exit 0' >check.sh" } else { "echo '# x' >>check.sh" };
-        let gone = "until [ -e \"$D/said.end\" ]; do sleep 0.02; done";
-        let agent =
-            d.agent(&[&format!("{change}; {attribute} touch go; {DONE}"), &format!("rm go; {gone}; {DONE}")]);
-        d.run(&["--check", "sh check.sh", "-n", "2"], &agent).code(1);
-        let said = d.read("said");
-        assert!(
-            said.contains("could be from worker 'a', which may not approve its own changes"),
-            "{place}: {said}"
-        );
     }
 }
 

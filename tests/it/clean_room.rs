@@ -24,13 +24,15 @@ fn repository(d: &Desk) -> String {
     format!("{refs:?} {trees:?} {config} {:?}", names.filter(is_new).collect::<Vec<_>>())
 }
 
-/// The layers of the last iteration with their outcomes.
+/// The layers of the last iteration that have a room or a canary, with their outcomes.
 fn proofs(d: &Desk) -> Vec<String> {
     let report: Value = d.w.swarm(&["report", "a", "--format", "json"]).ok().json();
     let last = report["iterations"].as_array().unwrap().last().unwrap().clone();
     let list = last["verdict"]["proofs"].as_array().unwrap().clone();
     let word = |proof: &Value, key: &str| proof[key].as_str().unwrap_or_default().to_owned();
-    list.iter().map(|proof| format!("{} {}", word(proof, "layer"), word(proof, "outcome"))).collect()
+    let is_other = |proof: &&Value| !["survivors", "programs"].contains(&word(proof, "layer").as_str());
+    let list = list.iter().filter(is_other);
+    list.map(|proof| format!("{} {}", word(proof, "layer"), word(proof, "outcome"))).collect()
 }
 
 #[test]

@@ -59,11 +59,7 @@ fn a_file_in_place_of_a_module_of_the_runner_needs_approval() {
         let d = python();
         let turn = format!("mkdir -p $(dirname {file}); echo 'import os; os._exit(0)' >{file}");
         let error = refused(&d, &["--check", UNITTEST], &turn);
-        assert_eq!(
-            error.lines().next().unwrap(),
-            format!("protected files were changed: {expected}"),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("protected files were changed: {expected}")), "{error}");
     }
 }
 

@@ -23,7 +23,7 @@ fn wrong_use_of_a_verified_loop_ends_with_2_and_names_the_cure() {
         (&["--check", "true", "--protect", "{a"], "hint: for example --protect 'tests/**/*.py'"),
         (
             &["--check", "true", "--protect", "/etc/*"],
-            "hint: only files in the worker's directory can be protected",
+            "hint: --protect accepts files in the worker's directory",
         ),
         (
             &["--check", "true", "--protect", "../t.sh"],

@@ -179,6 +179,7 @@ fn the_result_has_the_documented_fields() {
             "reason",
             "cause",
             "paused_by",
+            "proof",
             "iterations",
             "total_iterations",
             "total_cost",

@@ -70,7 +70,7 @@ pub struct CheckProgram {
 
 /// Finds all that `checks` start. `read` returns the text of a file in the worker's directory, `None` if it is absent.
 pub fn expand(table: &[Runner], checks: &[String], read: &dyn Fn(&str) -> Option<String>) -> Expansion {
-    let mut walk = Walk { table, read, check: "", found: Expansion::default() };
+    let mut walk = Walk { table, read, check: "", in_script: false, found: Expansion::default() };
     for check in checks {
         walk.check = check;
         walk.text(check, "", "", MAX_DEPTH);
@@ -82,6 +82,9 @@ struct Walk<'a> {
     table: &'a [Runner],
     read: &'a dyn Fn(&str) -> Option<String>,
     check: &'a str,
+    /// The current commands are those of a script. It may start the program that the agent works on, so the files that
+    /// it names are not watched.
+    in_script: bool,
     found: Expansion,
 }
 
@@ -101,7 +104,7 @@ impl Walk<'_> {
         }
         let files = command.files();
         for file in &files {
-            if !self.found.scripts.contains(file) {
+            if !self.in_script && !self.found.scripts.contains(file) {
                 self.found.scripts.push(file.clone());
             }
         }
@@ -116,8 +119,10 @@ impl Walk<'_> {
             let Some(text) = (self.read)(file) else { continue };
             let (place, _) = file.rsplit_once('/').unwrap_or((".", ""));
             if let Some(commands) = delegated::script(&text, program, place) {
+                let was_in_script = std::mem::replace(&mut self.in_script, true);
                 // A script runs in the directory of its caller.
                 self.text(&commands, &command.dir, first, depth - 1);
+                self.in_script = was_in_script;
             }
         }
     }
@@ -181,6 +186,7 @@ impl Walk<'_> {
 
     fn program(&mut self, name: &str, dir: &str, first: &str) {
         let is_plain = !name.is_empty() && !name.contains(['$', '*', '`', '=', '\n']);
+        let is_plain = is_plain && !(self.in_script && name.contains('/'));
         let program = CheckProgram { name: name.to_owned(), dir: dir.to_owned(), first: first.to_owned() };
         if is_plain && !self.found.programs.contains(&program) {
             self.found.programs.push(program);

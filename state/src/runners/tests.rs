@@ -125,7 +125,9 @@ fn the_scripts_and_programs_behind_a_check_are_found() {
         programs.map(|program| format!("{}:{}", program.first, program.name)).collect()
     };
     let found = expanded("timeout 9 make test", &files);
-    assert!(["t.sh", "x.py"].iter().all(|file| found.scripts.contains(&(*file).to_owned())), "{found:?}");
+    // The script may start the program that the agent works on.
+    let is_found = |file: &str| found.scripts.iter().any(|found| found == file);
+    assert_eq!((is_found("t.sh"), is_found("x.py")), (true, false), "{found:?}");
     assert_eq!(names("timeout 9 make test"), [":sh", ":timeout", ":make", ":python3"]);
     assert_eq!(names("npm test"), [":sh", ":npm", "node_modules/.bin:sh", "node_modules/.bin:jest"]);
     assert_eq!(names("uv run x.py")[..3], [":sh", ":uv", ".venv/bin:x.py"]);
