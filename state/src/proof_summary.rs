@@ -107,7 +107,7 @@ impl ProofSummary {
 
     fn add_layers(&mut self, gates: &Gates, verdict: &Verdict) {
         let holding = verdict.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Holds);
-        self.holds.extend(holding.map(Proof::remark));
+        self.holds.extend(holding.map(named));
         self.unproven.extend(verdict.notes());
         // The later layers are tested only if everything before holds.
         if !verdict.is_complete() {
@@ -123,6 +123,19 @@ impl ProofSummary {
             }
         }
     }
+}
+
+/// The finding with the name of its layer, if the finding alone would not be understood.
+fn named(proof: &Proof) -> String {
+    let word = match proof.layer {
+        Layer::Inventory => "inventory: ",
+        Layer::Canary => "canary: ",
+        Layer::CleanRoom => "clean room: ",
+        Layer::RedReplay => "red replay: ",
+        Layer::HeldOut => "held-out check: ",
+        Layer::Programs | Layer::Survivors | Layer::Other => "",
+    };
+    format!("{word}{}", proof.remark())
 }
 
 #[cfg(test)]
@@ -167,7 +180,10 @@ mod tests {
         let gates = Gates { protect: vec!["tests".into()], ..gates(&["pytest"]) };
         let verdict = Verdict { checks: vec![check("pytest", true)], proofs, ..Verdict::default() };
         let summary = ProofSummary::of(&gates, &verdict, None);
-        assert_eq!(summary.holds, ["1 check passed", "pytest: found", "pytest: found", "pytest: found"]);
+        assert_eq!(
+            summary.holds,
+            ["1 check passed", "canary: pytest: found", "red replay: pytest: found", "held-out check: found"]
+        );
         assert_eq!(summary.unproven, ["pytest: found"]);
     }
 
