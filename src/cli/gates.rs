@@ -64,8 +64,9 @@ pub struct GateArgs {
     pub protect: Vec<String>,
     /// Watch the test files that exist before the loop
     ///
-    /// The tests of a known runner, such as pytest or cargo test. A change needs approval, as with --protect. The agent
-    /// may add test files. Without this option, `swarm why` and `swarm report` list changed test files.
+    /// This needs a check with a known test runner, such as pytest or cargo test (swarm-config(5) lists them). A change
+    /// needs approval, as with --protect. The agent may add test files. Without this option, `swarm why` and
+    /// `swarm report` list changed test files.
     #[arg(hide_short_help = true, long)]
     pub protect_tests: bool,
     /// Watch no files; changed checks need no approval
@@ -73,12 +74,12 @@ pub struct GateArgs {
     pub allow_changed_checks: bool,
     /// Do not add a failing test to prove that checks can fail
     ///
-    /// When every gate holds, swarm adds a test that must fail, runs each check with a known test runner again, and
-    /// removes the test. If a check still passes, the iteration does not count. This costs one more run of the check,
-    /// also before the first iteration.
+    /// Without this option, when every gate holds, swarm adds a test that must fail, runs each check with a known test
+    /// runner again, and removes the test. If a check still passes, the iteration does not count. The test is in the
+    /// tree while the check runs. This costs one more run of the check, also before the first iteration.
     #[arg(hide_short_help = true, long)]
     pub no_canary: bool,
-    /// Failing test for another runner (repeatable)
+    /// Failing test for an unknown test runner (repeatable)
     ///
     /// swarm adds such a test by itself for the runners that it knows. PATH is a new file in the worker's directory,
     /// which the check runs as a test. TEXT must contain {token}; swarm replaces it in each run. `swarm why` shows
@@ -111,8 +112,8 @@ pub struct RoomArgs {
     pub final_check: Vec<String>,
     /// Directory with the files of the held-out checks
     ///
-    /// It must be outside of the worker's directory and repository. A process list shows the option while the command
-    /// that starts the loop runs; with -d, that is a moment.
+    /// It must be outside of the worker's directory and repository. An agent can see the path in the process list while
+    /// `swarm loop` runs. With -d, the command ends before the agent starts.
     #[arg(hide_short_help = true, long, value_name = "DIR")]
     pub hidden: Option<PathBuf>,
     /// Pause after N failures of the held-out checks [default: 3]

@@ -2,6 +2,8 @@
 //!
 //! Each key replaces one field of a row of [`swarm_state::runners`]. The row wins over the built-in one.
 
+use std::path::{Component, Path};
+
 use globset::Glob;
 use serde_json::Value;
 use swarm_state::runners::{self, CanaryTemplate, Runner, RunnerConfig};
@@ -51,8 +53,26 @@ pub(super) fn read(rows: &mut Vec<Runner>, section: &SettingEntry<'_>) -> Result
     })
 }
 
-/// Refuses rows with half a canary.
+/// Refuses rows with half a canary, or with one that swarm could not recognize afterwards.
 pub(super) fn check(rows: &[Runner]) -> Result<()> {
+    for row in rows {
+        let Some(canary) = &row.canary else { continue };
+        if !canary.text.is_empty() && !canary.text.contains("{token}") {
+            let message = format!("[runners.{}]: canary_text must contain {{token}}", row.name);
+            return Err(Error::invalid(message).hint("the failing test prints it: man swarm-config"));
+        }
+        let is_inside =
+            |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
+        if !is_inside(&canary.file) || !is_inside(&canary.dir) {
+            let message = format!(
+                "[runners.{}]: canary_file and canary_dir must be relative paths without '..'",
+                row.name
+            );
+            return Err(
+                Error::invalid(message).hint("swarm adds the failing test below the runner's directory")
+            );
+        }
+    }
     let is_half = |row: &&Runner| {
         row.canary.as_ref().is_some_and(|canary| canary.file.is_empty() || canary.text.is_empty())
     };

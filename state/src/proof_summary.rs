@@ -99,7 +99,7 @@ impl ProofSummary {
             }
             _ => {}
         }
-        if gates.protect.is_empty() && !gates.protect_tests && verdict.changed_tests.is_empty() {
+        if gates.protect.is_empty() && !gates.protect_tests {
             self.unproven
                 .push("test files are not watched (--protect-tests): edited tests would pass".into());
         }

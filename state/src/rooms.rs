@@ -124,7 +124,9 @@ impl RoomGates {
             Self { final_tries: 0, .. } => Err(RoomError::ZeroTries),
             _ if self.hidden.is_some() && self.final_checks.is_empty() => Err(RoomError::HiddenAlone),
             _ if !self.setup.is_empty() && self.is_empty() => Err(RoomError::SetupAlone),
-            _ if self.final_checks.iter().any(is_known) => Err(RoomError::SameAsCheck),
+            _ if self.hidden.is_none() && self.final_checks.iter().any(is_known) => {
+                Err(RoomError::SameAsCheck)
+            }
             _ if self.clean_check && checks.is_empty() => Err(RoomError::NoCheck("--clean-check")),
             _ if !self.fix.is_empty() && checks.is_empty() => Err(RoomError::NoCheck("--fix")),
             _ if !self.final_checks.is_empty() && !gated => Err(RoomError::FinalAlone),
@@ -160,6 +162,7 @@ mod tests {
             (base.clone(), &[], true, None),
             (base.clone(), &[], false, Some(RoomError::FinalAlone)),
             (base.clone(), &[" make hidden\n"], true, Some(RoomError::SameAsCheck)),
+            (RoomGates { hidden: Some("/h".into()), ..base.clone() }, &["make hidden"], true, None),
             (RoomGates { final_tries: 0, ..base.clone() }, &["a"], true, Some(RoomError::ZeroTries)),
             (
                 RoomGates { final_checks: strings(&[" "]), ..base.clone() },

@@ -1,6 +1,7 @@
 //! The tests that must fail, one for each kind of runner.
 //!
-//! Names and texts pass the usual linters. `{token}` and `{id}` are explained at [`CanaryTemplate`].
+//! They use the usual assertion of their runner, which code under test could replace. Names and texts pass the usual
+//! linters. `{token}` and `{id}` are explained at [`CanaryTemplate`].
 
 use super::CanaryTemplate;
 
@@ -12,7 +13,7 @@ pub(super) fn pytest() -> Option<CanaryTemplate> {
     template(
         "",
         "test_swarm_canary_{id}.py",
-        "def test_swarm_canary_{id}():\n    raise AssertionError(\"{token}\")\n",
+        "def test_swarm_canary_{id}():\n    assert \"{token}\" == \"\"\n",
     )
 }
 
@@ -21,7 +22,7 @@ pub(super) fn unittest() -> Option<CanaryTemplate> {
         "",
         "test_swarm_canary_{id}.py",
         "import unittest\n\n\nclass SwarmCanary(unittest.TestCase):\n    def test_swarm_canary_{id}(self):\n        \
-         raise AssertionError(\"{token}\")\n",
+         self.assertEqual(\"{token}\", \"\")\n",
     )
 }
 
@@ -40,7 +41,8 @@ pub(super) fn node() -> Option<CanaryTemplate> {
     template(
         "test",
         "swarm_canary_{id}.test.mjs",
-        r#"import { readdirSync } from "node:fs";
+        r#"import assert from "node:assert";
+import { readdirSync } from "node:fs";
 import test from "node:test";
 
 const here = new URL(".", import.meta.url);
@@ -49,7 +51,7 @@ const near = readdirSync(here).find(isOther);
 if (near) await import(new URL(near, here)).catch(() => {});
 
 test("swarm canary {id}", () => {
-  throw new Error("{token}");
+  assert.equal("{token}", "");
 });
 "#,
     )
@@ -60,7 +62,7 @@ pub(super) fn jest() -> Option<CanaryTemplate> {
     template(
         "",
         "swarm_canary_{id}.test.js",
-        "test(\"swarm canary {id}\", () => {\n  throw new Error(\"{token}\");\n});\n",
+        "test(\"swarm canary {id}\", () => {\n  expect(\"{token}\").toBe(\"\");\n});\n",
     )
 }
 
@@ -68,8 +70,8 @@ pub(super) fn vitest() -> Option<CanaryTemplate> {
     template(
         "",
         "swarm_canary_{id}.test.js",
-        "import { test } from \"vitest\";\n\ntest(\"swarm canary {id}\", () => {\n  throw new \
-         Error(\"{token}\");\n});\n",
+        "import { expect, test } from \"vitest\";\n\ntest(\"swarm canary {id}\", () => {\n  \
+         expect(\"{token}\").toBe(\"\");\n});\n",
     )
 }
 

@@ -21,7 +21,7 @@ fn pytest() -> Runner {
         config_options: words(&["-c", "--config-file"]),
         packages: words(&["lib*/python*/site-packages/{pytest,_pytest,pluggy,iniconfig,xdist,pytest_cov}"]),
         cache_variables: words(&[python::CACHE_VARIABLE]),
-        tests: words(&["**/test_*.py", "**/*_test.py"]),
+        tests: words(&["**/test_*.py", "**/*_test.py", "**/{test,tests}/__init__.py"]),
         summary: SummaryFormat::Pytest,
         canary: canaries::pytest(),
         ..Runner::default()
@@ -34,7 +34,7 @@ fn unittest() -> Runner {
         commands: words(&["python -m unittest"]),
         config: python::start_config(),
         cache_variables: words(&[python::CACHE_VARIABLE]),
-        tests: words(&["**/test*.py"]),
+        tests: words(&["**/test*.py", "**/{test,tests}/__init__.py"]),
         summary: SummaryFormat::Unittest,
         canary: canaries::unittest(),
         ..Runner::default()
