@@ -198,7 +198,7 @@ pub struct Loop {
     pub worktree: WorktreeArgs,
     /// Agent command [default: of --agent, or else of the settings]
     ///
-    /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under [ralph_loop] in the
+    /// swarm runs the first that is set: COMMAND, the command of --agent, that of `agent` under `[ralph_loop]` in the
     /// settings, `command` there.
     #[arg(last = true, value_name = "COMMAND", help_heading = None::<&'static str>)]
     pub cmd: Vec<String>,

@@ -3,7 +3,7 @@
 //! A row is data, like a row of [`crate::profiles`]. Settings (`[runners.NAME]`) can change or add rows. The rows that
 //! a loop uses are stored in its baseline, so that a loop keeps those that it was started with. The daemon watches a
 //! runner's configuration, reads its summary, and adds its canary. Deliberately absent: the disk and running anything;
-//! the caller of [`expand`] reads the files in which a command like `make` or `npm` finds the command that it runs.
+//! the caller of [`expand()`] reads the files in which a command like `make` or `npm` finds the command that it runs.
 
 use serde::{Deserialize, Serialize};
 
