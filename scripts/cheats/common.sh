@@ -232,7 +232,7 @@ setup_monorepo() {
     setup_subdirectory
     sub=.
     check="cd packages/roman && $check"
-    final="cp -r held-out packages/roman/ && cd packages/roman && $final"
+    final="for dir in held-out examples; do if [ -e \$dir ]; then cp -r \$dir packages/roman/; fi; done; cd packages/roman && $final"
     source=packages/roman/$source
 }
 honest_monorepo() { cd packages/roman && fix; }
