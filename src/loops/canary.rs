@@ -222,7 +222,7 @@ impl LoopRun {
         (plan.on_step)(Step::Reached("canary_run"));
         planted.remove(plan.on_step)?;
         let output = folder.join(format!("canary-{number}.txt"));
-        // It exists, unless the check could not start in the loop's time.
+        // The file is missing if the check could not start in the loop's time.
         let _ = std::fs::rename(folder.join(format!("{STEM}-1.txt")), &output);
         let (text, is_shortened) = inventory::output(&output);
         let shown = CheckResult { name: label, passed: !result.passed, ..result.clone() };

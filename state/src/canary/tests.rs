@@ -58,7 +58,7 @@ fn the_baseline_decides_whether_a_canary_applies() {
         ("pytest --maxfail=1", red(), red(), false, &undecided),
         ("cargo test", red(), red(), false, &undecided),
         ("cargo test --no-fail-fast", red(), red(), false, &None),
-        // It could not start.
+        // The check could not start.
         ("pytest", result(false, None), result(false, None), false, &undecided),
         ("pytest", red(), green(), false, &None),
     ] {

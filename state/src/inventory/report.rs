@@ -25,10 +25,10 @@ pub enum ReportFormat {
 /// Why a report cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReportError {
-    /// It is not in the format.
+    /// The file is not in the format that was requested.
     #[error("it is not a {0} report")]
     Foreign(&'static str),
-    /// It is damaged.
+    /// The file is in the format, and damaged.
     #[error("it is not valid XML: {0}")]
     Xml(String),
 }
