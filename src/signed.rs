@@ -140,13 +140,7 @@ impl SigningKey {
     pub(crate) fn sign_text(&self, purpose: Purpose<'_>, text: &str) -> io::Result<Vec<u8>> {
         let body = text.trim_end().strip_suffix("\n}");
         let body = body.ok_or_else(|| io::Error::other("not an object with members"))?;
-        let signature: String = self
-            .mac(purpose, body)
-            .finalize()
-            .into_bytes()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let signature = crate::files::hex(&self.mac(purpose, body).finalize().into_bytes());
         Ok(format!("{body}{MEMBER}{signature}{END}").into_bytes())
     }
 

@@ -279,7 +279,7 @@ pub(super) fn lock(dir: &Path, name: &str) -> Result<File> {
 }
 
 pub(super) fn hash(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    files::hex(&Sha256::digest(bytes))
 }
 
 pub(super) fn not_ours_to_change(file: &Path, what: &str) -> Error {

@@ -26,7 +26,7 @@ pub(crate) fn session_id(name: &str, id: &str, run: u64) -> String {
     let mut bytes: [u8; 16] = Md5::digest(format!("swarm {name} {id} {run}")).into();
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = crate::files::hex(&bytes);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }

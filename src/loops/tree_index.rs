@@ -79,6 +79,6 @@ impl LoopRun {
 
     fn index_hash(&self) -> Option<String> {
         let bytes = crate::files::read_bounded(&self.index(), MAX_INDEX_BYTES).ok()?;
-        Some(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(crate::files::hex(&Sha256::digest(bytes)))
     }
 }

@@ -180,7 +180,7 @@ pub(super) fn fresh_token() -> Result<String> {
     let mut bytes = [0; 8];
     let read = fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|e| Error::system("no random numbers", e))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(crate::files::hex(&bytes))
 }
 
 fn is_token(text: &str) -> bool {

@@ -12,9 +12,10 @@ use swarm_state::runners::{DEPENDENCY_DIRS, STARTUP_HOOKS};
 use walkdir::{DirEntry, WalkDir};
 
 use super::config::expand;
-use super::hashing::{Hashes, hex, stat_line};
+use super::hashing::{Hashes, stat_line};
 use super::tree::{IgnoreRules, is_dependency_dir};
 use crate::error::Result;
+use crate::files::hex;
 
 /// Finds the directories and stores their digests, if a known runner is used.
 pub(super) fn begin(root: &Path, base: &mut Base) {

@@ -12,6 +12,7 @@ use swarm_state::runners::{RunnerConfig, parts_of};
 use walkdir::WalkDir;
 
 use crate::error::{Error, Result};
+use crate::files::hex;
 
 /// Of a larger program, only the size and the time are compared.
 const MAX_PROGRAM_BYTES: u64 = 64 << 20;
@@ -84,10 +85,6 @@ impl Hashes<'_> {
 
 fn unreadable(path: &Path, error: io::Error) -> Error {
     Error::system(format!("cannot read '{}'", path.display()), error)
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Hashes a program; one that cannot be read, by its size and time.
