@@ -277,7 +277,7 @@ fn damaged_files_and_left_overs_are_found_and_stay_as_they_are() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    put("workers/torn.json", &good[..good.len() / 2]);
+    put("workers/torn.json", good.split_inclusive('}').next().unwrap());
     put("workers/newer.json", &good.replace("\"format\": 1", "\"format\": 99"));
     put("workers/old.json.corrupt-20260101T000000", "x");
     fs::create_dir(dir.join("workers/dir.json")).unwrap();
