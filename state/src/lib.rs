@@ -23,6 +23,7 @@
 //! * **excused** – a check that failed in the baseline and need not pass (`--allow-preexisting`)
 //! * **watched file** – a file whose change needs approval before an iteration counts
 //! * **layer** – one way to detect a check that passes without the work; **proof** – the result of testing it
+//! * **task list** – `tasks.json`; **story** – an entry in it; **mode** – implement, review or review-fix
 //! * **canary** – a test that must fail, added by swarm to prove that a check can fail
 //! * **held-out check** – a check whose files the agent cannot see, run last
 //! * **room** – a temporary checkout of a snapshot, outside the agent's tree, in which swarm runs checks
@@ -68,7 +69,7 @@
 //! 6. [`transcript`], [`hook`]: what an agent records and reports
 //! 7. [`contract`], [`template`], [`ledger`], [`scripts`], [`runners`]: the text of an iteration, its record, the files
 //!    and test runners of its checks
-//! 8. [`session`]: loops within one agent session
+//! 8. [`session`]: loops within one agent session; [`tasks`]: task lists and the review of their stories
 //! 9. [`mod@format`], [`reconcile`], [`ignored`], [`removal`]: disk formats, restarts of the daemon, removing worktrees
 #![deny(missing_docs, clippy::wildcard_enum_match_arm)]
 
@@ -139,3 +140,5 @@ pub mod removal;
 pub mod hook;
 
 pub mod session;
+
+pub mod tasks;

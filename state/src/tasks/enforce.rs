@@ -1,0 +1,156 @@
+//! Decides for the daemon what stays of an agent's edits of the task list.
+//!
+//! The daemon compares the file with the list that it recorded before the iteration, so neither an agent without hooks
+//! nor one that edits `.ralph-active` can approve its own work. An illegal change of a story is undone for that story,
+//! other edits stay. A file that cannot be read is replaced by the last good list.
+
+use super::review::{Violation, transitions};
+use super::schema::{LenientList, parse_leniently};
+use super::{APPROVED_AT_CAP, IterationMode, ReviewOptions, ReviewState, ReviewStatus, TaskList, key};
+
+/// An iteration whose edits are judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Edited<'a> {
+    /// What it was to do.
+    pub mode: IterationMode,
+    /// Its story.
+    pub selected: &'a str,
+    /// The list before it.
+    pub before: &'a TaskList,
+    /// The file now; `None` if it cannot be read or was deleted.
+    pub now: Option<&'a str>,
+}
+
+/// The list that counts, and what was undone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Enforced {
+    /// The list.
+    pub list: TaskList,
+    /// The file has to be replaced by the list, because it cannot be used as a whole.
+    pub is_restored: bool,
+    /// What was wrong and was undone: a sentence each, for the next iteration and for people.
+    pub remarks: Vec<String>,
+    /// The story whose review fields changed legally.
+    pub changed: Option<String>,
+}
+
+/// Judges the edits of an iteration.
+pub fn enforce(edited: Edited<'_>, options: ReviewOptions) -> Enforced {
+    let before = edited.before;
+    let restored = |why: String| Enforced {
+        list: before.clone(),
+        is_restored: true,
+        remarks: vec![format!("the task list was restored: {why}")],
+        changed: None,
+    };
+    let Some(text) = edited.now else { return restored("the file was missing".into()) };
+    let LenientList { mut list, fault } = match parse_leniently(text) {
+        Ok(read) => read,
+        Err(fault) => return restored(fault.to_string()),
+    };
+    let mut remarks = vec![];
+    if let Some(fault) = fault {
+        let known = fault.story().filter(|id| before.story(id).is_some()).map(str::to_owned);
+        let Some(id) = known else { return restored(fault.to_string()) };
+        list.restore_story(&id, before);
+        remarks.push(format!("{fault}; the story was restored"));
+        // There may be more, but the text of a list whose stories are all valid has none.
+        if let Err(fault) = TaskList::parse(&list.to_text()) {
+            return restored(fault.to_string());
+        }
+    }
+    let faults = list.dependency_faults();
+    if let (Some(fault), true) = (faults.first(), before.dependency_faults().is_empty()) {
+        return restored(fault.to_string());
+    }
+    remarks.extend(restore_checks(&mut list, before));
+    let mut changed = None;
+    if options.skip_review {
+        remarks.extend(restore_removed(&mut list, before));
+    } else {
+        let found = transitions(
+            edited.mode,
+            &before.review_states(),
+            &list,
+            options.review_cap,
+            Some(edited.selected),
+        );
+        changed = found.changed;
+        for Violation { story, message } in found.violations {
+            if approve_at_cap(&mut list, before, &story, options.review_cap, edited.mode) {
+                changed.get_or_insert(story);
+                continue;
+            }
+            undo(&mut list, before, &story);
+            remarks.push(message);
+        }
+    }
+    Enforced { list, is_restored: false, remarks, changed }
+}
+
+/// Undoes the change of a story's review fields.
+fn undo(list: &mut TaskList, before: &TaskList, id: &str) {
+    match (before.story(id), list.story(id)) {
+        (Some(old), Some(new)) if old.review == new.review => {}
+        (Some(old), Some(_)) => {
+            let (review, feedback) = (old.review, old.feedback.clone());
+            list.set_review(id, review, &feedback);
+        }
+        (Some(_), None) => list.restore_story(id, before),
+        (None, _) => list.set_review(id, ReviewState::default(), ""),
+    }
+}
+
+/// A review that requests changes although the cap is reached approves the story, and keeps its concerns.
+fn approve_at_cap(list: &mut TaskList, before: &TaskList, id: &str, cap: u64, mode: IterationMode) -> bool {
+    let (Some(old), Some(story)) = (before.story(id), list.story(id)) else { return false };
+    let new = story.review;
+    let is_review = mode == IterationMode::Review
+        && old.review.review_status == Some(ReviewStatus::NeedsReview)
+        && new.review_count == old.review.review_count.saturating_add(1)
+        && new.review_count >= cap
+        && new.review_status == Some(ReviewStatus::ChangesRequested)
+        && !new.passes
+        && !story.feedback.trim().is_empty();
+    if !is_review {
+        return false;
+    }
+    let feedback = format!("{APPROVED_AT_CAP} {}", story.feedback);
+    let review = ReviewState { passes: true, review_status: Some(ReviewStatus::Approved), ..new };
+    if story.notes.trim().is_empty() {
+        let note = "Approved at the review cap; see reviewFeedback.";
+        list.edit(id, |raw| drop(raw.insert(key::NOTES.into(), note.into())));
+    }
+    list.set_review(id, review, &feedback);
+    true
+}
+
+/// The checks of a story are the user's. Stories that the iteration added may bring their own.
+fn restore_checks(list: &mut TaskList, before: &TaskList) -> Vec<String> {
+    let mut remarks = vec![];
+    for old in before.stories() {
+        if list.story(&old.id).is_none_or(|story| story.checks == old.checks) {
+            continue;
+        }
+        let raw = before.raw(&old.id).and_then(|raw| raw.get(key::CHECKS)).cloned();
+        list.edit(&old.id, |story| {
+            match raw {
+                Some(checks) => story.insert(key::CHECKS.into(), checks),
+                None => story.shift_remove(key::CHECKS),
+            };
+        });
+        remarks.push(format!("the checks of story {} were changed and were restored", old.id));
+    }
+    remarks
+}
+
+fn restore_removed(list: &mut TaskList, before: &TaskList) -> Vec<String> {
+    let mut remarks = vec![];
+    for old in before.stories() {
+        if list.story(&old.id).is_none() {
+            list.restore_story(&old.id, before);
+            remarks.push(format!("story {} was removed and was restored", old.id));
+        }
+    }
+    remarks
+}
