@@ -14,6 +14,7 @@ use crate::promise::{Claim, OnNoWork, Promise, Source};
 use crate::proof::{Proof, ProofOutcome};
 use crate::rooms::{RoomError, RoomGates};
 use crate::runners::Runner;
+use crate::tasks::gate::{TaskGate, TaskVerdict};
 use crate::test_gates::{TestGates, TestGatesError};
 
 #[cfg(test)]
@@ -78,6 +79,9 @@ pub struct Gates {
     /// The options for the tests of the checks.
     #[serde(flatten)]
     pub tests: TestGates,
+    /// The task list whose stories must all be approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskGate>,
 }
 
 impl Default for Gates {
@@ -96,6 +100,7 @@ impl Default for Gates {
             protect_tests: false,
             runners: vec![],
             tests: TestGates::default(),
+            tasks: None,
         }
     }
 }
@@ -166,9 +171,9 @@ impl Gates {
         }
     }
 
-    /// True when neither a check nor a promise is required: the loop then ends by its done pattern or its limits.
+    /// True when no check, promise or task list is required: the loop then ends by its done pattern or its limits.
     pub fn is_empty(&self) -> bool {
-        self.checks.is_empty() && self.promise.is_none()
+        self.checks.is_empty() && self.promise.is_none() && self.tasks.is_none()
     }
 
     /// The checks that need not pass, out of those that `failed` before the first iteration.
@@ -181,7 +186,8 @@ impl Gates {
     pub fn is_spent(&self, failed: Vec<String>, done_pattern: bool) -> bool {
         let excused = self.excused(failed);
         let has_check = self.checks.iter().any(|check| !excused.contains(check));
-        !self.is_empty() && !has_check && self.promise.is_none() && !done_pattern
+        let has_other = self.promise.is_some() || self.tasks.is_some() || done_pattern;
+        !self.is_empty() && !has_check && !has_other
     }
 }
 
@@ -275,6 +281,12 @@ pub struct Verdict {
     pub worked: bool,
     /// Why the gates could not be checked. Then no gate holds.
     pub trouble: Option<String>,
+    /// The state of the task list; `None` when none was requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<TaskVerdict>,
+    /// The agent exited with 0, but printed and changed nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_empty_answer: bool,
 }
 
 impl Verdict {
@@ -285,7 +297,8 @@ impl Verdict {
 
     /// True when at least one gate was requested.
     fn is_asked(&self) -> bool {
-        self.done_pattern.is_some() || self.promise.is_some() || self.asks_for_checks()
+        let has_other = self.done_pattern.is_some() || self.promise.is_some() || self.tasks.is_some();
+        has_other || self.asks_for_checks()
     }
 
     /// True when at least one check must pass. An excused check proves nothing.
@@ -308,7 +321,9 @@ impl Verdict {
         let tests = (!self.changed_tests.is_empty())
             .then(|| format!("changed test files: {}", named(&self.changed_tests, MAX_NAMED_FILES)));
         let unproven = self.proofs.iter().filter(|proof| proof.outcome == ProofOutcome::Unproven);
-        tests.into_iter().chain(unproven.map(Proof::remark)).collect()
+        let complete = self.tasks.iter().filter(|tasks| tasks.is_complete());
+        let undone = complete.flat_map(|tasks| tasks.undone.iter().cloned());
+        tests.into_iter().chain(unproven.map(Proof::remark)).chain(undone).collect()
     }
 
     /// Why the loop is not complete, one sentence for each gate; empty when every requested gate holds.
@@ -332,6 +347,7 @@ impl Verdict {
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }
+        remarks.extend(self.tasks.iter().flat_map(TaskVerdict::remarks));
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
         }

@@ -1,7 +1,7 @@
 //! Decides everything about a task list: `tasks.json`, the stories in it, and the review of each story.
 //!
 //! The agent edits the file. [`schema`] reads it and finds its faults, [`review`] has the rules for the review fields,
-//! [`selection`] chooses the story and the mode of an iteration, [`marker`] is `.ralph-active`, [`stop_check`] decides
+//! [`selection`] chooses the story and the mode of an iteration, [`gate`] makes the list a gate of a loop, [`marker`] is `.ralph-active`, [`stop_check`] decides
 //! for the Stop hook whether the agent may end, and [`enforce`] decides for the daemon what stays of the agent's edits.
 //! The section numbers are those of the source document. Deliberately absent: reading and writing files.
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub mod enforce;
+pub mod gate;
 pub mod marker;
 pub mod review;
 pub mod schema;
