@@ -6,7 +6,7 @@
 # It reads its prompt from standard input into DIR/prompt-N. DIR/reviews has a line for each review, used in order:
 # "approve" or "changes TEXT"; without a line the review approves. DIR/cheat-N is Perl code for call number N: it gets
 # $list, $story, $mode and $marker after the usual edits and before the file is written. It may return "keep" to leave
-# tasks.json alone, or "silent" to print nothing and change nothing.
+# tasks.json alone. With a file DIR/silent-N, call N prints nothing and changes nothing.
 use strict;
 use warnings;
 use utf8;
@@ -22,6 +22,7 @@ sub spew { my ($file, $text) = @_; open my $out, '>', $file or die "$file: $!"; 
 my $call = (slurp("$dir/calls") // 0) + 1;
 spew("$dir/calls", $call);
 spew("$dir/prompt-$call", $prompt);
+exit 0 if -e "$dir/silent-$call";
 my $marker = $json->decode(slurp('.ralph-active'));
 my $mode = $marker->{iterationMode};
 my $file = "$marker->{ralphDir}/tasks.json";
@@ -60,7 +61,6 @@ if (defined(my $cheat = slurp("$dir/cheat-$call"))) {
     $how = eval($cheat) // '';
     die $@ if $@;
 }
-exit 0 if $how eq 'silent';
 spew($file, $json->encode($list)) unless $how eq 'keep';
 open my $progress, '>>', "$marker->{ralphDir}/progress.txt" or die $!;
 print $progress "## iteration $marker->{iteration} ($mode) $story->{id}\n";

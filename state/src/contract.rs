@@ -13,7 +13,7 @@ mod turn;
 mod tests;
 
 use diff::shortened_to;
-pub use diff::{MAX_DIFF_CHARS, shortened, without_dir};
+pub use diff::{MAX_DIFF_CHARS, files_in, shortened, without_dir};
 pub use progress::{HEADING, ProgressEntry};
 pub use turn::{MAX_STORY_DIFF_CHARS, StoryChanges, TurnSection};
 

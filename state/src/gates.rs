@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::inventory::TestCounts;
 use crate::notice::named;
 use crate::outage::Outage;
 use crate::promise::{Claim, OnNoWork, Promise, Source};
@@ -17,6 +16,8 @@ use crate::runners::Runner;
 use crate::tasks::gate::{TaskGate, TaskVerdict};
 use crate::test_gates::{TestGates, TestGatesError};
 
+pub use crate::check_result::{CheckResult, TIME_OVER};
+
 #[cfg(test)]
 mod tests;
 
@@ -25,9 +26,6 @@ pub(crate) const CHECK_TIMEOUT_SECONDS: u64 = 120;
 
 /// How many changed test files a note names.
 const MAX_NAMED_FILES: usize = 10;
-
-/// Why a check was ended before its own time limit.
-pub const TIME_OVER: &str = "the loop's time was over";
 
 /// The remark on an iteration whose agent never started. Passing gates prove nothing then.
 pub fn not_started(why: &str) -> String {
@@ -191,43 +189,6 @@ impl Gates {
     }
 }
 
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The command.
-    pub name: String,
-    /// True when it exited with 0 in time.
-    pub passed: bool,
-    /// The end of its output, then how it ended when it did not pass.
-    pub output: String,
-    /// Its duration, seconds.
-    pub seconds: f64,
-    /// True when the loop's time limit ended or prevented the check. Its result then proves nothing about the work.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-    /// The tests that ran, from the summary of a known runner; `None` if unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tests: Option<TestCounts>,
-}
-
-impl CheckResult {
-    /// The result of a check that did not run because the loop's time limit was reached.
-    pub fn not_run(name: &str) -> Self {
-        let output = format!("not run: {TIME_OVER}");
-        Self { name: name.to_owned(), passed: false, output, seconds: 0.0, cut: true, tests: None }
-    }
-
-    /// Why it did not pass.
-    fn remark(&self) -> String {
-        let name = &self.name;
-        if self.cut {
-            format!("the check '{name}' did not end: {TIME_OVER}")
-        } else {
-            format!("the check '{name}' failed")
-        }
-    }
-}
-
 /// The state of all gates at the end of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -335,6 +296,12 @@ impl Verdict {
 
     /// The same without the checks, for callers that print each check on its own.
     pub fn other_remarks(&self) -> Vec<String> {
+        let count = self.tasks.iter().filter_map(TaskVerdict::left).collect::<Vec<_>>();
+        [count, self.faults()].concat()
+    }
+
+    /// The same without the number of stories that are left.
+    pub fn faults(&self) -> Vec<String> {
         let mut remarks: Vec<String> = self.trouble.iter().cloned().collect();
         if self.done_pattern == Some(false) {
             remarks.push("the done pattern did not appear".into());
@@ -347,7 +314,7 @@ impl Verdict {
             Some(Claim::Rejected) => remarks.push("promise without work: nothing was done before it".into()),
             None | Some(Claim::Given | Claim::Doubtful) => {}
         }
-        remarks.extend(self.tasks.iter().flat_map(TaskVerdict::remarks));
+        remarks.extend(self.tasks.iter().filter(|tasks| !tasks.is_complete()).flat_map(TaskVerdict::faults));
         if !self.changed.is_empty() {
             remarks.push(format!("protected files were changed: {}", self.changed.join(", ")));
         }

@@ -13,7 +13,7 @@ use swarm_state::tasks::{Story, TaskList};
 use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
-use super::{TaskRecord, read_text, write_text};
+use super::files::{TaskRecord, read_text, write_text};
 use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
 use crate::error::Result;
 use crate::loops::run::{Finished, LoopRun};

@@ -7,7 +7,7 @@ use swarm_state::tasks::TaskList;
 use swarm_state::tasks::gate::{TaskGate, TaskTurn};
 use swarm_state::tasks::marker::{MARKER_FILE, RalphMarker};
 
-use super::{read_text, write_text};
+use super::files::{read_text, write_text};
 use crate::error::Result;
 use crate::loops::run::LoopRun;
 

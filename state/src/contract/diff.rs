@@ -31,6 +31,11 @@ pub fn without_dir(diff: &str, dir: &str) -> String {
     files(diff).into_iter().map(|(_, file)| file).filter(|file| !is_in(file)).collect()
 }
 
+/// The names of the files in a diff.
+pub fn files_in(diff: &str) -> Vec<String> {
+    files(diff).into_iter().map(|(_, file)| stat(file).0.to_owned()).collect()
+}
+
 /// The part of each file and where it starts.
 fn files(diff: &str) -> Vec<(usize, &str)> {
     let mut starts: Vec<usize> = diff.match_indices("\ndiff --git ").map(|(at, _)| at + 1).collect();

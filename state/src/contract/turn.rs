@@ -201,7 +201,7 @@ mod tests {
         options: ReviewOptions,
         review: Option<StoryChanges<'_>>,
     ) -> String {
-        let turn = TaskTurn { mode, story: story.id.clone() };
+        let turn = TaskTurn { mode, story: story.id.clone(), title: story.title.clone() };
         TurnSection {
             turn: &turn,
             story,

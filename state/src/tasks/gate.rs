@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::enforce::Enforced;
 use super::{IterationMode, ReviewOptions, ReviewStatus, Story, TaskList};
-use crate::gates::CheckResult;
+use crate::check_result::CheckResult;
 use crate::promise::Promise;
 
 /// A gate that holds when every story is approved.
@@ -38,6 +38,9 @@ pub struct TaskTurn {
     pub mode: IterationMode,
     /// The id of its story.
     pub story: String,
+    /// The story's title.
+    #[serde(default)]
+    pub title: String,
 }
 
 /// What an iteration came to.
@@ -48,6 +51,9 @@ pub struct TaskVerdict {
     pub turn: TaskTurn,
     /// The story's review status afterwards.
     pub status: Option<ReviewStatus>,
+    /// The story's review fields changed as the mode permits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_changed: bool,
     /// The story passes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_passed: bool,
@@ -70,19 +76,44 @@ pub struct TaskVerdict {
 }
 
 impl TaskVerdict {
+    /// The verdict on a list without stories.
+    pub fn new(turn: TaskTurn, status: Option<ReviewStatus>) -> Self {
+        Self {
+            turn,
+            status,
+            is_changed: false,
+            is_passed: false,
+            done: 0,
+            total: 0,
+            skip_review: false,
+            promised_early: false,
+            undone: vec![],
+            checks: vec![],
+        }
+    }
+
     /// The verdict on a list as it is after an iteration.
     pub fn of(turn: TaskTurn, enforced: &Enforced, skip_review: bool) -> Self {
         let list = &enforced.list;
+        let story = list.story(&turn.story).cloned();
+        let status = story.as_ref().and_then(|story| story.review.review_status);
         Self {
-            status: list.story(&turn.story).and_then(|story| story.review.review_status),
-            is_passed: list.story(&turn.story).is_some_and(|story| story.review.passes),
-            turn,
+            is_changed: enforced.changed.as_ref() == Some(&turn.story),
+            is_passed: story.is_some_and(|story| story.review.passes),
             done: list.done(skip_review) as u64,
             total: list.stories().len() as u64,
             skip_review,
-            promised_early: false,
             undone: enforced.remarks.clone(),
-            checks: vec![],
+            ..Self::new(turn, status)
+        }
+    }
+
+    /// One word for the story's state.
+    pub fn state(&self) -> &'static str {
+        match self.status {
+            Some(status) => status.word(),
+            None if self.is_passed => "passes",
+            None => "open",
         }
     }
 
@@ -91,14 +122,15 @@ impl TaskVerdict {
         self.done == self.total
     }
 
-    /// Why the list is not complete: a sentence each.
-    pub fn remarks(&self) -> Vec<String> {
-        if self.is_complete() {
-            return vec![];
-        }
+    /// The work, and how many stories are left; `None` if none is.
+    pub fn left(&self) -> Option<String> {
+        (!self.is_complete()).then(|| self.summary_with_count())
+    }
+
+    /// As [`TaskVerdict::summary`], with the number of stories that are done.
+    pub fn summary_with_count(&self) -> String {
         let word = if self.skip_review { "done" } else { "approved" };
-        let count = format!("{} of {} stories are {word}", self.done, self.total);
-        std::iter::once(count).chain(self.faults()).collect()
+        format!("{}; {} of {} stories are {word}", self.summary(), self.done, self.total)
     }
 
     /// What the agent did that it may not do: a sentence each.
@@ -109,13 +141,8 @@ impl TaskVerdict {
 
     /// The work and its result in a few words: `review US-001: approved`.
     pub fn summary(&self) -> String {
-        let TaskTurn { mode, story } = &self.turn;
-        let end = match self.status {
-            Some(status) => status.word(),
-            None if self.skip_review && self.is_passed => "passes",
-            None => "open",
-        };
-        format!("{mode} {story}: {end}")
+        let TaskTurn { mode, story, .. } = &self.turn;
+        format!("{mode} {story}: {}", self.state())
     }
 }
 

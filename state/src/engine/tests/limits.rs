@@ -108,18 +108,9 @@ fn a_verified_loop_ends_when_every_gate_holds_whatever_the_agents_exit() {
 }
 
 fn tasks(done: u64) -> Verdict {
-    let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into() };
-    let tasks = TaskVerdict {
-        turn,
-        status: None,
-        is_passed: false,
-        done,
-        total: 2,
-        skip_review: false,
-        promised_early: false,
-        undone: vec!["story US-002 was removed and was restored".into()],
-        checks: vec![],
-    };
+    let turn = TaskTurn { mode: IterationMode::Review, story: "US-001".into(), title: "Pay".into() };
+    let undone = vec!["story US-002 was removed and was restored".into()];
+    let tasks = TaskVerdict { done, total: 2, undone, ..TaskVerdict::new(turn, None) };
     Verdict { tasks: Some(tasks), ..Verdict::default() }
 }
 
@@ -131,7 +122,10 @@ fn a_task_list_ends_the_loop_when_every_story_is_approved() {
     assert_eq!(worker.ralph().unwrap().iteration, 2);
     let told = entries(&effects);
     let Entry::GatesMissed { missing, .. } = told[1] else { panic!("{told:?}") };
-    assert_eq!(*missing, ["1 of 2 stories are approved", "story US-002 was removed and was restored"]);
+    assert_eq!(
+        *missing,
+        ["review US-001: open; 1 of 2 stories are approved", "story US-002 was removed and was restored"]
+    );
 }
 
 #[test]
