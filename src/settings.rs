@@ -111,6 +111,8 @@ pub struct RalphDefaults {
     pub question_timeout: Option<u64>,
     /// A valid pattern.
     pub done_pattern: Option<String>,
+    /// The command of the agent that reviews stories.
+    pub reviewer: Option<Vec<String>>,
 }
 
 /// `[ralph_loop]`: defaults for the flags of `swarm loop`.
@@ -270,6 +272,7 @@ const RALPH_KEYS: &[Key<RalphDefaults>] = &[
     ("inactivity_timeout", "\"60s\"", |to, entry| set(&mut to.inactivity_timeout, entry.duration())),
     ("question_timeout", "\"10m\"", |to, entry| set(&mut to.question_timeout, entry.duration_or_zero())),
     ("done_pattern", "", |to, entry| set(&mut to.done_pattern, entry.pattern())),
+    ("reviewer", "", |to, entry| set(&mut to.reviewer, entry.command())),
 ];
 
 /// The keys of `[ralph_loop]`.

@@ -29,6 +29,18 @@ pub struct TaskListArgs {
     /// starts with [AUTO-APPROVED AT CAP].
     #[arg(hide_short_help = true, long, value_name = "N", requires = "ralph_dir", conflicts_with = "skip_review", value_parser = whole(1..=1000_u32))]
     pub review_cap: Option<u32>,
+    /// Command of another agent that reviews stories
+    ///
+    /// The default is the agent itself, with a fresh context. The command is split into words as a shell does. It must
+    /// run in the same way as the agent: both interactive, or both one-shot (claude -p, codex exec).
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "COMMAND",
+        requires = "ralph_dir",
+        conflicts_with = "skip_review"
+    )]
+    pub reviewer: Option<String>,
     /// Model of the agent
     #[arg(hide_short_help = true, short, long, value_name = "MODEL", requires = "ralph")]
     pub model: Option<String>,

@@ -19,7 +19,7 @@ use swarm_state::test_gates::{OwnCanary, ReportFile, TestGates, TestGatesError};
 
 use super::call::request_name;
 use super::context::ClientContext;
-use super::task_list::{agent_command, task_gate};
+use super::task_list::{agent_command, reviewer, task_gate};
 use super::typed_path::{absolute, directory, prompt_file};
 use crate::cli::{BudgetArgs, GateArgs, RoomArgs, Spawn};
 use crate::error::{Error, ErrorCode, Result};
@@ -171,7 +171,8 @@ fn ralph(args: &Spawn, settings: &Settings) -> Result<RalphParams> {
     }
     let asked = args.ralph.question_timeout.or(settings.ralph.question_timeout);
     let question_timeout = asked.unwrap_or(params.question_timeout);
-    Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), ..params })
+    let reviewer = reviewer(&args.tasks, settings)?;
+    Ok(RalphParams { gates, question_timeout, budgets: budgets(&args.budgets), reviewer, ..params })
 }
 
 /// Returns a glob relative to the worker's directory.

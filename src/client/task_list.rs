@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use swarm_state::profiles::Profile;
+use swarm_state::profiles::{self, Profile};
 use swarm_state::promise::Promise;
+use swarm_state::spec::ReviewerSpec;
 use swarm_state::tasks::gate::TaskGate;
 use swarm_state::tasks::{REVIEW_CAP, ReviewOptions};
 
@@ -13,6 +14,7 @@ use super::typed_path::absolute;
 use crate::cli::TaskListArgs;
 use crate::error::{Error, Result};
 use crate::paths;
+use crate::settings::Settings;
 
 /// The tag that an agent prints when it believes that every story is approved, unless `--promise` sets another.
 const TASKS_PROMISE: &str = "COMPLETE";
@@ -39,6 +41,27 @@ pub(super) fn task_gate(args: &TaskListArgs, promise: Option<&str>, root: &Path)
     let review_cap = args.review_cap.map_or(REVIEW_CAP, u64::from);
     let review = ReviewOptions { skip_review: args.skip_review, review_cap };
     Ok(Some(TaskGate { dir: dir.to_owned(), review, promise }))
+}
+
+/// The agent that reviews stories; `None` for the agent itself.
+pub(super) fn reviewer(args: &TaskListArgs, settings: &Settings) -> Result<Option<ReviewerSpec>> {
+    if args.ralph_dir.is_none() || args.skip_review {
+        return Ok(None);
+    }
+    let typed = args.reviewer.as_deref().map(|typed| {
+        let words = shlex::split(typed).filter(|words| words.first().is_some_and(|word| !word.is_empty()));
+        words.ok_or_else(|| {
+            Error::usage("--reviewer must be a command, as in 'codex exec'").hint("check its quotes")
+        })
+    });
+    let Some(cmd) = typed.transpose()?.or_else(|| settings.ralph.reviewer.clone()) else { return Ok(None) };
+    let profile = profiles::find(&settings.agents, &cmd);
+    // The model is that of the agent.
+    let permissions =
+        TaskListArgs { model: None, ralph_dir: args.ralph_dir.clone(), ..TaskListArgs::default() };
+    let permissions = TaskListArgs { no_unattended: args.no_unattended, ..permissions };
+    let cmd = agent_command(&permissions, &profile, cmd)?;
+    Ok(Some(ReviewerSpec { cmd, profile }))
 }
 
 /// The agent's command with the model and the permissions that were requested.

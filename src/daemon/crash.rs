@@ -16,6 +16,8 @@
 //! - around a canary: its journal exists (`canary_journal`), it is in the tree (`canary_written`), its check has ended
 //!   (`canary_run`), it was removed (`canary_removed`);
 //! - while a room exists: it was made (`room`), or its checks have run (`clean_room`, `red_replay`, `held_out`);
+//! - around an iteration on a task list: its story is chosen and recorded (`turn`), the agent's edits were judged and
+//!   the list is written (`list`);
 //! - where the daemon has seen the end of a run and has not reported it (`exited`).
 
 use std::io::Write;

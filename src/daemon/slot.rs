@@ -9,9 +9,8 @@ use swarm_state::engine::{Edits, Effect, Event, Now, Phase, Policy, Worker};
 use swarm_state::format::{FORMAT, Legacy, Metadata, RalphFile, Record};
 use swarm_state::model::{Pane, PromptVia, Run, Status, Worktree};
 use swarm_state::notice::{Entry, PauseBy};
-use swarm_state::pattern::Pattern;
-use swarm_state::screen::ScreenReader;
 use swarm_state::spec::{Prompt, WorkerSpec};
+use swarm_state::tasks::IterationMode;
 use tokio::time::Instant;
 
 use crate::daemon::busy::BusyList;
@@ -184,18 +183,10 @@ pub(crate) fn engine(spec: &WorkerSpec) -> Worker {
     }
 }
 
-/// A screen reader for one run. Each run has a new one, because text from an earlier run's screen does not count. The
-/// code that sends input to the run passes it to the reader.
-pub(crate) fn reader(spec: &WorkerSpec) -> Result<ScreenReader> {
-    let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
-    let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
-    ScreenReader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
-}
-
 impl Slot {
     /// A slot for a new worker, or for one that was loaded from its record.
     pub(crate) fn new(spec: WorkerSpec, engine: Worker, context: RunContext) -> Result<Self> {
-        let reader = Arc::new(Mutex::new(reader(&spec)?));
+        let reader = Arc::new(Mutex::new(input::reader(&spec)?));
         Ok(Self {
             spec: Arc::new(spec),
             engine,
@@ -271,7 +262,7 @@ impl Slot {
 
     /// Replaces the reader for the run that is about to start.
     pub(crate) fn renew_reader(&mut self) {
-        if let Ok(reader) = reader(&self.spec) {
+        if let Ok(reader) = input::reader(&self.spec) {
             self.reader = Arc::new(Mutex::new(reader));
         }
     }
@@ -279,7 +270,10 @@ impl Slot {
     /// Rebuilds the reader of the live run: for a new done pattern, or in a new daemon.
     pub(crate) fn rebuild_reader(&mut self) {
         let dir = self.driver.context.run_dir(self.engine.run());
-        if let (Ok(mut fresh), Ok(mut shared)) = (reader(&self.spec), self.reader.lock()) {
+        let is_review = || course_of(self).turn_mode() == Some(IterationMode::Review);
+        let reviewer = self.spec.of_reviewer().filter(|_| is_review());
+        let spec = reviewer.as_ref().unwrap_or(&self.spec);
+        if let (Ok(mut fresh), Ok(mut shared)) = (input::reader(spec), self.reader.lock()) {
             // Under the lock: input that is being sent now is either in the folder or passed to the reader
             // afterwards.
             input::restore_reader(&dir, &mut fresh);

@@ -12,7 +12,7 @@ use swarm_state::model::{
     PromptVia, QUESTION_TIMEOUT_SECONDS, RestartSpec, default_question_timeout, is_default,
 };
 use swarm_state::profiles::Profile;
-use swarm_state::spec::{Prompt, WorktreeSpec};
+use swarm_state::spec::{Prompt, ReviewerSpec, WorktreeSpec};
 
 use super::workers::WorkerView;
 
@@ -85,6 +85,9 @@ pub struct RalphParams {
     /// The limits other than the iterations; absent for the defaults.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: Budgets,
+    /// The agent that reviews the stories of a task list; absent for the worker's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<ReviewerSpec>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -97,7 +100,16 @@ impl RalphParams {
     pub fn new(prompt_file: PathBuf, max_iterations: u32, inactivity_timeout: u64) -> Self {
         let (gates, budgets) = (Gates::default(), Budgets::default());
         let question_timeout = QUESTION_TIMEOUT_SECONDS;
-        Self { prompt_file, max_iterations, inactivity_timeout, question_timeout, task: None, gates, budgets }
+        Self {
+            prompt_file,
+            max_iterations,
+            inactivity_timeout,
+            question_timeout,
+            task: None,
+            gates,
+            budgets,
+            reviewer: None,
+        }
     }
 }
 

@@ -103,6 +103,7 @@ fn later_files_win_key_by_key() {
             inactivity_timeout: Some(300),
             question_timeout: Some(0),
             done_pattern: Some("All \\w+ done".into()),
+            reviewer: None,
         }
     );
     assert_eq!(settings.files, [user, local, explicit]);

@@ -114,6 +114,15 @@ impl WorkerSpec {
     }
 }
 
+impl WorkerSpec {
+    /// The spec with the agent that reviews stories; `None` if the worker's own agent does.
+    pub fn of_reviewer(&self) -> Option<Self> {
+        let ReviewerSpec { cmd, profile } = self.ralph.as_ref()?.reviewer.clone()?;
+        let prompt_via = profile.route(&cmd, PromptVia::Auto, true);
+        Some(Self { cmd, profile, prompt_via, ..self.clone() })
+    }
+}
+
 impl fmt::Debug for WorkerSpec {
     /// Leaves the environment and the prompt's text out: they may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,6 +140,15 @@ pub const DEFAULT_SIZE: (u16, u16) = (200, 50);
 
 fn default_size() -> (u16, u16) {
     DEFAULT_SIZE
+}
+
+/// The agent of the iterations that review a story, if it is not the worker's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewerSpec {
+    /// Its argv; never empty.
+    pub cmd: Vec<String>,
+    /// Its profile, settings merged in.
+    pub profile: Profile,
 }
 
 /// The settings that make a worker a loop.
@@ -154,6 +172,9 @@ pub struct LoopSpec {
     /// Its limits beside the iterations.
     #[serde(default, skip_serializing_if = "is_default")]
     pub budgets: Budgets,
+    /// The agent that reviews stories.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<ReviewerSpec>,
 }
 
 impl LoopSpec {
@@ -168,6 +189,7 @@ impl LoopSpec {
             task: None,
             gates,
             budgets,
+            reviewer: None,
         }
     }
 }

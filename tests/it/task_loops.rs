@@ -70,13 +70,17 @@ impl Project {
         fs::write(self.agent.join("reviews"), lines).unwrap();
     }
 
-    /// Runs the loop `l` to its end. Returns its exit status and everything that it printed.
-    fn run(&self, options: &[&str]) -> (i32, String) {
-        let agent = script();
+    /// The command line of the loop `l`.
+    fn args(&self, options: &[&str]) -> Vec<String> {
         let fixed = ["spawn", "--name", "l", "--ralph", "--ralph-dir", "ralph"];
-        let dir = self.agent.to_str().unwrap();
-        let args = [&fixed[..], options, &["--", agent.to_str().unwrap(), dir]].concat();
-        let output = self.world.swarm(&args);
+        let agent = [script().display().to_string(), self.agent.display().to_string()];
+        let words = [&fixed[..], options, &["--"]].concat();
+        words.into_iter().map(str::to_owned).chain(agent).collect()
+    }
+
+    /// Runs the loop to its end. Returns its exit status and everything that it printed.
+    fn run(&self, options: &[&str]) -> (i32, String) {
+        let output = self.world.swarm(&self.args(options));
         (output.code.unwrap(), format!("{}{}", output.out, output.err))
     }
 
@@ -332,4 +336,102 @@ fn a_list_that_cannot_work_is_refused_at_the_start() {
     fs::remove_dir_all(project.path("ralph")).unwrap();
     assert!(project.run(&[]).1.contains("--ralph-dir: no such directory"));
     assert!(project.world.swarm(&["ls"]).ok().out.lines().all(|line| !line.starts_with("l ")));
+}
+
+#[test]
+fn another_agent_can_review() {
+    let project = Project::new(&[story("US-001")]);
+    let reviewer = project.world.path("reviewer");
+    fs::write(&reviewer, "#!/bin/sh\necho reviewed >>\"$2\"; exec \"$1\" \"$3\"\n").unwrap();
+    fs::set_permissions(&reviewer, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let seen = project.world.path("seen");
+    let command = format!(
+        "{} {} {} {}",
+        reviewer.display(),
+        script().display(),
+        seen.display(),
+        project.agent.display()
+    );
+    let (code, text) = project.run(&["--reviewer", &command]);
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(fs::read_to_string(&seen).unwrap(), "reviewed\n");
+    assert_eq!(project.calls(), 2);
+    project.approved("US-001", 1);
+    let gemini = project.world.path("gemini").display().to_string();
+    fs::copy(&reviewer, &gemini).unwrap();
+    let interactive = ["--replace", "--no-unattended", "--reviewer", &gemini];
+    project
+        .world
+        .swarm(&project.args(&interactive))
+        .code(2)
+        .warns("--reviewer must run in the same way as the agent");
+    let missing = ["--replace", "--reviewer", "/nosuch"];
+    project.world.swarm(&project.args(&missing)).code(1).warns("no such program: /nosuch");
+}
+
+#[test]
+fn a_person_may_edit_the_list_while_the_loop_is_paused() {
+    let project = Project::new(&[story("US-001"), story("US-002")]);
+    project.cheat(1, "while (!-e \"$dir/go\") { select(undef, undef, undef, 0.02) } '' ");
+    let mut follower = project.world.follow(&project.args(&[]));
+    project.world.until("the agent works", || (project.calls() == 1).then_some(()));
+    assert!(project.path(".ralph-active").exists());
+    project.world.swarm(&["ralph", "pause", "l"]).ok();
+    assert!(project.path(".ralph-active").exists(), "the agent still works");
+    fs::write(project.agent.join("go"), "").unwrap();
+    project.world.until_status("l", "paused");
+    project.world.until("the marker is gone", || (!project.path(".ralph-active").exists()).then_some(()));
+    let mut list = project.list();
+    for story in list["userStories"].as_array_mut().unwrap() {
+        story["passes"] = json!(true);
+        story["reviewStatus"] = json!("approved");
+        story["notes"] = json!("by hand");
+    }
+    list["userStories"].as_array_mut().unwrap().push(story("US-003"));
+    project.write("ralph/tasks.json", &list.to_string());
+    project.write("ralph/prd.md", "# Shop, with a third story\n");
+    project.world.swarm(&["ralph", "resume", "l"]).ok();
+    assert_eq!(follower.wait(&project.world), 0, "{}", follower.output());
+    assert_eq!(project.calls(), 3);
+    project.approved("US-001", 0);
+    project.approved("US-003", 1);
+    assert_eq!(fs::read_to_string(project.path("ralph/prd.md")).unwrap(), "# Shop, with a third story\n");
+}
+
+#[test]
+fn a_killed_daemon_repeats_no_review_and_forgets_none() {
+    for point in ["turn:1", "turn:2", "list:1", "list:2", "concluded:2", "result:2", "verdict:2", "judge+:1"]
+    {
+        let mut project = Project::new(&[story("US-001")]);
+        project.reviews("changes do more\napprove");
+        project.world.set("SWARM_CRASH_AT", point);
+        let first = project.world.start_daemon();
+        project.world.unset("SWARM_CRASH_AT");
+        let mut args = project.args(&[]);
+        args.insert(1, "-d".into());
+        let _ = project.world.swarm(&args);
+        project
+            .world
+            .until(&format!("the daemon dies at {point}"), || (!crate::world::is_alive(first)).then_some(()));
+        project.world.start_daemon();
+        project.world.until_status("l", "done");
+        project.approved("US-001", 2);
+        let reviews: u64 = project.report()["stories"][0]["reviews"].as_u64().unwrap();
+        assert_eq!((project.calls(), reviews), (4, 2), "{point}");
+        assert!(!project.path(".ralph-active").exists(), "{point}");
+    }
+}
+
+#[test]
+fn one_loop_works_on_a_list_and_the_second_is_refused() {
+    let project = Project::new(&[story("US-001")]);
+    project.cheat(1, "while (!-e \"$dir/go\") { select(undef, undef, undef, 0.02) } '' ");
+    let follower = project.world.follow(&project.args(&[]));
+    project.world.until("the agent works", || (project.calls() == 1).then_some(()));
+    let mut second = project.args(&[]);
+    second[2] = "other".into();
+    project.world.swarm(&second).code(1).warns("loop 'l' works on the task list in");
+    project.world.swarm(&["kill", "l"]).ok();
+    assert!(!project.path(".ralph-active").exists());
+    drop(follower);
 }

@@ -99,9 +99,24 @@ async fn work(context: &RunContext, job: Job) {
         } => {
             let cwd = worktree.map_or_else(|| spec.cwd.clone(), |worktree| worktree.path);
             let end = ended_as(context, run, end, end_if_delivered);
-            let ended =
-                finish::EndedRun { run, exit, evidence, end, iteration: iteration.clone(), pane, cwd };
-            let verdict = finish::judge(context, &ended, &spec, &reader).await;
+            let lap = iteration.as_ref().map(|iteration| iteration::IterationRun {
+                context,
+                spec: &spec,
+                cwd: &cwd,
+                iteration,
+            });
+            let reviewer = lap.and_then(|lap| lap.reviewer());
+            let spec = reviewer.as_ref().unwrap_or(&spec);
+            let ended = finish::EndedRun {
+                run,
+                exit,
+                evidence,
+                end,
+                iteration: iteration.clone(),
+                pane,
+                cwd: cwd.clone(),
+            };
+            let verdict = finish::judge(context, &ended, spec, &reader).await;
             crash::after(&Effect::Judge(run));
             context.report(RunReport::Judged(run, verdict));
             if let Some(iteration) = iteration {
@@ -175,10 +190,17 @@ async fn spawn(
     }
     let mut prompt = crate::daemon::run::prompt::next(spec).map_err(SpawnError::Prompt)?;
     let mut session = None;
+    let reviewer;
+    let mut spec = spec;
     if let Some(iteration) = iteration {
         let lap = iteration::IterationRun { context, spec, cwd: &cwd, iteration };
         prompt = lap.contract(prompt).await?;
-        session = lap.session(run);
+        reviewer = lap.reviewer();
+        if let Some(reviewer) = &reviewer {
+            spec = reviewer;
+            input::replace_reader(spec, reader);
+        }
+        session = iteration::IterationRun { spec, ..lap }.session(run);
     }
     let dir = context.store.prepare_run_dir(&context.name, run).map_err(other)?;
     // From here on the prompt is fixed, even if its file changes.

@@ -6,7 +6,9 @@
 
 use std::path::Path;
 
+use swarm_state::pattern::Pattern;
 use swarm_state::screen::ScreenReader;
+use swarm_state::spec::WorkerSpec;
 
 use crate::daemon::messages::SharedReader;
 use crate::error::{Error, Result};
@@ -96,5 +98,20 @@ pub(crate) fn restore_reader(dir: &Path, reader: &mut ScreenReader) {
     }
     if let Some(screen) = screen_before(dir) {
         reader.set_baseline(&screen);
+    }
+}
+
+/// A screen reader for one run. Each run has a new one, because text from an earlier run's screen does not count. The
+/// code that sends input to the run passes it to the reader.
+pub(crate) fn reader(spec: &WorkerSpec) -> Result<ScreenReader> {
+    let invalid = |e: &dyn std::fmt::Display| Error::invalid(format!("invalid pattern: {e}"));
+    let done = spec.done_pattern.as_deref().map(Pattern::compile).transpose().map_err(|e| invalid(&e))?;
+    ScreenReader::new(&spec.profile, done, None).map_err(|e| invalid(&e))
+}
+
+/// Replaces the reader of a run by one for this spec: the reviewer of a story is another agent.
+pub(crate) fn replace_reader(spec: &WorkerSpec, shared: &SharedReader) {
+    if let (Ok(fresh), Ok(mut shared)) = (reader(spec), shared.lock()) {
+        *shared = fresh;
     }
 }

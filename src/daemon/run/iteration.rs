@@ -15,6 +15,7 @@ use swarm_state::model::{Exit, Run};
 use swarm_state::notice::Entry;
 use swarm_state::pattern::Pattern;
 use swarm_state::spec::WorkerSpec;
+use swarm_state::tasks::IterationMode;
 use swarm_state::tasks::gate::TaskGate;
 use tokio::time::{Instant, sleep_until};
 
@@ -166,6 +167,12 @@ impl IterationRun<'_> {
             self.context.report(RunReport::Warning(format!("no snapshot was taken: {warning}")));
         }
         Ok(base)
+    }
+
+    /// The spec with the agent of this iteration, if it is a review and the reviewer is another agent.
+    pub(crate) fn reviewer(&self) -> Option<WorkerSpec> {
+        let reviewer = self.spec.of_reviewer()?;
+        (self.loop_run().turn_mode() == Some(IterationMode::Review)).then_some(reviewer)
     }
 
     /// The session id for the agent, if its CLI accepts one.

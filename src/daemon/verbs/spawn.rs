@@ -92,6 +92,7 @@ impl Supervisor {
                 question_timeout: ralph.question_timeout,
                 gates: ralph.gates,
                 budgets: ralph.budgets,
+                reviewer: ralph.reviewer,
                 ..LoopSpec::new(ralph.prompt_file, ralph.max_iterations, ralph.inactivity_timeout)
             }),
             restart: params.restart,

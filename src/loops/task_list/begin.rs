@@ -137,6 +137,11 @@ impl LoopRun {
         Ok(enforced.list)
     }
 
+    /// The mode of the iteration that was started last.
+    pub(crate) fn turn_mode(&self) -> Option<IterationMode> {
+        Some(self.read_task_record()?.turn?.mode)
+    }
+
     /// Permits a person to edit the files: the loop is paused or has ended. Removes `.ralph-active`.
     pub(crate) fn open_task_files(&self) {
         if let Some(record) = self.read_task_record().filter(|record| !record.is_open) {

@@ -14,7 +14,7 @@ use swarm_state::transcript::Account;
 use tokio::time::Instant;
 
 use super::files::{TaskRecord, read_text, write_text};
-use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep};
+use crate::checks::{CheckPlan, KEPT_OUTPUT_BYTES, OnCheckStep, Step};
 use crate::error::Result;
 use crate::loops::run::{Finished, LoopRun};
 
@@ -66,6 +66,7 @@ impl LoopRun {
             enforced.remarks.push(format!("story {} was sent back, because its checks failed", turn.story));
         }
         self.store_list(gate, &enforced, now.as_deref())?;
+        on_step(Step::Reached("list"));
         let mut tasks = TaskVerdict::of(turn, &enforced, gate.review.skip_review);
         tasks.checks = checks;
         self.write_task_record(&TaskRecord { after: Some(enforced.list.to_text()), ..record })?;

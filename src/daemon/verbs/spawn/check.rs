@@ -92,6 +92,9 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<Option<Vec<u8>>> {
         return Err(Error::invalid(format!("no such directory: {}", spec.cwd.display())));
     }
     program::check(program, spec)?;
+    if let Some(reviewer) = spec.of_reviewer() {
+        check_reviewer(spec, &reviewer)?;
+    }
     if let Some(pattern) = &spec.done_pattern {
         Pattern::compile(pattern)
             .map_err(|e| Error::invalid(format!("invalid done pattern: {}", e.trouble())))?;
@@ -113,6 +116,19 @@ pub(crate) fn check(spec: &WorkerSpec, root: &Path) -> Result<Option<Vec<u8>>> {
     prompt::refuse_blank(spec, prompt.as_deref()).map_err(Error::invalid)?;
     check_argument(spec, prompt.as_deref())?;
     Ok(prompt)
+}
+
+/// Refuses a reviewer that cannot take the place of the agent. The engine treats all iterations of a loop alike.
+fn check_reviewer(spec: &WorkerSpec, reviewer: &WorkerSpec) -> Result<()> {
+    let program = reviewer.cmd.first().map(String::as_str).unwrap_or_default();
+    program::check(program, reviewer)?;
+    let is_pasted = |spec: &WorkerSpec| spec.prompt_via == PromptVia::Paste;
+    let is_one_shot = |spec: &WorkerSpec| spec.profile.is_one_shot(&spec.cmd);
+    if is_pasted(spec) == is_pasted(reviewer) && is_one_shot(spec) == is_one_shot(reviewer) {
+        return Ok(());
+    }
+    Err(Error::usage("--reviewer must run in the same way as the agent")
+        .hint("make both interactive (claude), or both one-shot (claude -p, codex exec)"))
 }
 
 /// The warning for a loop's prompt file that is empty or not text.
