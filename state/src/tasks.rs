@@ -11,6 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub mod archive;
 pub mod enforce;
 pub mod marker;
 pub mod review;

@@ -73,6 +73,8 @@ mod strange;
 mod submodules;
 mod survivors;
 mod sweeping;
+mod tasks_archive;
+mod tasks_init;
 mod tidy;
 mod tmux;
 mod trees;

@@ -100,6 +100,21 @@ fn value_at<'a>(text: &'a str, values: &TemplateValues) -> Option<(String, &'a s
     Some((values.get(name)?, after))
 }
 
+/// The first prompt of an agent that plans. `has_prd` is true if `prd.md` has requirements; `dir` is the directory of
+/// the list.
+pub fn plan_prompt(has_prd: bool, dir: &str) -> String {
+    let text = PLAN_SKILL.splitn(3, "---\n").nth(2).unwrap_or(PLAN_SKILL).trim_start();
+    let mode = match has_prd {
+        true => format!("Use mode 2: `{dir}/prd.md` has requirements."),
+        false => format!("Use mode 1: `{dir}/prd.md` has no requirements yet."),
+    };
+    let place = match dir {
+        "ralph" => String::new(),
+        dir => format!(" The directory is `{dir}`: use it where this text names `ralph`."),
+    };
+    format!("{text}\n## Begin now\n\n{mode}{place}\n")
+}
+
 /// `tasks.json` with one empty story. `branch` is the list's branch, if there is one.
 pub fn tasks_file(project: &str, branch: Option<&str>) -> String {
     let text = |value: &str| Value::from(value).to_string();

@@ -187,3 +187,15 @@ fn content_differs_from_a_template() {
     assert!(!has_progress(&fill(PROGRESS, &values())) && !has_progress(PROGRESS));
     assert!(has_progress(&format!("{PROGRESS}\n## Iteration 1: US-001 (implement)\n")));
 }
+
+#[test]
+fn the_planning_prompt_names_its_mode_and_directory() {
+    let (first, second) = (plan_prompt(false, "ralph"), plan_prompt(true, "docs/ralph"));
+    assert!(
+        first.starts_with("# Plan a feature")
+            && first.ends_with("Use mode 1: `ralph/prd.md` has no requirements yet.\n")
+    );
+    assert!(
+        second.contains("Use mode 2: `docs/ralph/prd.md` has requirements. The directory is `docs/ralph`: ")
+    );
+}
